@@ -1,0 +1,77 @@
+# Fluxloom. `make demo` runs the first simulation, `make test` the tests; `make help` lists the rest.
+
+SHELL := /bin/sh
+VENV  ?= .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.fluxloom-env
+JOBS  ?= 2
+ARGS  ?=
+
+# The interpreter that builds the environment: the first one that is new enough.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+# The C compiler of the cpu device; without one on the machine, one is installed into the environment.
+EXTRAS   := app,viz,dev
+COMPILER := $(shell for c in "$$CC" cc gcc clang; do \
+	test -n "$$c" && command -v $$c >/dev/null 2>&1 && { echo $$c; break; }; done)
+ifeq ($(strip $(COMPILER)),)
+EXTRAS := $(EXTRAS),compiler
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-long lint types docs bench clean distclean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## build the Python environment in .venv (done by every target that needs it)
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { \
+	  echo "Fluxloom needs Python 3.11 or newer and found none." >&2; \
+	  echo "Install one (Debian, Ubuntu: sudo apt install python3 python3-venv)," >&2; \
+	  echo "or name yours: make env PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is missing or older than Python 3.11, which Fluxloom needs." >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	  "$(PYTHON)" -c 'import venv, ensurepip' >/dev/null 2>&1 || { \
+	    version=$$("$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    echo "$(PYTHON) cannot create virtual environments: its venv module is missing." >&2; \
+	    echo "Debian, Ubuntu: sudo apt install python3-venv   (or python$$version-venv)" >&2; exit 1; }; \
+	  echo "building $(VENV) with $$("$(PYTHON)" --version)"; \
+	  "$(PYTHON)" -m venv --clear $(VENV); }
+	@test -n "$(COMPILER)" || echo "no C compiler found: installing one into $(VENV)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[mesh]" || \
+	  echo "warning: the optional mesh packages did not install; meshes of other programs cannot be read" >&2
+	@touch $@
+
+demo: env ## run the first simulation; its picture and numbers go to build/demo
+	$(BIN)/fluxloom run examples/airfoil.toml --output build/demo
+
+test: env ## run the tests (ARGS="-k name" passes options on)
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+test-long: env ## run every test, the long ones too
+	$(BIN)/python -m pytest -n $(JOBS) -m "long or not long" $(ARGS)
+
+lint: env ## check the code with ruff
+	$(BIN)/python -m ruff check .
+
+types: env ## check the types with pyright
+	$(BIN)/python -m pyright
+
+docs: env ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+bench: env ## measure the airfoil case on the CPU; the record goes to build/bench
+	@mkdir -p build/bench
+	$(BIN)/fluxloom bench airfoil --device cpu --json build/bench/airfoil-cpu.json $(ARGS)
+
+clean: ## remove what builds and runs left behind, but not the environment
+	rm -rf build dist site .pytest_cache .ruff_cache .hypothesis
+	find fluxloom tests examples bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove the environment too
+	rm -rf $(VENV)

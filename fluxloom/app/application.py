@@ -1,0 +1,153 @@
+"""What the command line needs from a solver, so that ``run``, ``check``, ``tune`` ... are written once.
+
+Another package adds a solver with an entry point in the group ``fluxloom.solvers`` whose object satisfies
+`Application`; nothing here has to know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy.typing as npt
+
+from fluxloom.core.errors import CaseError
+from fluxloom.core.registry import Registry
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
+from fluxloom.mesh.mesh import MeshData
+
+if TYPE_CHECKING:
+    from fluxloom.app.case import CaseModel
+
+__all__ = ["Application", "Estimate", "Picture", "Runner", "applications"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a field.
+
+    Attributes
+    ----------
+    field
+        Name of a scalar cell field.
+    title, label
+        Of the picture, and of its colour bar.
+    window
+        ``(x0, x1, y0, y1)``, or None for the whole mesh.
+    colours
+        A colour map of matplotlib.
+    """
+
+    field: str
+    title: str
+    label: str
+    window: tuple[float, float, float, float] | None = None
+    colours: str = "viridis"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a case would take.
+
+    Attributes
+    ----------
+    cells
+        Number of cells.
+    memory
+        Bytes of all sets, maps and dats.
+    output
+        Bytes of the result files.
+    rows
+        More facts, as (name, text) pairs.
+    """
+
+    cells: int
+    memory: int
+    output: int
+    rows: tuple[tuple[str, str], ...] = ()
+
+
+class Runner(Protocol):
+    """A case that has been built and can advance."""
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        ...
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """Every loop once."""
+        ...
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """The pictures worth drawing."""
+        ...
+
+    def advance(self) -> None:
+        """Run one iteration."""
+        ...
+
+    def residual(self) -> float:
+        """Return the measure of convergence after the last iteration."""
+        ...
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return cell values, ``(n,)`` or ``(n, components)``."""
+        ...
+
+    def reports(self) -> Sequence[LoopReport]:
+        """Return the counters of each loop or fused group."""
+        ...
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return the results worth printing, as (name, text) pairs."""
+        ...
+
+    def mesh(self) -> MeshData:
+        """Return the mesh, its cells in the order of `fields`."""
+        ...
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        ...
+
+
+class Application(Protocol):
+    """A solver that case files can name."""
+
+    @property
+    def name(self) -> str:
+        """As in ``[case] solver``."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it computes, in a few words."""
+        ...
+
+    @property
+    def model(self) -> type[CaseModel]:
+        """The tables of its case files."""
+        ...
+
+    def estimate(self, case: Any) -> Estimate:
+        """Return the size of a case without building it."""
+        ...
+
+    def build(self, case: Any, context: Context) -> Runner:
+        """Build the mesh and every loop of a case (of this application's model) in its initial state."""
+        ...
+
+
+def applications() -> Registry[Application]:
+    """Return the known applications, open to the entry points ``fluxloom.solvers``."""
+    from fluxloom.app.cases.airfoil import AirfoilApplication
+
+    registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
+    registry.register("airfoil", AirfoilApplication())
+    return registry

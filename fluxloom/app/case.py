@@ -1,0 +1,181 @@
+"""Case files: TOML in, one checked and frozen model out, all mistakes reported at once.
+
+A case file has the tables ``[case]``, ``[run]`` and ``[output]``, described here, and those of its solver
+(``[mesh]``, ``[flow]`` ...), described by the model which the solver's `Application` names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from fluxloom.app.application import Application, applications
+from fluxloom.app.case_errors import describe_errors
+from fluxloom.app.schedules import parse_schedule
+from fluxloom.app.toml import Document, read_toml
+from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
+from fluxloom.dsl.context import device_registry
+
+__all__ = ["CaseModel", "CaseTable", "OutputTable", "RunTable", "Table", "load_case", "parse_case"]
+
+
+class Table(BaseModel):
+    """A table of a case file: unknown keys, conversions, NaN and infinity are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def _known_device(name: Any) -> Any:
+    known = device_registry().names()
+    if isinstance(name, str) and name not in known:
+        raise PydanticCustomError("device", "{text}", {"text": f"unknown device {_listed(name, known)}"})
+    return name
+
+
+def _known_schedule(text: Any) -> Any:
+    if isinstance(text, str):
+        try:
+            parse_schedule(text)
+        except FluxloomError as error:
+            raise PydanticCustomError("schedule", "{text}", {"text": str(error)}) from None
+    return text
+
+
+def _listed(name: str, known: list[str]) -> str:
+    return f"{name!r}{did_you_mean(name, known)} (allowed: {', '.join(known)})"
+
+
+class CaseTable(Table):
+    """``[case]``: what is computed.
+
+    Attributes
+    ----------
+    name
+        Name of the case, also of its default output directory.
+    solver
+        Name of the solver; it decides which other tables there are.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[\w][\w .+-]*$")]
+    solver: str
+
+
+class RunTable(Table):
+    """``[run]``: how long, and on what.
+
+    Attributes
+    ----------
+    iterations
+        Iterations (time steps) to run.
+    report_every
+        Iterations between two lines of progress.
+    device
+        ``"cpu"`` or ``"reference"``.
+    threads
+        Threads of the CPU device; 0: all cores of the process.
+    schedule
+        ``"auto"``, or a race strategy with options: ``"block_colour, block=2048, lanes=8"``.
+    fused
+        Whether loops may be fused.
+    """
+
+    iterations: Annotated[int, Field(ge=1, le=10**9)]
+    report_every: Annotated[int, Field(ge=1, le=10**9)] = 100
+    device: Annotated[str, BeforeValidator(_known_device)] = "cpu"
+    threads: Annotated[int, Field(ge=0, le=4096)] = 0
+    schedule: Annotated[str, BeforeValidator(_known_schedule)] = "auto"
+    fused: bool = True
+
+
+class OutputTable(Table):
+    """``[output]``: what is written.
+
+    Attributes
+    ----------
+    directory
+        Where, relative to the working directory; empty: ``results/`` and the case's name.
+    vtk
+        Format of the final fields: ``"auto"`` is VTKHDF where h5py is installed, else VTU.
+    picture
+        Whether pictures of the fields and of the residual are drawn.
+    residual
+        Whether ``residual.csv`` is written.
+    """
+
+    directory: str = ""
+    vtk: Literal["auto", "vtkhdf", "vtu", "none"] = "auto"
+    picture: bool = True
+    residual: bool = True
+
+
+class CaseModel(Table):
+    """What every case file has; solvers add their own tables."""
+
+    case: CaseTable
+    run: RunTable
+    output: OutputTable = OutputTable()
+
+    @property
+    def directory(self) -> Path:
+        """Where results go."""
+        return Path(self.output.directory or Path("results") / self.case.name)
+
+    def with_run(self, **changes: Any) -> CaseModel:
+        """Return the case with other values in ``[run]`` (None: as it is), checked like the file's."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        data = self.model_dump()
+        data["run"] |= given
+        try:
+            return type(self).model_validate(data)
+        except ValidationError as error:
+            document = Document(Path("command line"), data, {})
+            raise CaseError(describe_errors(document, type(self), error)) from None
+
+
+def load_case(path: str | Path) -> tuple[CaseModel, Application]:
+    """Read and check a case file.
+
+    Returns
+    -------
+    case, application
+        The checked case, and the application of its solver.
+
+    Raises
+    ------
+    CaseError
+        Naming the file, and for each mistake the line, the key, what is allowed and the nearest match.
+    """
+    return parse_case(read_toml(path))
+
+
+def parse_case(document: Document) -> tuple[CaseModel, Application]:
+    """Check a case that has been read; see `load_case`."""
+    known = applications()
+    name = _solver_name(document, known.names())
+    application = known[name]
+    try:
+        return application.model.model_validate(dict(document.data)), application
+    except ValidationError as error:
+        raise CaseError(describe_errors(document, application.model, error)) from None
+
+
+def _solver_name(document: Document, known: list[str]) -> str:
+    """Return the name of the solver, without which no other table can be judged."""
+    table = document.data.get("case")
+    allowed = f"(allowed: {', '.join(known)})"
+    if table is None:
+        hint = did_you_mean("case", document.data)
+        raise CaseError(f'{document.path}: there is no table [case] with name = "..." and solver = "..."{hint} {allowed}')
+    if not isinstance(table, dict):
+        raise CaseError(f"{document.where(('case',))}: case: must be a table [case]")
+    if "solver" not in table:
+        hint = did_you_mean("solver", table)
+        raise CaseError(f"{document.where(('case',))}: case.solver: the key is missing{hint} {allowed}")
+    name = table["solver"]
+    if not isinstance(name, str) or name not in known:
+        hint = did_you_mean(name, known) if isinstance(name, str) else ""
+        raise CaseError(f"{document.where(('case', 'solver'))}: case.solver: unknown solver {name!r}{hint} {allowed}")
+    return name

@@ -1,0 +1,156 @@
+"""Validation errors of a case file in words: file, line, key, what is allowed, what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fluxloom.app.toml import Document
+from fluxloom.core.errors import did_you_mean
+
+__all__ = ["describe_errors"]
+
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": 'text in quotes ("...")',
+    "model_type": "a table",
+    "dict_type": "a table",
+    "list_type": "an array [...]",
+    "tuple_type": "an array [...]",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_TOML_NAMES = {bool: "a truth value", int: "a whole number", float: "a number", str: "text", list: "an array"}
+
+
+def describe_errors(document: Document, model: type[BaseModel], error: ValidationError) -> str:
+    """Return one message for all mistakes of a case file.
+
+    Parameters
+    ----------
+    document
+        The file that was checked.
+    model
+        What it was checked against.
+    error
+        What pydantic found.
+    """
+    details = [dict(item) for item in error.errors(include_url=False)]
+    absent = {_keys(item): item for item in details if item["type"] == "missing"}
+    lines = [line for item in details if (line := _describe(document, model, item, absent))]
+    if len(lines) == 1:
+        return lines[0]
+    return "\n".join([f"{document.path}: {len(lines)} mistakes", *(f"  {line}" for line in lines)])
+
+
+def _keys(item: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(part) for part in item["loc"])
+
+
+def _describe(
+    document: Document, model: type[BaseModel], item: Mapping[str, Any], absent: Mapping[tuple[str, ...], Any]
+) -> str:
+    """Return the line of one mistake."""
+    keys = _real_keys(document, _keys(item))
+    where = f"{document.where(keys)}: {'.'.join(keys)}: "
+    kind, value, context = str(item["type"]), item.get("input"), item.get("ctx") or {}
+    if kind == "extra_forbidden":
+        return where + _unknown_key(model, keys, absent)
+    if kind == "missing":
+        return where + _missing_key(model, keys)
+    if kind in _TYPES:
+        hint = ""
+        if kind == "string_type":
+            hint = f'; write "{value}"' if isinstance(value, int | float) and not isinstance(value, bool) else ""
+        if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
+            hint = f"; write {int(value)}"
+        return where + f"must be {_TYPES[kind]}, got {_shown(value)}{hint}"
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return where + f"must be {words} {context[name]}, got {_shown(value)}"
+    if kind == "finite_number":
+        return where + f"must be a finite number, got {value}"
+    if kind in ("literal_error", "enum"):
+        allowed = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
+        return where + f"unknown value {_shown(value)}{hint} (allowed: {', '.join(allowed)})"
+    return where + str(item["msg"]).removeprefix("Value error, ")
+
+
+def _real_keys(document: Document, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the path without the names that pydantic adds for the members of a union."""
+    table: Any = document.data
+    kept: list[str] = []
+    for number, key in enumerate(keys):
+        inside = isinstance(table, dict) and key in table
+        if inside or number == len(keys) - 1 or not isinstance(table, dict):
+            kept.append(key)
+            table = table[key] if inside else None
+    return tuple(kept)
+
+
+def _unknown_key(model: type[BaseModel], keys: tuple[str, ...], absent: Mapping[tuple[str, ...], Any]) -> str:
+    """Return what to say of a key that nothing knows."""
+    table = _table(model, keys[:-1])
+    known = list(table.model_fields) if table is not None else []
+    # A required key that is missing from the same table is the likeliest meaning.
+    wanted = [path[-1] for path in absent if path[:-1] == keys[:-1]]
+    hint = did_you_mean(keys[-1], wanted) or did_you_mean(keys[-1], known)
+    name = f"[{'.'.join(keys[:-1])}]" if len(keys) > 1 else "the file"
+    elsewhere = _elsewhere(model, keys) if not hint else ""
+    allowed = f" (allowed: {', '.join(known)})" if known else ""
+    return f"{name} has no key {keys[-1]!r}{hint or elsewhere}{allowed}"
+
+
+def _elsewhere(model: type[BaseModel], keys: tuple[str, ...]) -> str:
+    """Return where a key of this name does exist."""
+    for name in model.model_fields:
+        table = _table(model, (name,))
+        if table is not None and keys[-1] in table.model_fields and (name,) != keys[:-1]:
+            return f"; it belongs to [{name}]"
+    return ""
+
+
+def _missing_key(model: type[BaseModel], keys: tuple[str, ...]) -> str:
+    """Return what to say of a required key or table."""
+    table = _table(model, keys)
+    if table is not None:
+        return f"the table [{'.'.join(keys)}] is missing (keys: {', '.join(table.model_fields)})"
+    owner = _table(model, keys[:-1])
+    field = owner.model_fields.get(keys[-1]) if owner is not None else None
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    kind = words.get(field.annotation, "") if field is not None and field.annotation is not None else ""
+    return f"the key is missing; add {keys[-1]} = ..." + (f" ({kind})" if kind else "")
+
+
+def _table(model: type[BaseModel], keys: tuple[str, ...]) -> type[BaseModel] | None:
+    """Return the model of a table, or None when the path names no table."""
+    for key in keys:
+        field = model.model_fields.get(key)
+        annotation = field.annotation if field is not None else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return None
+        model = annotation
+    return model
+
+
+def _shown(value: Any) -> str:
+    """Return a value as TOML shows it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, int | float):
+        return str(value)
+    return _TOML_NAMES.get(type(value), type(value).__name__)

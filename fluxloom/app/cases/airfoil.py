@@ -1,0 +1,196 @@
+"""The Airfoil case: inviscid flow around NACA 0012, its tables and its runner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from fluxloom.app.application import Estimate, Picture
+from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.schedules import parse_schedule
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
+
+__all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRunner", "mesh_sizes"]
+
+_DEFAULTS = AirfoilConstants()
+_WINDOW = (-0.5, 1.5, -0.75, 0.75)
+
+
+class AirfoilMeshTable(Table):
+    """``[mesh]``: 3 i by j quadrilaterals around the section.
+
+    Attributes
+    ----------
+    type
+        ``"airfoil"``: the generated mesh of the published benchmark.
+    i
+        Cells along the section.
+    j
+        Cells away from it.
+    """
+
+    type: Literal["airfoil"] = "airfoil"
+    i: Annotated[int, Field(ge=2, le=20_000)] = 400
+    j: Annotated[int, Field(ge=1, le=30_000)] = 600
+
+
+class FlowTable(Table):
+    """``[flow]``: gas and scheme; the defaults are the benchmark's constants, rounded to single precision.
+
+    Attributes
+    ----------
+    mach
+        Mach number of the free stream.
+    cfl
+        Courant number of the local time step.
+    eps
+        Coefficient of the artificial dissipation.
+    gamma
+        Ratio of specific heats.
+    """
+
+    mach: Annotated[float, Field(gt=0, lt=5)] = _DEFAULTS.mach
+    cfl: Annotated[float, Field(gt=0, le=10)] = _DEFAULTS.cfl
+    eps: Annotated[float, Field(ge=0, le=1)] = _DEFAULTS.eps
+    gamma: Annotated[float, Field(gt=1, le=2)] = _DEFAULTS.gamma
+
+
+class AirfoilCase(CaseModel):
+    """A case file of the Airfoil solver."""
+
+    mesh: AirfoilMeshTable = AirfoilMeshTable()
+    flow: FlowTable = FlowTable()
+
+
+def mesh_sizes(i: int, j: int) -> dict[str, int]:
+    """Return nodes, cells, interior and boundary edges of the mesh ``i, j``."""
+    cells = 3 * i * j
+    return {
+        "nodes": (3 * i + 1) * (j + 1),
+        "cells": cells,
+        "edges": 2 * cells - 2 * i - j,
+        "boundary_edges": 4 * i + 2 * j,
+    }
+
+
+class AirfoilRunner:
+    """The Airfoil solver, ready to advance.
+
+    Parameters
+    ----------
+    context
+        Where it runs.
+    mesh
+        The mesh.
+    constants
+        Gas and scheme.
+    schedule
+        For every loop.
+    fused
+        Whether loops may be fused.
+    """
+
+    def __init__(
+        self, context: Context, mesh: AirfoilMesh, constants: AirfoilConstants, schedule: Schedule, *, fused: bool = True
+    ) -> None:
+        self.solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused)
+        self.constants = constants
+        self._mesh = mesh
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return len(self._mesh.cell_nodes)
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """The five loops."""
+        return self.solver.loops
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """Pressure and Mach number around the section."""
+        where = f"NACA 0012, free stream at Mach {self.constants.mach:.3g}"
+        return (
+            Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdYlBu_r"),
+            Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),
+        )
+
+    def advance(self) -> None:
+        """Run one iteration: two sub-steps."""
+        self.solver.iterate()
+
+    def residual(self) -> float:
+        """Return the root mean square change of the last sub-step."""
+        return self.solver.rms()
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return density, velocity, pressure, energy and Mach number in the cells."""
+        with np.errstate(all="ignore"):
+            return self.solver.fields()
+
+    def reports(self) -> Sequence[LoopReport]:
+        """Return the counters of each loop or fused group."""
+        return self.solver.reports()
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return the residual and the extremes of pressure and Mach number."""
+        fields = self.fields()
+        p, mach = fields["pressure"], fields["mach"]
+        return (
+            ("residual", f"{self.residual():.10e}"),
+            ("pressure", f"{p.min():.4f} to {p.max():.4f} (free stream 1)"),
+            ("Mach number", f"{mach.min():.4f} to {mach.max():.4f} (free stream {self.constants.mach:.4g})"),
+        )
+
+    def mesh(self) -> MeshData:
+        """Return the mesh with the two sides of the cut joined."""
+        return self._mesh.to_mesh_data()
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        return f"lower flow.cfl (now {self.constants.cfl:.3g}) or raise flow.eps (now {self.constants.eps:.3g})"
+
+    def bytes_per_iteration(self) -> int:
+        """Return the useful bytes of an iteration when every loop runs by itself."""
+        once, *twice = self.solver.loops
+        return once.useful_bytes + 2 * sum(loop.useful_bytes for loop in twice)
+
+
+class AirfoilApplication:
+    """The solver ``airfoil`` of case files."""
+
+    name = "airfoil"
+    title = "steady inviscid flow around NACA 0012 (two-dimensional Euler equations)"
+    model: type[CaseModel] = AirfoilCase
+
+    def estimate(self, case: AirfoilCase) -> Estimate:
+        """Return the size of a case without building it."""
+        sizes = mesh_sizes(case.mesh.i, case.mesh.j)
+        values = 2 * sizes["nodes"] + (4 + 4 + 4 + 1) * sizes["cells"]
+        links = 4 * sizes["cells"] + 4 * sizes["edges"] + 3 * sizes["boundary_edges"]
+        arrays = 8 * values + 4 * links
+        return Estimate(
+            cells=sizes["cells"],
+            memory=2 * arrays,  # the mesh, the dats, and the tables of the schedules
+            output=sizes["cells"] * (6 * 8 + 4 * 8 + 9) + sizes["nodes"] * 24,
+            rows=tuple((name.replace("_", " "), f"{count:,}") for name, count in sizes.items()),
+        )
+
+    def build(self, case: AirfoilCase, context: Context) -> AirfoilRunner:
+        """Build the mesh and the loops."""
+        flow = case.flow
+        constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
+        mesh = airfoil_mesh(case.mesh.i, case.mesh.j)
+        schedule = parse_schedule(case.run.schedule)
+        return AirfoilRunner(context, mesh, constants, schedule, fused=case.run.fused)

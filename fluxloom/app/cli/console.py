@@ -1,0 +1,169 @@
+"""What the verbs share: consoles, tables, progress, options, and building what a case describes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from fluxloom.app.system import command_text
+from fluxloom.core.errors import FluxloomError
+
+__all__ = [
+    "Advance",
+    "CaseArgument",
+    "DeviceOption",
+    "FusedOption",
+    "JsonOption",
+    "OutputOption",
+    "ScheduleOption",
+    "Session",
+    "ThreadsOption",
+    "facts",
+    "messages",
+    "output",
+    "show_error",
+    "table",
+]
+
+CaseArgument = Annotated[Path, typer.Argument(metavar="CASE", help="Case file (TOML).", show_default=False)]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", metavar="NAME", help="Device: cpu or reference.", show_default=False)
+]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", min=0, metavar="N", help="Threads; 0: all cores.", show_default=False),
+]
+ScheduleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schedule", metavar="TEXT", show_default=False,
+        help='Schedule of every loop: "auto", or a race strategy with options ("gather,block=256,lanes=8").',
+    ),
+]  # fmt: skip
+FusedOption = Annotated[
+    bool | None, typer.Option("--fused/--no-fused", help="Whether loops may be fused.", show_default=False)
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output directory.", show_default=False)
+]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the record as JSON.", show_default=False)
+]
+
+
+@dataclass(frozen=True)
+class Session:
+    """One call of the command line.
+
+    Attributes
+    ----------
+    arguments
+        Its words.
+    """
+
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The command as one would type it."""
+        return command_text(self.arguments)
+
+
+def output() -> Console:
+    """Return the console of results (standard output)."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def messages() -> Console:
+    """Return the console of progress and errors (standard error)."""
+    return Console(stderr=True, highlight=False)
+
+
+def show_error(error: FluxloomError) -> None:
+    """Print an expected error on standard error."""
+    text = Text("error: ", style="bold red")
+    text.append(str(error), style="not bold default" if "\n" in str(error) else "red")
+    messages().print(text, soft_wrap=True)
+
+
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> None:
+    """Print a table; the columns ``left`` are aligned left, the others right."""
+    console = output()
+    if not console.is_terminal:
+        console.width = max(console.width, 160)
+    shown = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    for number, heading in enumerate(headings):
+        shown.add_column(heading, justify="left" if number in left else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    console.print(shown)
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> None:
+    """Print (name, text) pairs, aligned."""
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    console = output()
+    for name, text in rows:
+        console.print(Text.assemble((f"{name:<{width}}", "bold"), text), soft_wrap=True)
+
+
+class Advance:
+    """Progress of a run: a bar on a terminal, a line now and then elsewhere.
+
+    Parameters
+    ----------
+    total
+        Iterations to come.
+    every
+        Iterations between two lines.
+    """
+
+    def __init__(self, total: int, every: int) -> None:
+        self.total, self.every = total, every
+        self._console = messages()
+        self._last = (0, 0.0)
+        self._painted = 0.0
+        columns = (
+            TextColumn("[bold]{task.description}"), BarColumn(), TaskProgressColumn(),
+            TextColumn("residual {task.fields[residual]}  {task.fields[pace]}"), TimeRemainingColumn(),
+        )  # fmt: skip
+        self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=False)
+        self._task: Any = None
+
+    def __enter__(self) -> Advance:
+        if self._console.is_terminal:
+            self._bar.start()
+            self._task = self._bar.add_task("run", total=self.total, residual="-", pace="")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._bar.refresh()
+            self._bar.stop()
+
+    def advanced(self, iteration: int, residual: float, seconds: float) -> None:
+        """Show a finished iteration."""
+        last = iteration == self.total
+        pace = 1e3 * (seconds - self._last[1]) / max(1, iteration - self._last[0])
+        if self._task is not None:
+            now = time.monotonic()
+            if last or now - self._painted > 0.1:
+                self._painted = now
+                text = f"{1e3 * seconds / iteration:.3g} ms/iteration"
+                self._bar.update(self._task, completed=iteration, residual=f"{residual:.4e}", pace=text)
+                self._bar.refresh()
+        elif iteration % self.every == 0 or last:
+            self._console.print(
+                f"iteration {iteration:>7}/{self.total}   residual {residual:.6e}   {pace:.4g} ms/iteration",
+                soft_wrap=True,
+            )
+            self._last = (iteration, seconds)

@@ -1,0 +1,53 @@
+"""The command ``fluxloom``: one line for an expected error, a traceback for a mistake of ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from fluxloom.core.errors import FluxloomError
+
+__all__ = ["main"]
+
+ERROR_CODE = 2
+"""Exit status after an error that the message explains; 1 means that a check failed, 130 an interruption."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status.
+
+    Parameters
+    ----------
+    arguments
+        By default those of the process.
+
+    Returns
+    -------
+    int
+        0: done; 1: a check of ``verify``, ``doctor`` or ``mesh check`` failed; 2: an error the message
+        explains; 130: interrupted.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        from fluxloom.app.cli.verbs import build
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("typer", "rich", "pydantic", "pydantic_core", "scipy"):
+            raise
+        print(f"fluxloom: the command line needs {error.name}: pip install 'fluxloom[app]'", file=sys.stderr)
+        return ERROR_CODE
+    from fluxloom.app.cli.console import show_error
+
+    try:
+        build(words)(args=words, prog_name="fluxloom")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except FluxloomError as error:
+        show_error(error)
+        return ERROR_CODE
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The output directory of a run, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import CaseError, FluxloomError
+from fluxloom.mesh.io import write as write_mesh
+from fluxloom.mesh.mesh import MeshData
+
+__all__ = ["ResidualLog", "atomic", "prepare_directory", "read_residuals", "vtk_name", "write_json", "write_vtk"]
+
+_OWN = ("residual.csv", "run.json", "final.vtkhdf", "final.vtu", "*.png")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def prepare_directory(path: Path, needed: int) -> Path:
+    """Make an output directory ready: it exists, can be written, and has room.
+
+    Results of an earlier run are removed, so that files of two runs are never mixed.
+
+    Parameters
+    ----------
+    path
+        The directory.
+    needed
+        Bytes that the run will write, roughly.
+
+    Raises
+    ------
+    CaseError
+        When it cannot be used; the message says why and what to do.
+    """
+    advice = "choose another with --output or [output] directory"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        trial = path / f".trial-{os.getpid()}"
+        trial.write_bytes(b"fluxloom")
+        trial.unlink()
+    except (FileExistsError, NotADirectoryError):
+        raise CaseError(f"output directory {path}: there is a file of that name in the way; {advice}") from None
+    except OSError as error:
+        if error.errno in _FULL:
+            raise CaseError(f"output directory {path}: the disk is full; free some space or {advice}") from None
+        raise CaseError(f"output directory {path} cannot be written: {error.strerror or error}; {advice}") from None
+    free = shutil.disk_usage(path).free
+    if free < needed:
+        raise CaseError(
+            f"output directory {path}: the run will write about {needed >> 20} MiB but only {free >> 20} MiB are "
+            f"free; free some space, set [output] vtk = \"none\", or {advice}"
+        )
+    if (path / "run.json").exists():
+        for pattern in _OWN:
+            for old in path.glob(pattern):
+                old.unlink()
+    return path
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``path`` and move it there when the block ends well.
+
+    The temporary name keeps the suffix, which tells writers the format.
+
+    Raises
+    ------
+    FluxloomError
+        When the file cannot be written; nothing is left behind.
+    """
+    temporary = path.with_name(f".{path.stem}-{os.getpid()}-{time.time_ns():x}{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        what = "the disk is full" if error.errno in _FULL else error.strerror or str(error)
+        raise FluxloomError(f"{path}: cannot be written: {what}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON file whole or not at all; NaN and infinity become null."""
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps(_plain(value), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)
+
+
+def vtk_name(format: str) -> str:
+    """Return the name of the file of final fields for ``[output] vtk``; empty for ``"none"``."""
+    if format == "none":
+        return ""
+    if format == "auto":
+        format = "vtkhdf" if find_spec("h5py") is not None else "vtu"
+    return f"final.{format}"
+
+
+def write_vtk(path: Path, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write a mesh with cell values as a VTK file; the suffix tells the format."""
+    padded = {name: _spatial(np.asarray(values)) for name, values in fields.items()}
+    with atomic(path) as temporary:
+        write_mesh(temporary, mesh, cell_data=padded)
+
+
+def _spatial(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return vectors of two components with a zero third, which is what VTK takes for a vector."""
+    if values.ndim == 2 and values.shape[1] == 2:
+        return np.concatenate([values, np.zeros((len(values), 1), dtype=values.dtype)], axis=1)
+    return np.ascontiguousarray(values)
+
+
+class ResidualLog:
+    """``residual.csv``, written line by line while a run advances.
+
+    Parameters
+    ----------
+    path
+        The file; None keeps the values in memory only.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.iterations: list[int] = []
+        self.values: list[float] = []
+        self._path = path
+        self._file = None
+        if path is not None:
+            try:
+                self._file = path.open("w", encoding="utf-8", newline="\n")
+            except OSError as error:
+                raise FluxloomError(f"{path}: cannot be written: {error.strerror or error}") from None
+            self._put("iteration,residual,seconds")
+
+    def add(self, iteration: int, value: float, seconds: float) -> None:
+        """Append a value; it is on disk when this returns."""
+        self.iterations.append(iteration)
+        self.values.append(value)
+        self._put(f"{iteration},{value:.13e},{seconds:.6f}")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def _put(self, line: str) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+        except OSError as error:
+            self.close()
+            what = "the disk is full" if error.errno in _FULL else error.strerror or str(error)
+            raise FluxloomError(f"{self._path}: cannot be written: {what}; the run was stopped") from None
+
+
+def read_residuals(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Read ``residual.csv``.
+
+    Returns
+    -------
+    iterations, residuals
+        Arrays of equal length.
+
+    Raises
+    ------
+    CaseError
+        When there is no such file, or it is not one of a run.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows: Sequence[dict[str, str]] = list(csv.DictReader(file))
+        pairs = [(int(row["iteration"]), float(row["residual"])) for row in rows]
+    except FileNotFoundError:
+        raise CaseError(f"{path}: no such file; name the output directory of a finished run") from None
+    except (KeyError, ValueError, TypeError) as error:
+        raise CaseError(f"{path}: not the residual of a run: {error}") from None
+    return np.array([a for a, _ in pairs], dtype=np.int64), np.array([b for _, b in pairs], dtype=np.float64)

@@ -1,0 +1,155 @@
+"""Pictures with matplotlib: a cell field on a plane mesh, and the history of the residual."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Picture
+from fluxloom.app.files import atomic
+from fluxloom.core.errors import CaseError, DeviceUnavailable
+from fluxloom.mesh.mesh import MeshData
+
+__all__ = ["draw_field", "draw_residual"]
+
+_LEVELS = 41
+_BODY = "#3a3f47"
+_DPI = 160
+
+
+def _pyplot() -> tuple[Any, Any]:
+    """Return figure and canvas classes of matplotlib, without a window system."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DeviceUnavailable(
+            "pictures need matplotlib, which is not installed: pip install 'fluxloom[viz]' (or run with --no-picture)"
+        ) from None
+    return Figure, FigureCanvasAgg
+
+
+def draw_field(path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Picture) -> None:
+    """Draw a scalar cell field of a plane mesh as filled contours and write a PNG file.
+
+    Cell values are averaged to the nodes; parts of the window that the mesh does not cover (the body) are
+    grey.
+
+    Parameters
+    ----------
+    path
+        The file.
+    mesh
+        In two dimensions.
+    values : (n_cells,) floating point
+        The field, cells in global order.
+    picture
+        Title, window, colours.
+
+    Raises
+    ------
+    CaseError
+        For a mesh in three dimensions, or a window without cells.
+    DeviceUnavailable
+        When matplotlib is not installed.
+    """
+    figure_class, canvas_class = _pyplot()
+    if mesh.dimension != 2:
+        raise CaseError("pictures of meshes in three dimensions are not drawn; open the VTK file in ParaView")
+    window = picture.window if picture.window is not None else _bounds(mesh)
+    triangles, nodes, nodal = _visible(mesh, np.asarray(values, dtype=np.float64), window)
+    x, y = mesh.points[nodes, 0], mesh.points[nodes, 1]
+    x0, x1, y0, y1 = window
+    height = 6.4 * (y1 - y0) / (x1 - x0)
+    figure = figure_class(figsize=(7.6, min(9.0, height + 1.1)), dpi=_DPI, layout="constrained")
+    canvas = canvas_class(figure)
+    axes = figure.add_subplot()
+    axes.set_facecolor(_BODY)
+    low, high = _range(nodal)
+    levels = np.linspace(low, high, _LEVELS)
+    shown = np.clip(nodal, low, high)
+    filled = axes.tricontourf(x, y, triangles, shown, levels=levels, cmap=picture.colours)
+    axes.tricontour(x, y, triangles, shown, levels=levels[::2], colors="black", linewidths=0.25, alpha=0.45)
+    bar = figure.colorbar(filled, ax=axes, shrink=0.92, pad=0.02, aspect=28)
+    bar.set_label(picture.label)
+    bar.ax.tick_params(labelsize=8)
+    axes.set(xlim=(x0, x1), ylim=(y0, y1), aspect="equal", xlabel="x", ylabel="y")
+    axes.tick_params(labelsize=8)
+    axes.set_title(picture.title, fontsize=11)
+    with atomic(path) as temporary:
+        canvas.print_png(str(temporary))
+
+
+def _bounds(mesh: MeshData) -> tuple[float, float, float, float]:
+    low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
+    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+
+
+def _range(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the limits of the colours: the extremes without the odd outlying node."""
+    low, high = (float(value) for value in np.nanpercentile(values, [0.02, 99.98]))
+    if not np.isfinite([low, high]).all():
+        raise CaseError("the field has no finite values to draw")
+    margin = max(1e-12, 1e-6 * max(abs(low), abs(high)))
+    return (low, high) if high - low > margin else (low - margin, high + margin)
+
+
+def _visible(
+    mesh: MeshData, values: npt.NDArray[np.float64], window: tuple[float, float, float, float]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the triangles of the cells in a window, their nodes, and the field at the nodes."""
+    x0, x1, y0, y1 = window
+    pad = 0.05 * max(x1 - x0, y1 - y0)
+    total, count = np.zeros(mesh.n_points), np.zeros(mesh.n_points)
+    pieces: list[npt.NDArray[np.int64]] = []
+    for name, numbers in mesh.cell_ranges.items():
+        block = mesh.cells[name]
+        if block.shape[1] not in (3, 4) or not len(block):
+            continue
+        centre = mesh.points[block].mean(axis=1)
+        inside = (
+            (centre[:, 0] > x0 - pad) & (centre[:, 0] < x1 + pad)
+            & (centre[:, 1] > y0 - pad) & (centre[:, 1] < y1 + pad)
+        )  # fmt: skip
+        chosen = block[inside].astype(np.int64)
+        cell = values[numbers.start : numbers.stop][inside]
+        width = chosen.shape[1]
+        total += np.bincount(chosen.reshape(-1), np.repeat(cell, width), minlength=mesh.n_points)
+        count += np.bincount(chosen.reshape(-1), minlength=mesh.n_points)
+        pieces += [chosen[:, [0, k, k + 1]] for k in range(1, width - 1)]
+    corners = np.concatenate(pieces) if pieces else np.empty((0, 3), dtype=np.int64)
+    if not len(corners):
+        raise CaseError(f"no cells lie in the window {x0:g},{x1:g},{y0:g},{y1:g}; give x0,x1,y0,y1 of the mesh")
+    nodes, local = np.unique(corners, return_inverse=True)
+    return local.reshape(-1, 3), nodes, total[nodes] / count[nodes]
+
+
+def draw_residual(
+    path: Path, iterations: npt.NDArray[Any], residuals: npt.NDArray[Any], title: str = "Residual"
+) -> None:
+    """Draw the residual over the iterations, logarithmically, and write a PNG file.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When matplotlib is not installed.
+    """
+    figure_class, canvas_class = _pyplot()
+    figure = figure_class(figsize=(6.4, 4.0), dpi=_DPI, layout="constrained")
+    canvas = canvas_class(figure)
+    axes = figure.add_subplot()
+    good = np.isfinite(residuals) & (np.asarray(residuals) > 0)
+    axes.plot(np.asarray(iterations)[good], np.asarray(residuals)[good], color="#1f4e79", linewidth=1.3)
+    if good.any():
+        axes.set_yscale("log")
+    axes.grid(True, which="major", color="0.85", linewidth=0.6)
+    axes.grid(True, which="minor", color="0.93", linewidth=0.4)
+    axes.set(xlabel="iteration", ylabel="root mean square change", title=title)
+    axes.margins(x=0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    with atomic(path) as temporary:
+        canvas.print_png(str(temporary))

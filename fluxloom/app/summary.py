@@ -1,0 +1,117 @@
+"""What the loops of a run did, as rows for tables and records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fluxloom.dsl.report import LoopReport
+
+__all__ = ["LoopRow", "difference", "loop_rows", "overall"]
+
+
+@dataclass(frozen=True)
+class LoopRow:
+    """One loop or fused group.
+
+    Attributes
+    ----------
+    name, calls, seconds
+        What ran, how often, how long in all.
+    useful_gbs
+        Useful bytes over time; None where no time is kept.
+    percent_of_copy
+        Of the copy bandwidth measured in the same run.
+    strategy, colours, lanes, block, vectorised
+        How it ran.
+    """
+
+    name: str
+    calls: int
+    seconds: float
+    useful_gbs: float | None
+    percent_of_copy: float | None
+    strategy: str
+    colours: int
+    lanes: int
+    block: int
+    vectorised: bool | None
+
+    @property
+    def milliseconds(self) -> float | None:
+        """Time of a call."""
+        return 1e3 * self.seconds / self.calls if self.calls and self.seconds else None
+
+    def record(self) -> dict[str, Any]:
+        """Return the row as ``bench --json`` writes it."""
+        return {
+            "name": self.name,
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "useful_gbs": self.useful_gbs,
+            "percent_of_copy": self.percent_of_copy,
+            "strategy": self.strategy,
+        }
+
+    def cells(self) -> list[str]:
+        """Return the row as texts of a table."""
+        vector = {True: "yes", False: "no", None: "?"}[self.vectorised]
+        return [
+            self.name.replace("+", " + "),
+            f"{self.calls:,}",
+            f"{self.seconds:.3f}",
+            _number(self.milliseconds, 3),
+            _number(self.useful_gbs, 1),
+            _number(self.percent_of_copy, 0),
+            self.strategy,
+            str(self.colours) if self.colours else "-",
+            str(self.lanes),
+            vector,
+        ]
+
+
+HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "colours", "lanes", "vector")
+"""Headings of `LoopRow.cells`."""
+
+
+def loop_rows(reports: Sequence[LoopReport], copy_gbs: float = 0.0) -> list[LoopRow]:
+    """Return a row per report; percentages need the measured copy bandwidth."""
+    rows = []
+    for item in reports:
+        timed = item.calls > 0 and item.seconds > 0
+        rate = item.useful_bytes * item.calls / item.seconds / 1e9 if timed else None
+        share = 100.0 * rate / copy_gbs if rate is not None and copy_gbs else None
+        rows.append(
+            LoopRow(
+                item.name, item.calls, item.seconds, rate, share,
+                item.strategy, item.colours, item.lanes, item.block, item.vectorised,
+            )  # fmt: skip
+        )
+    return rows
+
+
+def overall(reports: Sequence[LoopReport]) -> tuple[float, float]:
+    """Return useful bytes and seconds of all loops together."""
+    return float(sum(r.useful_bytes * r.calls for r in reports)), float(sum(r.seconds for r in reports))
+
+
+def difference(after: Sequence[LoopReport], before: Sequence[LoopReport]) -> list[LoopReport]:
+    """Return what the loops did between two readings of their counters."""
+    old = {(item.name, number): item for number, item in enumerate(before)}
+    found = []
+    for number, item in enumerate(after):
+        was = old.get((item.name, number))
+        calls, seconds = (was.calls, was.seconds) if was is not None else (0, 0.0)
+        found.append(
+            LoopReport(
+                name=item.name, calls=item.calls - calls, seconds=item.seconds - seconds,
+                useful_bytes=item.useful_bytes, strategy=item.strategy, colours=item.colours,
+                lanes=item.lanes, vectorised=item.vectorised, block=item.block,
+            )  # fmt: skip
+        )
+    return found
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,116 @@
+"""What this machine is: processor, vector units, caches, memory, and which commit is running."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from fluxloom.device.bandwidth import available_memory, available_threads
+
+__all__ = ["Processor", "command_text", "commit", "package_version", "processor", "python_version"]
+
+_WIDTHS = (("avx512f", 512, "AVX-512"), ("avx2", 256, "AVX2"), ("avx", 256, "AVX"), ("sse2", 128, "SSE2"),
+           ("sve", 128, "SVE"), ("asimd", 128, "NEON"))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The processor of this machine.
+
+    Attributes
+    ----------
+    name
+        Model.
+    vector_bits, vector_name
+        Width and name of the widest vector instructions (0 and empty where unknown).
+    cores
+        Cores this process may use.
+    caches
+        Level to text, as ``{"L3": "32M"}``.
+    memory
+        Free bytes.
+    """
+
+    name: str
+    vector_bits: int
+    vector_name: str
+    cores: int
+    caches: dict[str, str]
+    memory: int
+
+
+def processor(info: Path = Path("/proc/cpuinfo"), cpu: Path = Path("/sys/devices/system/cpu/cpu0")) -> Processor:
+    """Return what the system says about its processor."""
+    text = info.read_text(errors="replace") if info.exists() else ""
+    first = text.partition("\n\n")[0]
+    fields = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in first.splitlines()}
+    flags = set((fields.get("flags") or fields.get("Features") or "").split())
+    bits, name = next(((bits, name) for flag, bits, name in _WIDTHS if flag in flags), (0, ""))
+    model = fields.get("model name") or platform.processor() or platform.machine()
+    return Processor(" ".join(model.split()), bits, name, available_threads(), _caches(cpu / "cache"), available_memory())
+
+
+def _caches(root: Path) -> dict[str, str]:
+    """Return the data caches of a core, by level."""
+    found: dict[str, str] = {}
+    for index in sorted(root.glob("index*")):
+        try:
+            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            found[f"L{level}"] = re.sub(r"^(\d+)K$", lambda m: _mebibytes(int(m[1])), size)
+    return found
+
+
+def _mebibytes(kibibytes: int) -> str:
+    return f"{kibibytes // 1024} MiB" if kibibytes % 1024 == 0 and kibibytes else f"{kibibytes} KiB"
+
+
+def package_version(distribution: str) -> str:
+    """Return the version of an installed distribution, or an empty string."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def python_version() -> str:
+    """Return name and version of the interpreter."""
+    return f"{platform.python_implementation()} {platform.python_version()}"
+
+
+def commit() -> str:
+    """Return the commit of the checkout this package runs from, ``+`` appended when it was changed.
+
+    ``"unknown"`` where there is no checkout or no git.
+    """
+    root = Path(__file__).resolve().parents[2]
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():
+        return "unknown"
+
+    def ask(*words: str) -> str:
+        command = [git, "-C", str(root), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        name = ask("rev-parse", "--short=12", "HEAD")
+        return f"{name}{'+' if ask('status', '--porcelain', '--', 'fluxloom') else ''}" if name else "unknown"
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+
+
+def command_text(arguments: Sequence[str] | None = None) -> str:
+    """Return the command line as one would type it."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return shlex.join(["fluxloom", *words])

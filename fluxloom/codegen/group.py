@@ -1,0 +1,77 @@
+"""What one native function computes: loops in a row, and how they are driven."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.spec import ArgSpec
+from fluxloom.core.access import Access
+
+__all__ = ["CHUNK", "STRATEGIES", "Group"]
+
+CHUNK = 1024
+"""Elements a thread takes at a time, and the unit of partial sums (fixed: it is part of the order of sums)."""
+
+STRATEGIES = (
+    "direct",
+    "serial",
+    "block_colour",
+    "element_colour",
+    "block_permute",
+    "atomic",
+    "gather",
+    "two_pass",
+)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Loops that become one native function.
+
+    Attributes
+    ----------
+    symbol
+        Name of the function.
+    scatter
+        Loops over other sets whose increments go to the elements of the driving set (gather only).
+        For the other strategies the one loop of the group.
+    direct
+        Loops over the driving set that run element by element after `scatter`.
+    strategy
+        One of `STRATEGIES`; ``"direct"`` for loops without races.
+    lanes
+        Elements a pack; 1 means scalar code.
+    tile
+        Targets a tile of the ``gather`` strategy; 1 gathers target by target.
+    buffered
+        Incremented dats that live in a buffer of the tile only.
+    zero
+        Buffered dats known to be zero before the group.
+    elide, stream, renamed
+        See `fluxloom.codegen.pack.PackStyle`.
+    """
+
+    symbol: str
+    scatter: tuple[Member, ...]
+    direct: tuple[Member, ...]
+    strategy: str
+    lanes: int = 8
+    tile: int = 4096
+    buffered: frozenset[int] = frozenset()
+    zero: frozenset[int] = frozenset()
+    elide: frozenset[int] = frozenset()
+    stream: frozenset[int] = frozenset()
+    renamed: frozenset[int] = frozenset()
+    listed: bool = False
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Every loop, in order."""
+        return (*self.scatter, *self.direct)
+
+    def reductions(self, members: tuple[Member, ...]) -> list[tuple[Member, ArgSpec]]:
+        """Return the global reductions of some of the loops."""
+        return [
+            (m, a) for m in members for a in m.spec.args if a.kind == "global" and a.access is not Access.READ
+        ]

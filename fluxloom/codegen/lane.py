@@ -1,0 +1,204 @@
+"""The kernel itself inside generated code: its locals, its arguments' components, its updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.places import flatten, updates
+from fluxloom.codegen.printer import Printer
+from fluxloom.codegen.spec import ArgSpec, LoopSpec
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
+from fluxloom.core.layout import AoS, Blocked, SoA
+from fluxloom.kernel import ir
+from fluxloom.kernel.analysis import used_components
+
+__all__ = ["ElementPrinter", "LaneLoop", "address"]
+
+ElementPrinter = Callable[[ArgSpec, str, str, int], str]
+"""(argument, leg, component, member) -> the C lvalue of one component of the current element."""
+
+_MEMORY = ("ragged", "entries")
+
+
+def address(arg: ArgSpec, index: str, component: int | str) -> str:
+    """Return the C offset of a component of one element in a dat's storage."""
+    match arg.layout:
+        case AoS():
+            return f"({index}) * {arg.dim} + {component}" if arg.dim > 1 else f"({index})"
+        case SoA():
+            return f"({component}) * A->s{arg.dat} + ({index})" if arg.dim > 1 else f"({index})"
+        case Blocked(size=size):
+            return f"(({index}) / {size}) * {size * arg.dim} + ({component}) * {size} + ({index}) % {size}"
+    raise TypeError(arg.layout)
+
+
+class LaneLoop:
+    """Writes the statements of one kernel for the element at hand.
+
+    Components that the kernel assigns at constant places become C scalars, set at the start and
+    stored at the end, so that a conditional assignment does not keep the compiler from vectorising.
+    """
+
+    def __init__(
+        self,
+        spec: LoopSpec,
+        number: int,
+        dialect: Dialect,
+        compute: Scalar,
+        element: ElementPrinter,
+        atomic: bool = False,
+    ) -> None:
+        self.spec, self.number, self.compute, self.atomic = spec, number, compute, atomic
+        self._place = element
+        self._scalars: dict[str, frozenset[tuple[int, int]]] = {}
+        for arg in spec.args:
+            used = used_components(spec.kernel, arg.parameter)
+            if arg.access is not Access.READ and used is not None and arg.kind not in _MEMORY:
+                self._scalars[arg.parameter] = frozenset((leg or 0, flatten(ix, arg.components)) for leg, ix in used)
+        self._first = self._first_updates()
+        self.printer = Printer(dialect, compute, self._read, self._access, self._length, self._update, self._round)
+        self.constants: list[str] = []
+
+    def write(self, indent: int = 2) -> list[str]:
+        """Return the statements; the constants they use are left in `constants`."""
+        kernel, pad = self.spec.kernel, "    " * indent
+        declarations = self.printer.declare(kernel, indent)
+        self.constants = [
+            f"    const {self.printer.ctype(c.kind)} k_{c.name} = ({self.printer.ctype(c.kind)})A->c{self.number}_{c.name};"
+            for c in kernel.constants
+        ]
+        return [
+            *declarations,
+            *(pad + line for line in self._prologue()),
+            *self.printer.block(kernel.body, indent),
+            *(pad + line for line in self._epilogue()),
+        ]
+
+    # -------------------------------------------------------------------------- component access
+    def kind(self, arg: ArgSpec) -> str:
+        """Return the C type in which the kernel sees an argument."""
+        return self.compute.c if arg.scalar.floating else "int64_t"
+
+    def _element(self, arg: ArgSpec, leg: str, component: str) -> str:
+        return self._place(arg, leg, component, self.number)
+
+    def _component(self, arg: ArgSpec, index: tuple[ir.Expression, ...]) -> str:
+        text = ""
+        for node, n in zip(index, arg.components or (1,), strict=False):
+            piece = self.printer.expression(node)
+            text = piece if not text else f"({text}) * {n} + {piece}"
+        return text or "0"
+
+    @staticmethod
+    def _constant_place(
+        arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]
+    ) -> tuple[int, int]:
+        flat = flatten(tuple(int(k.value) for k in index if isinstance(k, ir.Constant)), arg.components)
+        return (int(leg.value) if isinstance(leg, ir.Constant) else 0), flat
+
+    def _access(self, parameter: str, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
+        arg = self.spec.arg(parameter)
+        if arg.kind in _MEMORY:
+            return self._ragged_access(arg, leg, index)
+        if parameter in self._scalars:
+            number, flat = self._constant_place(arg, leg, index)
+            return f"{parameter}_{number}_{flat}_"
+        leg_text = self.printer.expression(leg) if leg is not None else "0"
+        return self._element(arg, leg_text, self._component(arg, index))
+
+    def _read(self, parameter: str, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
+        text = self._access(parameter, leg, index)
+        arg = self.spec.arg(parameter)
+        return f"(({self.kind(arg)}){text})" if arg.scalar.c != self.kind(arg) else text
+
+    def _ragged_access(self, arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
+        assert leg is not None
+        name = f"r{arg.map}"
+        entry = f"({name}_start + ({self.printer.expression(leg)}) * {name}_stride)"
+        place = entry if arg.kind == "entries" else f"(size_t)A->{name}_index[{entry}]"
+        return f"A->d{arg.dat}[{address(arg, place, self._component(arg, index))}]"
+
+    def _length(self, parameter: str) -> str:
+        return f"r{self.spec.arg(parameter).map}_length"
+
+    def _round(self, parameter: str, value: str) -> str:
+        """Round a stored value to the storage type, so that forwarding it changes nothing."""
+        arg = self.spec.arg(parameter)
+        if arg.scalar.floating and arg.scalar.size < self.compute.size:
+            return f"({self.compute.c})({arg.scalar.c})({value})"
+        if not arg.scalar.floating and arg.scalar.size < 8:
+            return f"(int64_t)({arg.scalar.c})({value})"
+        return value
+
+    # ---------------------------------------------------------------------------------- updates
+    def _update(self, node: ir.Update, value: str) -> str:
+        arg = self.spec.arg(node.parameter)
+        target = self._access(node.parameter, node.leg, node.index)
+        if node.op == "+":
+            if node.parameter in self._scalars and self._first.get(self._key(arg, node)) is node:
+                return f"{target} = {value};"
+            pragma = '_Pragma("omp atomic") ' if self.atomic and arg.kind in _MEMORY else ""
+            return f"{pragma}{target} += {value};"
+        return f"{target} = fl_{node.op}_{self.kind(arg)}({target}, {value});"
+
+    def _key(self, arg: ArgSpec, node: ir.Update) -> tuple[str, int, int]:
+        return (arg.parameter, *self._constant_place(arg, node.leg, node.index))
+
+    def _first_updates(self) -> dict[tuple[str, int, int], ir.Update]:
+        """Updates that come first, unconditionally: they set the private increment instead of adding."""
+        first: dict[tuple[str, int, int], ir.Update] = {}
+        seen: set[tuple[str, int, int]] = set()
+        for statement in self.spec.kernel.body:
+            for update in updates(statement):
+                if update.parameter not in self._scalars:
+                    continue
+                key = self._key(self.spec.arg(update.parameter), update)
+                if key not in seen and update is statement and update.op == "+":
+                    first[key] = update
+                seen.add(key)
+        return first
+
+    def _neutral(self, arg: ArgSpec) -> str:
+        if arg.access is Access.INC:
+            return "0"
+        low = arg.access is Access.MAX
+        if arg.scalar.floating:
+            return "-INFINITY" if low else "INFINITY"
+        return "INT64_MIN" if low else "INT64_MAX"
+
+    def _prologue(self) -> list[str]:
+        lines = []
+        for arg in self.spec.args:
+            if arg.parameter in self._scalars:
+                lines += [self._declare_scalar(arg, leg, c) for leg, c in sorted(self._scalars[arg.parameter])]
+            elif arg.access.reduces and arg.kind in ("table", "global", "stencil"):
+                for leg in range(arg.legs):
+                    lines += [f"{self._element(arg, str(leg), str(c))} = {self._neutral(arg)};" for c in range(arg.dim)]
+        return lines
+
+    def _declare_scalar(self, arg: ArgSpec, leg: int, c: int) -> str:
+        name, kind = f"{arg.parameter}_{leg}_{c}_", self.kind(arg)
+        if arg.access is Access.RW:
+            return f"{kind} {name} = {self._element(arg, str(leg), str(c))};"
+        if arg.access.reduces and (arg.parameter, leg, c) not in self._first:
+            return f"{kind} {name} = {self._neutral(arg)};"
+        return f"{kind} {name};"
+
+    def _epilogue(self) -> list[str]:
+        lines = []
+        for arg in self.spec.args:
+            for leg, c in sorted(self._scalars.get(arg.parameter, ())):
+                name = f"{arg.parameter}_{leg}_{c}_"
+                target = self._element(arg, str(leg), str(c))
+                if arg.kind == "direct" and arg.access.reduces:
+                    name = self._combine_direct(arg, target, name)
+                lines.append(f"{target} = {name};")
+        return lines
+
+    def _combine_direct(self, arg: ArgSpec, target: str, name: str) -> str:
+        if arg.access is Access.INC:
+            return self._round(arg.parameter, f"{target} + {name}")
+        function = "fl_min" if arg.access is Access.MIN else "fl_max"
+        return f"{function}_{self.kind(arg)}({target}, {name})"

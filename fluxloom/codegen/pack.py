@@ -1,0 +1,284 @@
+"""The body of a loop for one pack of elements: load, compute, combine, store.
+
+A pack function handles ``lanes`` elements of one or more fused loops. Direct arguments of the same
+dat share one local array, so a value written by one loop is read by the next from registers and
+travels to memory once. The kernel itself runs in a lane loop that the C compiler turns into vector
+instructions; what surrounds it (rows in, rows out) is written with vector types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fluxloom.codegen.commit import Commit
+from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.lane import LaneLoop, address
+from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
+from fluxloom.codegen.places import touched
+from fluxloom.codegen.rows import RowShape, chunks, vector
+from fluxloom.codegen.spec import ArgSpec, LoopSpec
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
+from fluxloom.core.layout import AoS, Blocked, SoA
+
+__all__ = ["Pack"]
+
+@dataclass
+class Pack:
+    """Writes the statements of one pack function."""
+
+    members: tuple[Member, ...]
+    style: PackStyle
+    dialect: Dialect
+    compute: Scalar
+    lines: list[str] = field(default_factory=list)
+    helpers: set[RowShape] = field(default_factory=set)
+    _own: dict[int, ArgSpec] = field(default_factory=dict)
+    _available: dict[int, set[int]] = field(default_factory=dict)
+    _dirty: dict[int, set[int]] = field(default_factory=dict)
+    _ids: set[str] = field(default_factory=set)
+
+    # ---------------------------------------------------------------------------------- the body
+    def write(self) -> list[str]:
+        """Return the lines of the function's body."""
+        lanes = self.style.lanes
+        if self.style.listed:
+            self.line(f"uint32_t e[{lanes}];")
+            self.line(f"for (int l = 0; l < {lanes}; l++) e[l] = (uint32_t)L[i + l];")
+        for member in self.members:
+            for arg in member.spec.args:
+                if arg.kind == "direct" and arg.dat not in self._own:
+                    self._own[arg.dat] = arg
+                    self.line(f"FL_ALIGN {self.real(arg)} o{arg.dat}[{arg.dim}][{lanes}];")
+        for member in self.members:
+            self._member(member)
+        self._store_own()
+        return self.lines
+
+    def _member(self, member: Member) -> None:
+        spec = member.spec
+        self._ids = set()  # what follows is declared inside this block
+        self.line(f"{{ /* {spec.name} */")
+        for arg in spec.args:
+            if arg.kind == "direct" and arg.access is not Access.WRITE:
+                self._load_own(arg, touched(spec, arg, 0))
+        for arg in spec.args:
+            if arg.kind == "table":
+                self._load_table(spec, member, arg)
+            elif arg.kind == "global":
+                self._global(member, arg)
+            elif arg.kind in ("ragged", "entries"):
+                self._ragged(member, arg)
+        self._lane_loop(member)
+        self._commit(member)
+        self.line("}")
+
+    def _lane_loop(self, member: Member) -> None:
+        lanes = self.style.lanes
+        if lanes > 1:
+            self.lines.append(f"#pragma omp simd simdlen({lanes})")
+        loop = LaneLoop(
+            member.spec, member.number, self.dialect, self.compute, self._element, self.style.commit == "atomic"
+        )
+        body = loop.write()
+        self.lines[-1:] = [*loop.constants, *self.lines[-1:]] if lanes > 1 else [*self.lines[-1:], *loop.constants]
+        self.line(f"for (int l = 0; l < {lanes}; l++) {{ /* lanes {lanes}: {member.spec.name} */")
+        self.lines += body
+        self.line(f"}} /* end lanes {lanes}: {member.spec.name} */")
+
+    def _element(self, arg: ArgSpec, leg: str, component: str, member: int) -> str:
+        lane = "l" if self.style.lanes > 1 else "0"
+        if arg.kind == "direct":
+            return f"o{arg.dat}[{component}][{lane}]"
+        if arg.kind == "global" and arg.access is Access.READ:
+            return f"A->d{arg.dat}[{component}]"
+        return f"p{member}_{arg.parameter}[{leg}][{component}][{lane}]"
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " + text)
+
+    def real(self, arg: ArgSpec) -> str:
+        return self.compute.c if arg.scalar.floating else "int64_t"
+
+    # ------------------------------------------------------------------------------------- loads
+    def _base(self, arg: ArgSpec, output: bool = False) -> tuple[str, str]:
+        """Return the base pointer of a dat and the number of its element 0 relative to ``i``."""
+        if arg.dat in self.style.tile_dats:
+            return f"b{arg.dat}", "i - t0"
+        if output and arg.dat in self.style.renamed:
+            return f"A->d{arg.dat}o", "i"
+        return f"A->d{arg.dat}", "i"
+
+    def _load_own(self, arg: ArgSpec, components: set[int]) -> None:
+        have = self._available.setdefault(arg.dat, set())
+        needed = components - have
+        if not needed:
+            return
+        base, first = self._base(arg)
+        if arg.positioned:
+            ids = self._need_positions(arg)
+            self._load_rows(arg, f"o{arg.dat}", base, needed, ids=ids)
+        elif self.style.listed:
+            self._load_rows(arg, f"o{arg.dat}", base, needed, ids="e")
+        else:
+            self._load_rows(arg, f"o{arg.dat}", base, needed, first=first)
+        have |= needed
+
+    def _need_positions(self, arg: ArgSpec) -> str:
+        name = f"z{arg.dat}"
+        if name not in self._ids:
+            self._ids.add(name)
+            element = "e[l]" if self.style.listed else "i + l"
+            self.line(f"uint32_t {name}[{self.style.lanes}];")
+            self.line(f"for (int l = 0; l < {self.style.lanes}; l++) {name}[l] = (uint32_t)A->z{arg.dat}[{element}];")
+        return name
+
+    def need_ids(self, arg: ArgSpec, leg: int) -> str:
+        name = f"m{arg.map}_{leg}"
+        if name not in self._ids:
+            self._ids.add(name)
+            lanes = self.style.lanes
+            row = "(size_t)e[l]" if self.style.listed else "(i + l)"
+            self.line(f"uint32_t {name}[{lanes}];")
+            self.line(
+                f"for (int l = 0; l < {lanes}; l++) {name}[l] = (uint32_t)A->m{arg.map}[{row} * {arg.arity} + {leg}];"
+            )
+        return name
+
+    def _load_table(self, spec: LoopSpec, member: Member, arg: ArgSpec) -> None:
+        lanes, name = self.style.lanes, f"p{member.number}_{arg.parameter}"
+        self.line(f"FL_ALIGN {self.real(arg)} {name}[{arg.legs}][{arg.dim}][{lanes}];")
+        for leg in range(arg.legs):
+            used = touched(spec, arg, leg)
+            if not used:
+                continue
+            ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
+            if arg.access in (Access.READ, Access.RW):
+                self._load_rows(arg, f"{name}[{leg}]", f"A->d{arg.dat}", used, ids=ids)
+
+    def _load_rows(
+        self, arg: ArgSpec, out: str, base: str, needed: set[int], *, ids: str = "", first: str = "i"
+    ) -> None:
+        """Load the needed components of a pack's elements into ``out[component][lane]``."""
+        lanes = self.style.lanes
+        vectors = lanes >= 4 and arg.scalar.floating and arg.scalar.size > 2 and not isinstance(arg.layout, Blocked)
+        if not vectors:
+            index = f"{ids}[l]" if ids else f"({first} + l)"
+            for c in sorted(needed):
+                where = address(arg, f"(size_t){index}" if ids else index, c)
+                self.line(f"for (int l = 0; l < {lanes}; l++) {out}[{c}][l] = ({self.real(arg)}){base}[{where}];")
+            return
+        mode = "load" if ids else "loadseq"
+        where = ids or first
+        if isinstance(arg.layout, SoA):
+            for c in sorted(needed):
+                shape = self.helper(RowShape(mode, arg.scalar, self.compute, 1, lanes))
+                offset = f" + {c} * A->s{arg.dat}" if c else ""
+                self.line(f"{shape}({out} + {c}, {base}{offset}, 1, {where});")
+            return
+        for offset, width in chunks(arg.dim, lanes, arg.scalar):
+            if needed & set(range(offset, offset + width)):
+                shape = self.helper(RowShape(mode, arg.scalar, self.compute, width, lanes))
+                self.line(f"{shape}({out} + {offset}, {base} + {offset}, {arg.dim}, {where});")
+
+    def helper(self, shape: RowShape) -> str:
+        self.helpers.add(shape)
+        return shape.name
+
+    def _global(self, member: Member, arg: ArgSpec) -> None:
+        name = f"p{member.number}_{arg.parameter}"
+        if arg.access is not Access.READ:
+            self.line(f"FL_ALIGN {self.real(arg)} {name}[1][{arg.dim}][{self.style.lanes}];")
+
+    def _ragged(self, member: Member, arg: ArgSpec) -> None:
+        """Declare the row of a ragged map: its length, first position and stride."""
+        assert arg.ragged is not None and self.style.lanes == 1
+        name = f"r{arg.map}"
+        if name in self._ids:
+            return
+        self._ids.add(name)
+        row = "(int64_t)e[0]" if self.style.listed else "i"
+        store = arg.ragged
+        if store.column_major:
+            start = f"A->{name}_start[{row} / {store.slice}] + {row} % {store.slice}" if store.slice else row
+            stride = str(store.slice) if store.slice else f"A->{name}_rows"
+        else:
+            start, stride = f"A->{name}_start[{row}]", "1"
+        self.line(f"const int64_t {name}_start = {start};")
+        self.line(f"const int64_t {name}_stride = {stride};")
+        self.line(f"const int64_t {name}_length = A->{name}_length[{row}];")
+
+    # ------------------------------------------------------------------------------------ commit
+    def _commit(self, member: Member) -> None:
+        spec, number = member.spec, member.number
+        for arg in spec.args:
+            name = f"p{number}_{arg.parameter}"
+            if arg.kind == "global" and arg.access is not Access.READ:
+                self._reduce(arg, name, number)
+            elif arg.kind == "direct" and arg.access is not Access.READ:
+                places = touched(spec, arg, 0)
+                self._available.setdefault(arg.dat, set()).update(places)
+                self._dirty.setdefault(arg.dat, set()).update(places)
+            elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
+                for leg in range(arg.legs):
+                    self._store_table(spec, arg, name, leg)
+        increments = [a for a in spec.args if a.kind == "table" and a.access.reduces]
+        if increments:
+            Commit(self, member, increments).write()
+
+    def _reduce(self, arg: ArgSpec, name: str, number: int) -> None:
+        lanes = self.style.lanes
+        slot = f"(i & {REDUCTION_LANES - 1})" if lanes < REDUCTION_LANES else "0"
+        for c in range(arg.dim):
+            target = f"acc{number}_{arg.parameter}[{c}][{slot} + l]"
+            value = f"{name}[0][{c}][l]"
+            function = {Access.INC: "", Access.MIN: "fl_min", Access.MAX: "fl_max"}[arg.access]
+            kind = "double" if arg.scalar.floating else "int64_t"
+            combined = f"{function}_{kind}({target}, {value})" if function else f"{target} + {value}"
+            self.line(f"for (int l = 0; l < {lanes}; l++) {target} = {combined};")
+
+    def _store_table(self, spec: LoopSpec, arg: ArgSpec, name: str, leg: int) -> None:
+        ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
+        for c in sorted(touched(spec, arg, leg)):
+            where = address(arg, f"(size_t){ids}[l]", c)
+            self.line(
+                f"for (int l = 0; l < {self.style.lanes}; l++) "
+                f"A->d{arg.dat}[{where}] = ({arg.scalar.c}){name}[{leg}][{c}][l];"
+            )
+
+    def _store_own(self) -> None:
+        self._ids = set()
+        for dat, components in sorted(self._dirty.items()):
+            if dat not in self.style.elide:
+                self._store_own_dat(self._own[dat], components)
+
+    def _store_own_dat(self, arg: ArgSpec, components: set[int]) -> None:
+        lanes, out = self.style.lanes, f"o{arg.dat}"
+        base, first = self._base(arg, output=True)
+        plain = isinstance(arg.layout, Blocked) or arg.positioned or self.style.listed
+        if arg.dat in self.style.renamed and len(components) < arg.dim:
+            self._load_own(arg, set(range(arg.dim)))
+            components = set(range(arg.dim))
+        if plain or lanes < 4 or not arg.scalar.floating or arg.scalar.size == 2:
+            index = self._need_positions(arg) + "[l]" if arg.positioned else ("e[l]" if self.style.listed else "i + l")
+            if arg.dat in self.style.tile_dats:
+                index = "i - t0 + l"
+            for c in sorted(components):
+                where = address(arg, f"(size_t)({index})", c)
+                self.line(f"for (int l = 0; l < {lanes}; l++) {base}[{where}] = ({arg.scalar.c}){out}[{c}][l];")
+            return
+        if isinstance(arg.layout, SoA):
+            for c in sorted(components):
+                shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, 1, lanes))
+                self.line(f"{shape}({base} + {c} * A->s{arg.dat}, 1, {first}, {out} + {c});")
+            return
+        for offset, width in chunks(arg.dim, lanes, arg.scalar):
+            inside = set(range(offset, offset + width))
+            if inside <= components:
+                stream = arg.dat in self.style.stream and width == arg.dim
+                shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, width, lanes, stream))
+                self.line(f"{shape}({base} + {offset}, {arg.dim}, {first}, {out} + {offset});")
+            else:
+                for c in sorted(inside & components):
+                    shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, 1, lanes))
+                    self.line(f"{shape}({base} + {c}, {arg.dim}, {first}, {out} + {c});")

@@ -1,0 +1,227 @@
+"""The one printer of expressions and statements for the C family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fluxloom.codegen.dialect import Dialect
+from fluxloom.core.dtypes import Scalar
+from fluxloom.kernel import ir
+from fluxloom.kernel.ir import Kind
+
+__all__ = ["Printer", "literal"]
+
+AccessPrinter = Callable[[str, "ir.Expression | None", tuple["ir.Expression", ...]], str]
+"""(parameter, leg, index) -> the C expression of that component."""
+
+
+def literal(value: float | int | bool, kind: Kind, compute: Scalar) -> str:
+    """Return the C literal of a constant; float32 literals are rounded here, exactly once."""
+    if kind is Kind.BOOL:
+        return "1" if value else "0"
+    if kind is Kind.INT:
+        return str(int(value)) if -(2**31) < value < 2**31 else f"INT64_C({int(value)})"
+    real = float(value)
+    if math.isnan(real):
+        return "NAN"
+    if math.isinf(real):
+        return "INFINITY" if real > 0 else "(-INFINITY)"
+    text = repr(real) if compute.size == 8 else repr(float(np.float32(real))) + "f"
+    return f"({text})" if real < 0 or text.startswith("-") else text
+
+
+@dataclass
+class Printer:
+    """Prints kernel IR in one dialect.
+
+    Parameters
+    ----------
+    dialect, compute
+        The target language and the type of ``REAL`` values.
+    read
+        How a component of a data parameter is read.
+    write
+        How it is assigned (an lvalue).
+    length
+        C expression of ``len(parameter)`` of a ragged argument.
+    update
+        How a contribution to an Inc, Min or Max parameter is printed (a full statement).
+    """
+
+    dialect: Dialect
+    compute: Scalar
+    read: AccessPrinter
+    write: AccessPrinter
+    length: Callable[[str], str]
+    update: Callable[[ir.Update, str], str]
+    store_cast: Callable[[str, str], str] = field(default=lambda _parameter, value: value)
+    arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def ctype(self, kind: Kind) -> str:
+        """Return the C type of a kind of value."""
+        return {Kind.REAL: self.compute.c, Kind.INT: "int64_t", Kind.BOOL: "int"}[kind]
+
+    def expression(self, node: ir.Expression) -> str:
+        """Return the C text of an expression."""
+        method = getattr(self, "_" + type(node).__name__.lower())
+        return method(node)
+
+    def real(self, node: ir.Expression) -> str:
+        """Return the C text of an expression, converted to a real when it is not one."""
+        text = self.expression(node)
+        if node.kind is Kind.REAL:
+            return text
+        if isinstance(node, ir.Constant):
+            return literal(node.value, Kind.REAL, self.compute)
+        return f"(({self.compute.c}){text})"
+
+    def convert(self, node: ir.Expression, kind: Kind) -> str:
+        """Return the C text of an expression as a value of ``kind``."""
+        return self.real(node) if kind is Kind.REAL else self.expression(node)
+
+    # ------------------------------------------------------------------------------ expressions
+    def _constant(self, node: ir.Constant) -> str:
+        return literal(node.value, node.kind, self.compute)
+
+    def _local(self, node: ir.Local) -> str:
+        return f"{node.name}_"
+
+    def _localelement(self, node: ir.LocalElement) -> str:
+        return f"{node.name}_" + "".join(f"[{self.expression(i)}]" for i in node.index)
+
+    def _readconstant(self, node: ir.ReadConstant) -> str:
+        return f"k_{node.name}"
+
+    def _read(self, node: ir.Read) -> str:
+        return self.read(node.parameter, node.leg, node.index)
+
+    def _length(self, node: ir.Length) -> str:
+        return self.length(node.parameter)
+
+    def _negate(self, node: ir.Negate) -> str:
+        return f"(-{self.expression(node.operand)})"
+
+    def _not(self, node: ir.Not) -> str:
+        return f"(!{self.expression(node.operand)})"
+
+    def _binary(self, node: ir.Binary) -> str:
+        both_int = node.left.kind is Kind.INT and node.right.kind is Kind.INT
+        if node.op in ("//", "%"):
+            if both_int:
+                name = self.dialect.integer_function(node.op)
+                return f"{name}({self.expression(node.left)}, {self.expression(node.right)})"
+            name = self.dialect.function(node.op, self.compute)
+            return f"{name}({self.real(node.left)}, {self.real(node.right)})"
+        if node.op == "**":
+            name = self.dialect.function("pow", self.compute)
+            return f"{name}({self.real(node.left)}, {self.real(node.right)})"
+        if both_int and node.op != "/":
+            return f"({self.expression(node.left)} {node.op} {self.expression(node.right)})"
+        return f"({self.real(node.left)} {node.op} {self.real(node.right)})"
+
+    def _compare(self, node: ir.Compare) -> str:
+        if Kind.REAL in (node.left.kind, node.right.kind):
+            return f"({self.real(node.left)} {node.op} {self.real(node.right)})"
+        return f"({self.expression(node.left)} {node.op} {self.expression(node.right)})"
+
+    def _boolean(self, node: ir.Boolean) -> str:
+        # Bitwise: operands are 0 or 1 and have no side effects, so no branch is needed.
+        op = " & " if node.op == "and" else " | "
+        return "(" + op.join(self.expression(v) for v in node.values) + ")"
+
+    def _conditional(self, node: ir.Conditional) -> str:
+        yes, no = self.convert(node.yes, node.kind), self.convert(node.no, node.kind)
+        return f"({self.expression(node.test)} ? {yes} : {no})"
+
+    def _cast(self, node: ir.Cast) -> str:
+        text = self.expression(node.operand)
+        if node.kind is Kind.BOOL:
+            return f"({text} != 0)"
+        return f"(({self.ctype(node.kind)}){text})"
+
+    def _call(self, node: ir.Call) -> str:
+        if node.function == "select":
+            test, yes, no = node.arguments
+            yes_text, no_text = self.convert(yes, node.kind), self.convert(no, node.kind)
+            return f"({self.expression(test)} ? {yes_text} : {no_text})"
+        if node.function in ("floor", "ceil") and node.kind is Kind.INT:
+            name = self.dialect.function(node.function, self.compute)
+            return f"((int64_t){name}({self.real(node.arguments[0])}))"
+        if node.kind is Kind.INT:
+            name = self.dialect.integer_function(node.function)
+            texts = [self.expression(a) for a in node.arguments]
+        else:
+            name = self.dialect.function(node.function, self.compute)
+            texts = [self.real(a) for a in node.arguments]
+        if node.function in ("min", "max"):
+            text = texts[0]
+            for other in texts[1:]:
+                text = f"{name}({text}, {other})"
+            return text
+        return f"{name}({', '.join(texts)})"
+
+    # ------------------------------------------------------------------------------- statements
+    def block(self, body: tuple[ir.Statement, ...], indent: int) -> list[str]:
+        """Return the lines of a sequence of statements."""
+        lines: list[str] = []
+        for statement in body:
+            lines += self._statement(statement, indent)
+        return lines
+
+    def _statement(self, node: ir.Statement, indent: int) -> list[str]:
+        pad = "    " * indent
+        match node:
+            case ir.Assign():
+                kind = self.kinds[node.name]
+                return [f"{pad}{node.name}_ = {self.convert(node.value, kind)};"]
+            case ir.StoreLocal():
+                index = "".join(f"[{self.expression(i)}]" for i in node.index)
+                kind = self.array_kinds[node.name]
+                return [f"{pad}{node.name}_{index} = {self.convert(node.value, kind)};"]
+            case ir.Store():
+                kind = self.parameter_kinds[node.parameter]
+                target = self.write(node.parameter, node.leg, node.index)
+                value = self.store_cast(node.parameter, self.convert(node.value, kind))
+                return [f"{pad}{target} = {value};"]
+            case ir.Update():
+                kind = self.parameter_kinds[node.parameter]
+                return [pad + self.update(node, self.convert(node.value, kind))]
+            case ir.If():
+                lines = [f"{pad}if ({self.expression(node.test)}) {{", *self.block(node.body, indent + 1)]
+                if node.orelse:
+                    lines += [f"{pad}}} else {{", *self.block(node.orelse, indent + 1)]
+                return [*lines, f"{pad}}}"]
+            case ir.For():
+                return self._for(node, indent)
+            case ir.While():
+                head = f"{pad}while ({self.expression(node.test)}) {{"
+                return [head, *self.block(node.body, indent + 1), f"{pad}}}"]
+        raise TypeError(f"no C form of {type(node).__name__}")
+
+    def _for(self, node: ir.For, indent: int) -> list[str]:
+        pad = "    " * indent
+        name = f"{node.name}_"
+        compare = "<" if node.step > 0 else ">"
+        # A hidden counter keeps Python's rule that assigning the loop variable does not change the trips.
+        hidden = f"{name}t"
+        head = (
+            f"{pad}for (int64_t {hidden} = {self.expression(node.start)}, {hidden}e = {self.expression(node.stop)}; "
+            f"{hidden} {compare} {hidden}e; {hidden} += {node.step}) {{"
+        )
+        return [head, f"{pad}    {name} = {hidden};", *self.block(node.body, indent + 1), f"{pad}}}"]
+
+    def declare(self, kernel: ir.LoweredKernel, indent: int) -> list[str]:
+        """Return the declarations of a kernel's locals and remember their kinds."""
+        self.kinds = dict(kernel.scalars)
+        self.array_kinds = {a.name: a.kind for a in kernel.arrays}
+        self.parameter_kinds = {p.name: s.kind for p, s in zip(kernel.parameters, kernel.shapes, strict=True)}
+        pad = "    " * indent
+        lines = [f"{pad}{self.ctype(kind)} {name}_;" for name, kind in kernel.scalars]
+        for array in kernel.arrays:
+            dims = "".join(f"[{n}]" for n in array.shape)
+            lines.append(f"{pad}{self.ctype(array.kind)} {array.name}_{dims};")
+        return lines

@@ -1,0 +1,130 @@
+"""What a loop is, as far as its generated code depends on it: frozen, comparable, hashable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
+from fluxloom.core.layout import AoS, Layout
+from fluxloom.kernel.ir import LoweredKernel
+
+__all__ = ["ArgSpec", "Entry", "GridSpec", "LoopSpec", "RaggedStorage", "Slot", "StencilSpec"]
+
+
+@dataclass(frozen=True)
+class RaggedStorage:
+    """How the entries of a ragged map are stored.
+
+    Entry ``j`` of row ``r`` is at ``start(r) + j * stride(r)``. ``row_major`` stores have stride 1
+    and a table of starts; ``column_major`` ones have slices of ``slice`` rows (0: one slice of all).
+    """
+
+    column_major: bool = False
+    slice: int = 1
+
+
+@dataclass(frozen=True)
+class StencilSpec:
+    """The offsets of a stencil, slowest axis first, one tuple a leg."""
+
+    offsets: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class GridSpec:
+    """The box a loop runs over: periodic axes and ghost layers, slowest axis first."""
+
+    periodic: tuple[bool, ...]
+    ghost: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ArgSpec:
+    """One argument of a loop.
+
+    Attributes
+    ----------
+    kind
+        ``"direct"``, ``"table"`` (whole table map or one leg of it), ``"ragged"`` (dat on the
+        targets of a ragged map), ``"entries"`` (dat on its entries), ``"stencil"`` or ``"global"``.
+    dat
+        Number of the dat inside the loop or chain: equal numbers are the same dat.
+    map
+        Number of the map, ``-1`` without one.
+    arity
+        Legs of the map.
+    leg
+        The one leg that is used, ``-1`` for the whole map.
+    positioned
+        Direct argument on a set whose elements are stored in another order or padded.
+    """
+
+    parameter: str
+    access: Access
+    kind: str
+    dat: int
+    scalar: Scalar
+    components: tuple[int, ...]
+    layout: Layout = AoS()
+    map: int = -1
+    arity: int = 1
+    leg: int = -1
+    positioned: bool = False
+    stencil: StencilSpec | None = None
+    ragged: RaggedStorage | None = None
+
+    @property
+    def dim(self) -> int:
+        """Number of components of one element."""
+        return prod(self.components) if self.components else 1
+
+    @property
+    def legs(self) -> int:
+        """Number of legs the kernel sees in a packed argument."""
+        return self.arity if self.kind == "table" and self.leg < 0 else 1
+
+
+@dataclass(frozen=True)
+class LoopSpec:
+    """A kernel bound to the kinds of its arguments."""
+
+    name: str
+    kernel: LoweredKernel
+    args: tuple[ArgSpec, ...]
+    compute: Scalar
+    grid: GridSpec | None = None
+    listed: bool = False
+
+    def arg(self, parameter: str) -> ArgSpec:
+        """Return the argument bound to a kernel parameter."""
+        return next(a for a in self.args if a.parameter == parameter)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether an argument goes through a ragged map."""
+        return any(a.kind in ("ragged", "entries") for a in self.args)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One 8-byte word of a loop's argument block: its C type, its C name and where it comes from.
+
+    ``origin`` is ``"dat"``, ``"map"``, ``"constant"``, ``"global"``, ``"size"`` or ``"plan"``; ``key``
+    tells which one.
+    """
+
+    ctype: str
+    name: str
+    origin: str
+    key: int | str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Name of the native function of a loop and the layout of its argument block."""
+
+    symbol: str
+    slots: tuple[Slot, ...]
+

@@ -1,0 +1,67 @@
+"""Scalar types of storage and arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import DatError, did_you_mean
+
+__all__ = ["FLOAT32", "FLOAT64", "INT32", "INT64", "SCALARS", "UINT8", "Scalar", "scalar"]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A storage type: its NumPy dtype and its spelling in C.
+
+    Attributes
+    ----------
+    name
+        ``"float64"``, ``"float32"``, ``"float16"``, ``"int64"``, ``"int32"`` or ``"uint8"``.
+    c
+        The C spelling of the stored value.
+    size
+        Bytes of one value.
+    floating
+        Whether arithmetic on it is real arithmetic.
+    """
+
+    name: str
+    c: str
+    size: int
+    floating: bool
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The NumPy dtype."""
+        return np.dtype(self.name)
+
+
+FLOAT64 = Scalar("float64", "double", 8, True)
+FLOAT32 = Scalar("float32", "float", 4, True)
+FLOAT16 = Scalar("float16", "_Float16", 2, True)
+INT64 = Scalar("int64", "int64_t", 8, False)
+INT32 = Scalar("int32", "int32_t", 4, False)
+UINT8 = Scalar("uint8", "uint8_t", 1, False)
+SCALARS: dict[str, Scalar] = {
+    s.name: s for s in (FLOAT64, FLOAT32, FLOAT16, INT64, INT32, UINT8)
+}
+
+
+def scalar(dtype: npt.DTypeLike | Scalar) -> Scalar:
+    """Return the `Scalar` of a NumPy dtype or name.
+
+    Raises
+    ------
+    DatError
+        If the dtype is not one that dats can store.
+    """
+    if isinstance(dtype, Scalar):
+        return dtype
+    name = np.dtype(dtype).name
+    if name not in SCALARS:
+        allowed = ", ".join(SCALARS)
+        raise DatError(f"dtype {name!r} cannot be stored; use one of {allowed}{did_you_mean(name, SCALARS)}")
+    return SCALARS[name]

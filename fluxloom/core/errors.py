@@ -1,0 +1,132 @@
+"""The error tree: every error the package raises on purpose says what happened and what to do."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "AccessError",
+    "CaseError",
+    "CompileError",
+    "DatError",
+    "DeviceUnavailable",
+    "FluxloomError",
+    "KernelError",
+    "LoopError",
+    "MeshError",
+    "PlanError",
+    "SolverError",
+    "did_you_mean",
+]
+
+
+class FluxloomError(Exception):
+    """Base of every error raised on purpose by this package."""
+
+
+class KernelError(FluxloomError):
+    """A kernel uses something outside the kernel language, or breaks its access contract.
+
+    Parameters
+    ----------
+    message
+        What is wrong, in one sentence.
+    filename, line, column
+        Where: 1-based line, 0-based column, as in the user's source file.
+    source_line
+        The text of that line; printed with a caret under ``column``.
+    hint
+        What to write instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        filename: str = "<kernel>",
+        line: int = 0,
+        column: int = 0,
+        source_line: str = "",
+        hint: str = "",
+    ) -> None:
+        self.message = message
+        self.filename = filename
+        self.line = line
+        self.column = column
+        self.source_line = source_line
+        self.hint = hint
+        super().__init__(self._format())
+
+    def _format(self) -> str:
+        parts = [f"{self.filename}:{self.line}: {self.message}"]
+        if self.source_line:
+            parts += [f"    {self.source_line}", "    " + " " * self.column + "^"]
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class AccessError(KernelError):
+    """A parameter is used against its declared access mode (a ``Read`` assigned, an ``Inc`` read ...)."""
+
+
+class LoopError(FluxloomError):
+    """A kernel cannot be bound to these arguments: wrong set, map, shape, dtype or aliasing."""
+
+
+class PlanError(FluxloomError):
+    """No race-free plan exists for a loop with the requested schedule."""
+
+
+class DatError(FluxloomError):
+    """Values given to a dat, map or set have the wrong shape, dtype or range."""
+
+
+class MeshError(FluxloomError):
+    """A mesh file or mesh is broken; the message names the file, the line or the element."""
+
+
+class CaseError(FluxloomError):
+    """A case file is wrong; the message names the file, the key and the allowed values."""
+
+
+class SolverError(FluxloomError):
+    """A computation went wrong at run time (NaN, no convergence, exhausted resource)."""
+
+
+class DeviceUnavailable(FluxloomError):
+    """A device, compiler or optional package is missing; the message says what to install."""
+
+
+class CompileError(FluxloomError):
+    """The native compiler refused a generated source.
+
+    Parameters
+    ----------
+    message
+        What was being compiled.
+    source_path
+        The generated source, kept on disk.
+    log
+        The compiler's own output.
+    """
+
+    def __init__(self, message: str, *, source_path: str = "", log: str = "") -> None:
+        self.source_path = source_path
+        self.log = log
+        text = message
+        if source_path:
+            text += f"\nsource: {source_path}"
+        if log:
+            text += f"\ncompiler output:\n{log}"
+        super().__init__(text)
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the closest allowed word, or an empty string."""
+    close = get_close_matches(word, list(allowed), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,77 @@
+"""Named choices (mesh formats, devices, cases ...) with a helpful answer to a wrong name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from fluxloom.core.errors import FluxloomError, did_you_mean
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A mapping from names to choices, open to third parties through entry points.
+
+    Parameters
+    ----------
+    what
+        The noun used in error messages (``"mesh format"``).
+    group
+        Entry-point group; packages that declare an entry there are loaded on the first miss.
+    error
+        The error type raised for an unknown name.
+    """
+
+    def __init__(self, what: str, *, group: str = "", error: type[FluxloomError] = FluxloomError) -> None:
+        self.what = what
+        self._group = group
+        self._error = error
+        self._items: dict[str, T] = {}
+        self._loaded = not group
+
+    def register(self, name: str, item: T) -> T:
+        """Add a choice and return it; a name may be given once."""
+        if name in self._items:
+            raise self._error(f"{self.what} {name!r} is registered twice")
+        self._items[name] = item
+        return item
+
+    def decorator(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that registers the decorated object under ``name``."""
+
+        def add(item: T) -> T:
+            return self.register(name, item)
+
+        return add
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._items:
+            self._load_entry_points()
+        if name not in self._items:
+            allowed = ", ".join(sorted(self._items))
+            hint = did_you_mean(name, self._items)
+            raise self._error(f"unknown {self.what} {name!r}{hint} (known: {allowed})")
+        return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def names(self) -> list[str]:
+        """Return every known name, sorted, third-party ones included."""
+        self._load_entry_points()
+        return sorted(self._items)
+
+    def _load_entry_points(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        for entry in entry_points(group=self._group):
+            if entry.name not in self._items:
+                self._items[entry.name] = entry.load()

@@ -1,0 +1,120 @@
+"""The CPU device: generated C, compiled by the system compiler, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.device.base import Buffer, Device
+from fluxloom.toolchain import find_compiler, load_library, vectorised_lines
+
+__all__ = ["CpuDevice", "NativeUnit", "Sequencer"]
+
+
+@dataclass(frozen=True, eq=False)
+class NativeUnit:
+    """A loaded translation unit.
+
+    Attributes
+    ----------
+    addresses
+        Address of each function, by symbol.
+    vectorised
+        For each line of the source that the compiler vectorised, what it said.
+    """
+
+    library: Any
+    addresses: dict[str, int]
+    vectorised: dict[int, str]
+    compiled: bool
+    seconds: float
+
+
+class Sequencer:
+    """A fixed sequence of native calls, replayed by one call into C.
+
+    Parameters
+    ----------
+    device
+        Gives the native runtime.
+    calls
+        ``(function address, argument block address)`` in order.
+
+    Attributes
+    ----------
+    seconds, counts
+        Time spent in each call and how often it ran, as kept by the runtime.
+    """
+
+    def __init__(self, device: CpuDevice, calls: Sequence[tuple[int, int]]) -> None:
+        self._table = np.zeros((max(1, len(calls)), 4), dtype=np.int64)
+        for k, (function, block) in enumerate(calls):
+            self._table[k, :2] = function, block
+        self.seconds: npt.NDArray[np.float64] = self._table[:, 2].view(np.float64)
+        self.counts: npt.NDArray[np.int64] = self._table[:, 3]
+        self._n = len(calls)
+        self._address = ctypes.c_void_p(self._table.ctypes.data)
+        self._count = ctypes.c_int64(self._n)
+        self._function = device.runtime
+
+    def __call__(self) -> None:
+        """Run the sequence once."""
+        self._function(self._count, self._address)
+
+
+class CpuDevice(Device):
+    """Threads and vector units of this machine.
+
+    Parameters
+    ----------
+    threads
+        Threads of a loop; 0: ``OMP_NUM_THREADS``, or every core this process may use.
+    """
+
+    name = "cpu"
+    native = True
+
+    def __init__(self, threads: int = 0) -> None:
+        self.compiler = find_compiler()
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+        wanted = threads or int(os.environ.get("OMP_NUM_THREADS", "0").split(",")[0] or 0) or available
+        self.threads = wanted if self.compiler.openmp else 1
+        source = resources.files("fluxloom.device").joinpath("runtime.c").read_text()
+        self._runtime_library = load_library(source, name="runtime")
+        function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+        self.runtime = function(_address(self._runtime_library, "fl_sequence"))
+
+    def allocate(self, nbytes: int, stagger: int = 0) -> Buffer:
+        """Return a zeroed buffer in host memory."""
+        return Buffer(nbytes, stagger=stagger)
+
+    def compile(self, text: str, symbols: Sequence[str], name: str, *, contract: bool = True) -> NativeUnit:
+        """Compile a translation unit and look up its functions.
+
+        Raises
+        ------
+        CompileError
+            With the path of the source and what the compiler said.
+        """
+        library = load_library(text, name=name, contract=contract, report=True)
+        addresses = {s: _address(library, s) for s in symbols}
+        lines = vectorised_lines(library.report)
+        return NativeUnit(library, addresses, lines, library.compiled, library.seconds)
+
+    def describe(self) -> str:
+        """Return processor, threads and compiler."""
+        return f"{platform.processor() or platform.machine()}, {self.threads} threads, {self.compiler.name} {self.compiler.version}"
+
+
+def _address(library: Any, symbol: str) -> int:
+    value = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    assert value is not None
+    return value

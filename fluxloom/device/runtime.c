@@ -1,0 +1,27 @@
+/* Replays a fixed sequence of generated loops and keeps the time of each. */
+#include <stdint.h>
+#include <time.h>
+
+typedef struct {
+    void (*function)(const int64_t *);
+    const int64_t *block;
+    double seconds;
+    int64_t count;
+} fl_call;
+
+static double fl_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void fl_sequence(int64_t n, fl_call *call) {
+    double start = fl_now();
+    for (int64_t k = 0; k < n; k++) {
+        call[k].function(call[k].block);
+        const double end = fl_now();
+        call[k].seconds += end - start;
+        call[k].count += 1;
+        start = end;
+    }
+}

@@ -1,0 +1,181 @@
+"""Binding a kernel to arguments: every check, and the spec that code generation works from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fluxloom.codegen.spec import ArgSpec, GridSpec, LoopSpec, RaggedStorage, StencilSpec
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import FLOAT32, FLOAT64, Scalar
+from fluxloom.core.errors import LoopError, did_you_mean
+from fluxloom.core.layout import AoS
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.maps import EntriesMap, Map, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.kernel.frontend import Kernel
+from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel
+
+__all__ = ["Bound", "Numbering", "bind", "specialise"]
+
+
+@dataclass
+class Numbering:
+    """Numbers for dats and maps: the same object gets the same number."""
+
+    dats: list[Dat | Global] = field(default_factory=list)
+    maps: list[Map] = field(default_factory=list)
+
+    def dat(self, data: Dat | Global) -> int:
+        """Return the number of a dat or global."""
+        return _number(self.dats, data)
+
+    def map(self, through: Map) -> int:
+        """Return the number of a map; a row-to-entries map shares the number of its ragged map."""
+        return _number(self.maps, through.ragged if isinstance(through, EntriesMap) else through)
+
+
+def _number(items: list[Any], item: Any) -> int:
+    for k, known in enumerate(items):
+        if known is item:
+            return k
+    items.append(item)
+    return len(items) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A kernel with its arguments, checked."""
+
+    name: str
+    kernel: Kernel
+    lowered: LoweredKernel
+    over: Set
+    arguments: tuple[Argument, ...]
+    constants: dict[str, float | int | bool]
+    constants_baked: dict[str, Any]
+    compute: Scalar
+
+
+def bind(
+    kernel: Kernel, over: Set, arguments: Sequence[Argument | Dat | Global], constants: Mapping[str, Any], name: str = ""
+) -> Bound:
+    """Check the arguments of a loop against its kernel and its set.
+
+    Raises
+    ------
+    LoopError
+        With the loop, the parameter and what does not fit.
+    """
+    if not isinstance(kernel, Kernel):
+        raise LoopError(f"{kernel!r} is not a kernel: decorate the function with @fl.kernel")
+    name = name or kernel.name
+    args = tuple(a if isinstance(a, Argument) else Argument(a) for a in arguments)
+    if len(args) != len(kernel.parameters):
+        wanted = ", ".join(p.name for p in kernel.parameters)
+        raise LoopError(f"{name}: {len(args)} arguments given, the kernel has {len(kernel.parameters)}: {wanted}")
+    for parameter, arg in zip(kernel.parameters, args, strict=True):
+        _check_argument(name, parameter.name, parameter.access, arg, over)
+    values = _constants(name, kernel, constants)
+    baked = {c.name: values[c.name] for c in kernel.constants if c.baked}
+    shapes = {p.name: _shape(a) for p, a in zip(kernel.parameters, args, strict=True)}
+    lowered = kernel.lower(shapes, baked)
+    run_time = {c.name: values[c.name] for c in kernel.constants if not c.baked}
+    return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args))
+
+
+def _constants(name: str, kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
+    known = [c.name for c in kernel.constants]
+    for key in given:
+        if key not in known:
+            raise LoopError(f"{name}: unknown constant {key!r}{did_you_mean(key, known)} (the kernel has: {known})")
+    values = {**kernel.defaults, **given}
+    missing = [k for k in known if k not in values]
+    if missing:
+        raise LoopError(f"{name}: no value for constant {missing[0]!r}; pass {missing[0]}=...")
+    return values
+
+
+def _check_argument(name: str, parameter: str, access: Access, arg: Argument, over: Set) -> None:
+    where = f"{name}: argument {parameter!r}"
+    data, through = arg.data, arg.map
+    if not isinstance(data, (Dat, Global)):
+        raise LoopError(f"{where} is a {type(data).__name__}; pass a dat, a dat through a map, or a global")
+    if data.context is not over.context:
+        raise LoopError(f"{where} belongs to another context than {over}")
+    if isinstance(data, Global):
+        if access in (Access.WRITE, Access.RW):
+            raise LoopError(f"{where} is a global: every element would write it; use Read, Inc, Min or Max")
+        return
+    if through is None:
+        if data.set is not over.parent:
+            raise LoopError(f"{where} lives on {data.set}, the loop runs over {over}; go through a map, or use its set")
+        return
+    if through.source is not over.parent:
+        raise LoopError(f"{where}: map {through.name!r} starts at {through.source}, the loop runs over {over}")
+    if isinstance(through, OffsetMap) and access is not Access.READ:
+        raise LoopError(
+            f"{where} is {access.value} through a stencil: elements would race; write the kernel from the target's side"
+        )
+    if isinstance(through, RaggedMap) and access in (Access.WRITE, Access.RW):
+        raise LoopError(f"{where} is {access.value} through a ragged map; only Read and Inc, Min, Max are possible")
+
+
+def _shape(arg: Argument) -> ArgShape:
+    kind = Kind.REAL if arg.data.scalar.floating else Kind.INT
+    if isinstance(arg.data, Global):
+        return ArgShape(None, arg.data.shape, kind, is_global=True)
+    legs: int | None = None
+    if arg.map is not None and arg.leg < 0:
+        legs = RAGGED if arg.map.legs < 0 else arg.map.legs
+    return ArgShape(legs, arg.data.shape, kind)
+
+
+def _compute(args: Sequence[Argument]) -> Scalar:
+    """Arithmetic is float64 as soon as one dat is; loops on float32 and float16 dats compute in float32."""
+    sizes = [a.data.scalar.size for a in args if isinstance(a.data, Dat) and a.data.scalar.floating]
+    if not sizes:
+        sizes = [a.data.scalar.size for a in args if a.data.scalar.floating]
+    return FLOAT64 if not sizes or max(sizes) == 8 else FLOAT32
+
+
+# --------------------------------------------------------------------------------------- the spec
+
+
+def specialise(bound: Bound, numbering: Numbering) -> LoopSpec:
+    """Return what the generated code depends on, with dats and maps numbered."""
+    args = tuple(
+        _arg_spec(p.name, p.access, a, numbering) for p, a in zip(bound.kernel.parameters, bound.arguments, strict=True)
+    )
+    over = bound.over
+    grid = None
+    if isinstance(over, Grid) and all(a.kind in ("direct", "stencil", "global") for a in args):
+        grid = GridSpec(over.periodic, over.ghost)
+    elif any(a.kind == "stencil" for a in args):
+        raise LoopError(f"{bound.name}: a stencil argument needs a loop over the whole grid, without table maps")
+    return LoopSpec(bound.name, bound.lowered, args, bound.compute, grid, isinstance(over, Subset))
+
+
+def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numbering) -> ArgSpec:
+    data, through = arg.data, arg.map
+    number = numbering.dat(data)
+    if isinstance(data, Global):
+        return ArgSpec(parameter, access, "global", number, data.scalar, data.shape, AoS())
+    common: dict[str, Any] = {"scalar": data.scalar, "components": data.shape, "layout": data.layout}
+    if through is None:
+        return ArgSpec(parameter, access, "direct", number, positioned=data.set.position is not None, **common)
+    mapped = numbering.map(through)
+    if isinstance(through, OffsetMap):
+        stencil = StencilSpec(through.offsets)
+        return ArgSpec(
+            parameter, access, "stencil", number, map=mapped, arity=through.legs, leg=arg.leg, stencil=stencil, **common
+        )
+    if isinstance(through, TableMap):
+        return ArgSpec(parameter, access, "table", number, map=mapped, arity=through.legs, leg=arg.leg, **common)
+    ragged = through.ragged if isinstance(through, EntriesMap) else through
+    assert isinstance(ragged, RaggedMap)
+    storage = RaggedStorage(ragged.store.column_major, ragged.store.slice)
+    kind = "entries" if isinstance(through, EntriesMap) else "ragged"
+    return ArgSpec(parameter, access, kind, number, map=mapped, ragged=storage, **common)

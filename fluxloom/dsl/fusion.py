@@ -1,0 +1,272 @@
+"""Which loops of a chain may run together, found from what they read and write.
+
+Rules (DESIGN section 3): direct loops over one set run element by element together. A merged gather
+(increments from other sets into one target set, tile by tile) is followed in the same pass by the
+direct loops over that set. A dat that neighbours still read is written to another buffer. Copies
+become renamings. Loops at the head of the chain that fit behind its last group are run there, one
+step ahead, into a buffer of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fluxloom.core.access import Access
+from fluxloom.core.layout import AoS
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.facts import copied_pair, ends_zero
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.sets import Grid, Set, Subset
+
+__all__ = ["Copy", "FusedGroup", "Fusion", "fuse"]
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A loop that only copies: in a fused chain the target becomes another name of the source."""
+
+    loop: Loop
+    source: Dat
+    target: Dat
+
+
+@dataclass(eq=False)
+class FusedGroup:
+    """Loops that run in one pass.
+
+    ``ahead`` counts the loops at the end of ``direct`` that belong to the next step of the chain.
+    """
+
+    over: Set
+    scatter: list[Loop] = field(default_factory=list)
+    direct: list[Loop] = field(default_factory=list)
+    ahead: int = 0
+
+    @property
+    def loops(self) -> list[Loop]:
+        """All loops in order."""
+        return [*self.scatter, *self.direct]
+
+    @property
+    def name(self) -> str:
+        """The names of the loops, joined."""
+        return "+".join(loop.name for loop in self.loops)
+
+    def own(self, modes: tuple[Access, ...] | None = None) -> list[Dat]:
+        """Return dats that the direct loops meet at their own element only (in some access modes)."""
+        return _dats(self.direct, lambda through: through is None, modes)
+
+    def neighbours(self) -> list[Dat]:
+        """Return dats of which an element of the group reads other elements' values."""
+        through_maps = _dats(self.direct, lambda through: through is not None, None)
+        return through_maps + _dats(self.scatter, lambda _through: True, (Access.READ,))
+
+    def incremented(self) -> list[Dat]:
+        """Return dats that the scattering loops add to."""
+        return _dats(self.scatter, lambda through: through is not None, (Access.INC, Access.MIN, Access.MAX))
+
+    def written(self) -> list[Dat]:
+        """Return dats whose values the group changes."""
+        modes = (Access.WRITE, Access.RW, Access.INC, Access.MIN, Access.MAX)
+        return _unique([*self.incremented(), *self.own(modes)])
+
+
+@dataclass(frozen=True, eq=False)
+class Fusion:
+    """The fused form of a chain: groups and copies in order, and what is known about dats."""
+
+    items: tuple[FusedGroup | Copy, ...]
+    head: tuple[Loop, ...]
+    zero: dict[int, frozenset[int]]
+    """``id(group)`` -> ``id`` of the dats that are zero when the group starts."""
+
+    @property
+    def groups(self) -> list[FusedGroup]:
+        """The groups alone."""
+        return [g for g in self.items if isinstance(g, FusedGroup)]
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether anything runs together at all."""
+        return any(len(g.loops) > 1 for g in self.groups) or any(isinstance(i, Copy) for i in self.items)
+
+
+def fuse(loops: list[Loop], transient: tuple[Dat, ...]) -> Fusion:
+    """Group the loops of a chain.
+
+    Parameters
+    ----------
+    loops
+        In order.
+    transient
+        Dats whose values nobody needs after the chain has run.
+    """
+    items: list[FusedGroup | Copy] = []
+    for loop in loops:
+        pair = copied_pair(loop.bound)
+        if pair is not None and any(pair[1] is t for t in transient):
+            items.append(Copy(loop, *pair))
+            continue
+        last = items[-1] if items else None
+        if not isinstance(last, FusedGroup) or not _append(last, loop):
+            group = FusedGroup(loop.over)
+            if not _append(group, loop):
+                group.direct.append(loop)  # runs alone, in its own way
+            items.append(group)
+    head = _rotate(items)
+    return Fusion(tuple(items), tuple(head), _zero_facts(items))
+
+
+# ---------------------------------------------------------------------------------------- legality
+
+
+def scatters(loop: Loop) -> bool:
+    """Whether a loop can be driven tile by tile from the set that it increments."""
+    wanted = loop.schedule
+    tiled = wanted.strategy == "gather" or loop.fusable_as_gather
+    return loop.races.racing and "gather" in loop.races.allowed and tiled and wanted.block != 1
+
+
+def pointwise(loop: Loop) -> bool:
+    """Whether a loop only changes values of its own element."""
+    if loop.races.racing or isinstance(loop.over, (Subset, Grid)):
+        return False
+    for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
+        if arg.map is not None and (not isinstance(arg.map, TableMap) or parameter.access is not Access.READ):
+            return False
+        if isinstance(arg.data, Dat) and arg.map is None and arg.data.set.position is not None:
+            return False
+    return True
+
+
+def _append(group: FusedGroup, loop: Loop) -> bool:
+    """Add a loop to a group if the result stays the same; returns whether it was added."""
+    if group.loops and (group.loops[0].bound.compute != loop.bound.compute or _grade(group.loops[0]) != _grade(loop)):
+        return False
+    if _meets_globals(group, loop):
+        return False
+    if scatters(loop):
+        return _append_scatter(group, loop)
+    if not pointwise(loop) or (group.loops and loop.over is not group.over):
+        return False
+    written = group.written()
+    reads_far = _dats([loop], lambda through: through is not None, None)
+    if any(_among(d, written) for d in reads_far):
+        return False  # a neighbour's new value would be needed
+    group.over = loop.over
+    group.direct.append(loop)
+    return True
+
+
+def _append_scatter(group: FusedGroup, loop: Loop) -> bool:
+    target = loop.races.targets[0]
+    if group.direct or (group.scatter and group.over is not target):
+        return False
+    incremented = _dats([loop], lambda through: through is not None, (Access.INC,))
+    reads = _dats([loop], lambda _through: True, (Access.READ,))
+    if any(_among(d, group.incremented()) for d in reads) or any(_among(d, group.neighbours()) for d in incremented):
+        return False
+    if any(not isinstance(d.layout, AoS) for d in incremented):
+        return False
+    group.over = target
+    group.scatter.append(loop)
+    return True
+
+
+def _grade(loop: Loop) -> str | None:
+    return loop.schedule.deterministic
+
+
+def _meets_globals(group: FusedGroup, loop: Loop) -> bool:
+    """Whether the loop reads a global that the group reduces into, or the reverse."""
+    reduced = [a.data for m in group.loops for a in _globals(m, reads=False)]
+    read = [a.data for m in group.loops for a in _globals(m, reads=True)]
+    mine = [a.data for a in _globals(loop, reads=False)]
+    return (
+        any(a.data is g for a in _globals(loop, reads=True) for g in reduced)
+        or any(g is r for g in mine for r in read)
+        or any(g is r for g in mine for r in reduced)
+    )
+
+
+def _globals(loop: Loop, *, reads: bool):  # noqa: ANN202
+    return [
+        a
+        for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+        if isinstance(a.data, Global) and (p.access is Access.READ) == reads
+    ]
+
+
+# ------------------------------------------------------------------------------- rotation and facts
+
+
+def _rotate(items: list[FusedGroup | Copy]) -> list[Loop]:
+    """Move the pointwise loops at the start of the chain behind its last group, one step ahead."""
+    last = items[-1] if items else None
+    place = next((k for k, item in enumerate(items) if isinstance(item, FusedGroup)), None)
+    if not isinstance(last, FusedGroup) or place is None:
+        return []
+    first = items[place]
+    if first is last or not isinstance(first, FusedGroup) or first.scatter or not last.scatter:
+        return []
+    copied = [item.target for item in items[:place] if isinstance(item, Copy)]
+    moved: list[Loop] = []
+    for loop in first.direct:
+        whole = all(
+            p.access is Access.READ or (p.access is Access.WRITE and isinstance(a.data, Dat))
+            for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+        )
+        reads = _dats([loop], lambda _through: True, (Access.READ,))
+        if not whole or any(_among(d, copied) for d in reads) or not _append(last, loop):
+            break
+        moved.append(loop)
+    if len(moved) != len(first.direct):
+        for _ in moved:
+            last.direct.pop()
+        return []
+    last.ahead = len(moved)
+    items.remove(first)
+    return moved
+
+
+def _zero_facts(items: list[FusedGroup | Copy]) -> dict[int, frozenset[int]]:
+    """For each group, the incremented dats that its predecessors (round the cycle) leave at zero."""
+    order = [(item, loop) for item in items if isinstance(item, FusedGroup) for loop in item.loops]
+    facts: dict[int, frozenset[int]] = {}
+    for group in (i for i in items if isinstance(i, FusedGroup)):
+        known = set()
+        for dat in group.incremented():
+            start = next(k for k, (g, _) in enumerate(order) if g is group)
+            for step in range(1, len(order) + 1):
+                loop = order[(start - step) % len(order)][1]
+                if any(a.data is dat for a in loop.bound.arguments):
+                    if ends_zero(loop.bound, dat):
+                        known.add(id(dat))
+                    break
+        facts[id(group)] = frozenset(known)
+    return facts
+
+
+# ----------------------------------------------------------------------------------------- helpers
+
+
+def _dats(loops: list[Loop], through, modes: tuple[Access, ...] | None) -> list[Dat]:  # noqa: ANN001
+    out: list[Dat] = []
+    for loop in loops:
+        for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
+            if isinstance(arg.data, Dat) and through(arg.map) and (modes is None or parameter.access in modes):
+                out.append(arg.data)
+    return _unique(out)
+
+
+def _unique(dats: list[Dat]) -> list[Dat]:
+    out: list[Dat] = []
+    for dat in dats:
+        if not _among(dat, out):
+            out.append(dat)
+    return out
+
+
+def _among(dat: Dat, dats: list[Dat]) -> bool:
+    return any(dat is d for d in dats)

@@ -1,0 +1,181 @@
+"""Running a loop on the reference device: the kernel as a Python function, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.maps import EntriesMap, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.sets import Grid, Subset
+
+__all__ = ["run_reference"]
+
+Array = npt.NDArray[Any]
+
+
+def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
+    """Run every element of a loop in order.
+
+    Increments are collected in private zeroed values and added after each element, as every other
+    device does; arithmetic is in the compute precision of the loop.
+    """
+    accesses = [p.access for p in bound.kernel.parameters]
+    views = [_View(a, m, bound) for a, m in zip(bound.arguments, accesses, strict=True)]
+    baked = {c.name: bound.constants_baked[c.name] for c in bound.kernel.constants if c.baked}
+    elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
+    with np.errstate(all="ignore"):
+        for element in elements:
+            values = [v.load(int(element)) for v in views]
+            bound.kernel(*values, **constants, **baked)
+            for view, value in zip(views, values, strict=True):
+                view.store(value)
+    for view in views:
+        view.finish()
+
+
+class _View:
+    """One argument: loads what the kernel sees of an element, stores what it left."""
+
+    def __init__(self, arg: Argument, access: Access, bound: Bound) -> None:
+        self.arg, self.access = arg, access
+        self.data = arg.data
+        self.dtype = _dtype(arg.data.scalar, bound.compute)
+        self.shape = arg.data.shape or (1,)
+        self.places: Array | int = 0
+        if isinstance(self.data, Dat):
+            self.values = _values(self.data)
+            self.data.version += access.writes
+        else:
+            self.values = np.array(self.data.value, dtype=self.data.scalar.numpy).reshape(self.shape)
+            self.partial = np.full(self.shape, _neutral(access, self.dtype), dtype=np.float64)
+            if not self.data.scalar.floating:
+                self.partial = np.full(self.shape, _neutral(access, np.dtype(np.int64)), dtype=np.int64)
+
+    def load(self, element: int) -> Array:
+        """Return the array that the kernel gets for this element."""
+        if isinstance(self.data, Global):
+            if self.access is Access.READ:
+                return self.values.astype(self.dtype)
+            return np.full(self.shape, _neutral(self.access, self.dtype), dtype=self.dtype)
+        self.places = self._places(element)
+        stored = self.values[self.places]
+        if self.access.reduces:
+            return np.full(self._seen(stored).shape, _neutral(self.access, self.dtype), dtype=self.dtype)
+        return self._seen(stored).astype(self.dtype)
+
+    def _seen(self, stored: Array) -> Array:
+        """Scalars lose the component index when there is a leg index, and get one when there is none."""
+        if not self.data.shape and isinstance(self.places, int):
+            return np.reshape(stored, (1,))
+        return np.asarray(stored)
+
+    def store(self, value: Array) -> None:
+        """Bring the kernel's result back."""
+        if self.access is Access.READ:
+            return
+        if isinstance(self.data, Global):
+            self.partial = _reduce(self.access, self.partial, value)
+            return
+        if isinstance(self.places, int):
+            self._store_one(self.places, value.reshape(self.data.shape))
+        else:
+            for leg, place in enumerate(self.places):
+                self._store_one(int(place), value[leg])
+
+    def _store_one(self, place: int, value: Array) -> None:
+        old = self.values[place]
+        with np.errstate(over="ignore"):
+            new = np.asarray(value).astype(self.data.scalar.numpy)
+            self.values[place] = _reduce(self.access, old, new) if self.access.reduces else new
+
+    def finish(self) -> None:
+        """Write the result back to the dat or global."""
+        if self.access is Access.READ:
+            return
+        if isinstance(self.data, Global):
+            total = _reduce(self.access, np.asarray(self.values, dtype=self.partial.dtype), self.partial)
+            self.data.value = total.reshape(self.data.shape)
+        else:
+            version = self.data.version
+            self.data.write(self.values.reshape(*self.data.set.shape, *self.data.shape)) if not _ghosted(
+                self.data
+            ) else _write_ghosted(self.data, self.values)
+            self.data.version = version
+
+    # ------------------------------------------------------------------------------------ places
+    def _places(self, element: int) -> Array | int:
+        through = self.arg.map
+        if through is None:
+            return int(self._offset_place(element, None))
+        if isinstance(through, TableMap):
+            row = through.table[element]
+            return row.astype(np.int64) if self.arg.leg < 0 else int(row[self.arg.leg])
+        if isinstance(through, RaggedMap):
+            return through.indices[through.offsets[element] : through.offsets[element + 1]].astype(np.int64)
+        if isinstance(through, EntriesMap):
+            offsets = through.ragged.offsets
+            return np.arange(offsets[element], offsets[element + 1])
+        assert isinstance(through, OffsetMap)
+        if self.arg.leg >= 0:
+            return int(self._offset_place(element, through.offsets[self.arg.leg]))
+        return np.array([self._offset_place(element, o) for o in through.offsets], dtype=np.int64)
+
+    def _offset_place(self, element: int, offset: tuple[int, ...] | None) -> int:
+        over = self.data.set if isinstance(self.data, Dat) else None
+        if not isinstance(over, Grid):
+            return element
+        index = np.array(np.unravel_index(element, over.shape))
+        index = index + np.array(offset) if offset is not None else index
+        for axis, n in enumerate(over.shape):
+            if over.periodic[axis]:
+                index[axis] %= n
+        return int(np.ravel_multi_index(tuple(index + np.array(over.ghost)), over.full_shape))
+
+
+def _ghosted(dat: Dat) -> bool:
+    return isinstance(dat.set, Grid) and any(dat.set.ghost)
+
+
+def _values(dat: Dat) -> Array:
+    """Return a copy of a dat's values by logical element (by storage place on a grid with ghosts)."""
+    if isinstance(dat.set, Grid) and any(dat.set.ghost):
+        version = dat.version
+        full = np.array(dat.storage(), copy=True)
+        dat.version = version
+        return full.reshape(dat.set.storage_size, *dat.shape)
+    return dat.read().reshape(dat.set.size, *dat.shape)
+
+
+def _write_ghosted(dat: Dat, values: Array) -> None:
+    assert isinstance(dat.set, Grid)
+    dat.storage()[...] = values.reshape(*dat.set.full_shape, *dat.shape)
+
+
+def _dtype(stored: Scalar, compute: Scalar) -> np.dtype[Any]:
+    return compute.numpy if stored.floating else np.dtype(np.int64)
+
+
+def _neutral(access: Access, dtype: np.dtype[Any]) -> Any:
+    if access not in (Access.MIN, Access.MAX):
+        return 0
+    if dtype.kind == "f":
+        return np.inf if access is Access.MIN else -np.inf
+    info = np.iinfo(dtype)
+    return info.max if access is Access.MIN else info.min
+
+
+def _reduce(access: Access, old: Array, new: Array) -> Array:
+    match access:
+        case Access.MIN:
+            return np.minimum(old, new)
+        case Access.MAX:
+            return np.maximum(old, new)
+    return old + new

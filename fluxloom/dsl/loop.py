@@ -1,0 +1,263 @@
+"""The loop: a kernel over a set, checked, planned and compiled once, then cheap to call."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.unit import Unit, generate
+from fluxloom.core.access import Access
+from fluxloom.core.errors import LoopError, PlanError, did_you_mean
+from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
+from fluxloom.dsl.cost import choose
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.interpret import run_reference
+from fluxloom.dsl.plan import Plan, build_plan
+from fluxloom.dsl.races import RaceInfo, analyse
+from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.tuning import TuningFile, tuning_key
+from fluxloom.kernel.frontend import Kernel
+
+__all__ = ["Loop", "par_loop"]
+
+
+class Loop:
+    """A kernel applied to every element of a set.
+
+    Parameters
+    ----------
+    kernel
+        A function decorated with `kernel`.
+    over
+        The driving set, a subset of it, or a grid.
+    *arguments
+        One for each data parameter of the kernel, in order: a dat (direct), a dat through a map
+        ``x[e2n]``, through one leg ``x[e2n[0]]``, or a global.
+    schedule
+        How to run; open choices come from the context, the tuning file and the cost model.
+    name
+        Name in messages and reports; the kernel's by default.
+    **constants
+        Values of the kernel's keyword-only parameters.
+
+    Raises
+    ------
+    LoopError
+        If an argument does not fit the kernel or the set, or a write would race.
+    PlanError
+        If the schedule asks for a strategy that is not correct for this loop.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        over: Set,
+        *arguments: Argument | Dat | Global,
+        schedule: Schedule | None = None,
+        name: str = "",
+        **constants: Any,
+    ) -> None:
+        self.bound: Bound = bind(kernel, over, arguments, constants, name)
+        self.name = self.bound.name
+        self.over = over
+        self.context = over.context
+        self.races: RaceInfo = analyse(self.bound)
+        self.constants = dict(self.bound.constants)
+        self._wanted = schedule if schedule is not None else Schedule.auto()
+        if self._wanted.strategy and self.races.racing:
+            self.races.require(self.name, self._wanted.strategy)
+        self.written = _written(self.bound)
+        self._native: _Native | None = None
+        self._calls = 0
+
+    # --------------------------------------------------------------------------------- schedule
+    @cached_property
+    def tuning_key(self) -> str:
+        """Key of this loop in the tuning file: kernel, device, size class."""
+        return tuning_key(self.bound.lowered.digest, self.context.device.describe(), self.over.size, self.context.threads)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule in force, every choice made."""
+        wanted = self._wanted.merged(self.context.schedule)
+        if self.context.tuning and not self._wanted.strategy and not wanted.deterministic:
+            tuned = TuningFile().get(self.tuning_key)
+            if tuned is not None and (not self.races.racing or tuned.strategy in self.races.allowed):
+                wanted = wanted.merged(tuned)
+        if not self.races.racing:
+            wanted = Schedule(**{**wanted.__dict__, "strategy": None})
+        elif wanted.strategy and wanted.strategy not in self.races.allowed:
+            # A context-wide wish that this loop cannot follow; the report shows what it runs with.
+            wanted = Schedule(**{**wanted.__dict__, "strategy": None})
+        threads = wanted.threads or self.context.threads
+        return choose(self.bound, self.races, wanted, threads) if self.races.racing else _direct(wanted, threads, self)
+
+    @property
+    def strategy(self) -> str:
+        """The race strategy, or ``"direct"`` when nothing races."""
+        return (self.schedule.strategy or "direct") if self.races.racing else "direct"
+
+    def reschedule(self, schedule: Schedule) -> None:
+        """Run with another schedule from now on."""
+        if schedule.strategy and self.races.racing:
+            self.races.require(self.name, schedule.strategy)
+        self._wanted = schedule
+        self.__dict__.pop("schedule", None)
+        self._native = None
+
+    # -------------------------------------------------------------------------------- execution
+    def __call__(self, **constants: Any) -> None:
+        """Run the loop once; run-time constants may be given new values."""
+        if constants:
+            self._update(constants)
+        native = self._native
+        if native is None:
+            if not self.context.device.native:
+                self._calls += 1
+                run_reference(self.bound, self.constants)
+                return
+            native = self.build()
+        elif native.epoch != self.context.epoch:
+            native.refresh(self.context.epoch)
+        native.run()
+        for data in self.written:
+            data.version += 1
+
+    def _update(self, constants: dict[str, Any]) -> None:
+        for key, value in constants.items():
+            if key not in self.constants:
+                known = list(self.constants)
+                raise LoopError(
+                    f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
+                )
+            self.constants[key] = value
+            if self._native is not None:
+                self._native.block.set_constant(f"0_{key}", value)
+
+    def group(self, numbering: Numbering, number: int = 0) -> Group:
+        """Return this loop as a group of its own for code generation."""
+        schedule = self.schedule
+        member = Member(specialise(self.bound, numbering), number)
+        strategy = self.strategy
+        racing = strategy != "direct"
+        return Group(
+            symbol=f"fl_{self.name}" if self.name.isidentifier() else "fl_loop",
+            scatter=(member,) if racing else (),
+            direct=() if racing else (member,),
+            strategy=strategy,
+            lanes=schedule.lanes,
+            tile=schedule.block if strategy == "gather" else 0,
+            stream=_streamed(member) if schedule.stream else frozenset(),
+            listed=member.spec.listed,
+        )
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The tables of the race strategy."""
+        return build_plan(self.bound, self.races, self.strategy, self.schedule.block)
+
+    def build(self) -> _Native:
+        """Plan, generate, compile and load; happens by itself at the first call."""
+        self.__dict__.pop("plan", None)
+        numbering = Numbering()
+        group = self.group(numbering)
+        unit = generate([group])
+        device = self.context.device
+        assert isinstance(device, CpuDevice)
+        contract = self.schedule.deterministic != "global"
+        native = device.compile(unit.text, [unit.entries[0].symbol], self.name, contract=contract)
+        constants = {f"0_{k}": v for k, v in self.constants.items()}
+        threads = 1 if self.over.size < SERIAL_BELOW else self.schedule.threads
+        block = ArgumentBlock(unit.entries[0], group, numbering, {0: self.plan}, self.over, threads, constants)
+        self._native = _Native(unit, native, block, device, self.context.epoch)
+        return self._native
+
+    @property
+    def source(self) -> str:
+        """The generated C of this loop."""
+        return generate([self.group(Numbering())]).text
+
+    # ------------------------------------------------------------------------------------ report
+    @cached_property
+    def useful_bytes(self) -> int:
+        """Bytes one call has to move at least (see `useful_bytes`)."""
+        return useful_bytes((self.bound,))
+
+    def report(self) -> LoopReport:
+        """Return the counters of this loop."""
+        native = self._native
+        device_native = self.context.device.native
+        lanes = self.schedule.lanes if device_native and not any(
+            a.map is not None and a.map.legs < 0 for a in self.bound.arguments
+        ) else 1
+        vector = None if native is None else vectorised(native.unit.text, native.compiled.vectorised, self.name, lanes)
+        plan = self.plan if native is not None else None
+        return LoopReport(
+            name=self.name,
+            calls=int(native.sequencer.counts[0]) if native else self._calls,
+            seconds=float(native.sequencer.seconds[0]) if native else 0.0,
+            useful_bytes=self.useful_bytes,
+            strategy=self.strategy if device_native else "reference",
+            colours=plan.colours if plan else 0,
+            lanes=lanes,
+            vectorised=vector,
+            block=self.schedule.block if self.races.racing and device_native else 0,
+            redundancy=plan.redundancy if plan else 1.0,
+        )
+
+    def reset_counters(self) -> None:
+        """Set calls and seconds to zero."""
+        self._calls = 0
+        if self._native is not None:
+            self._native.sequencer.seconds[:] = 0
+            self._native.sequencer.counts[:] = 0
+
+    def __repr__(self) -> str:
+        return f"Loop({self.name}, {self.over})"
+
+
+SERIAL_BELOW = 4096
+"""Loops over fewer elements run in the calling thread: waking threads would cost more."""
+
+
+class _Native:
+    """A compiled loop: source, argument block, and the call."""
+
+    def __init__(self, unit: Unit, compiled: NativeUnit, block: ArgumentBlock, device: CpuDevice, epoch: int) -> None:
+        self.unit, self.compiled, self.block, self.epoch = unit, compiled, block, epoch
+        self.sequencer = Sequencer(device, [(compiled.addresses[unit.entries[0].symbol], block.address)])
+        self.run = self.sequencer
+
+    def refresh(self, epoch: int) -> None:
+        self.block.refresh()
+        self.epoch = epoch
+
+
+def _direct(wanted: Schedule, threads: int, loop: Loop) -> Schedule:
+    chosen = choose(loop.bound, loop.races, Schedule(**{**wanted.__dict__, "strategy": "serial"}), threads)
+    return Schedule(**{**chosen.__dict__, "strategy": None, "block": 0})
+
+
+def _streamed(member: Member) -> frozenset[int]:
+    """Dats that the kernel writes completely without reading: candidates for streaming stores."""
+    return frozenset(a.dat for a in member.spec.args if a.kind == "direct" and a.access is Access.WRITE)
+
+
+def _written(bound: Bound) -> list[Dat | Global]:
+    out: list[Dat | Global] = []
+    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+        if parameter.access.writes and not any(arg.data is d for d in out):
+            out.append(arg.data)
+    return out
+
+
+def par_loop(kernel: Kernel, over: Set, *arguments: Argument | Dat | Global, **constants: Any) -> None:
+    """Build a loop, run it once and forget it: convenient for set-up, wasteful in a time step."""
+    Loop(kernel, over, *arguments, **constants)()

@@ -1,0 +1,216 @@
+"""Maps from one set to another: tables, ragged tables, stencils on grids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import DatError, LoopError
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
+from fluxloom.dsl.sets import Grid, Set
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.dats import Dat
+
+__all__ = ["EntriesMap", "EntrySet", "Map", "MapLeg", "OffsetMap", "RaggedMap", "TableMap"]
+
+
+class Map:
+    """Base of maps: from a driving set to the set of the dats that are reached."""
+
+    source: Set
+    target: Set
+    name: str
+    legs: int
+    """Number of legs, or -1 when it differs by element."""
+
+    def argument(self, dat: Dat) -> Argument:
+        """Return ``dat`` seen through the whole map."""
+        self._check(dat)
+        return Argument(dat, self)
+
+    def __getitem__(self, leg: int) -> MapLeg:
+        if self.legs < 0:
+            raise LoopError(f"map {self.name!r} is ragged: it has no fixed legs to choose from")
+        if not 0 <= leg < self.legs:
+            raise LoopError(f"map {self.name!r} has legs 0 ... {self.legs - 1}, not {leg}")
+        return MapLeg(self, leg)
+
+    def _check(self, dat: Dat) -> None:
+        if dat.set is not self.target:
+            raise LoopError(f"dat {dat.name!r} is on {dat.set}, but map {self.name!r} leads to {self.target}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}: {self.source.name} -> {self.target.name})"
+
+
+class MapLeg:
+    """One leg of a map."""
+
+    def __init__(self, parent: Map, leg: int) -> None:
+        self.map, self.leg = parent, leg
+
+    def argument(self, dat: Dat) -> Argument:
+        """Return ``dat`` seen through this leg."""
+        self.map._check(dat)
+        return Argument(dat, self.map, self.leg)
+
+
+def index_table(values: npt.ArrayLike, n: int, what: str) -> npt.NDArray[np.int32]:
+    """Return an int32 table after checking that every entry is in ``0 ... n - 1``."""
+    array = np.asarray(values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise DatError(f"{what}: indices must be integers, got {array.dtype}")
+    if array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high >= n:
+            bad = low if low < 0 else high
+            where = np.unravel_index(int(np.argmax(array == bad)), array.shape)
+            place = ", ".join(str(int(w)) for w in where)
+            raise DatError(f"{what}: entry [{place}] is {bad}; allowed are 0 ... {n - 1}")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+class TableMap(Map):
+    """A table ``(source.size, arity)`` of target elements.
+
+    Raises
+    ------
+    DatError
+        If the table has the wrong shape or an index is out of range; the message names the entry.
+    """
+
+    def __init__(self, source: Set, target: Set, table: npt.ArrayLike, name: str) -> None:
+        array = np.asarray(table)
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[0] != source.size:
+            raise DatError(f"map {name!r}: a table of shape {array.shape} does not fit {source}")
+        if source.context is not target.context:
+            raise DatError(f"map {name!r}: {source} and {target} belong to different contexts")
+        self.source, self.target, self.name = source, target, name
+        self.table = index_table(array, target.size, f"map {name!r}")
+        self.legs = array.shape[1]
+
+
+class EntrySet(Set):
+    """The entries of a ragged map, numbered row after row; the layout permutes their storage only."""
+
+    def __init__(self, ragged: RaggedMap, store: RaggedStore) -> None:
+        super().__init__(ragged.source.context, store.entries, f"{ragged.name}.entries")
+        self._store = store
+
+    @property
+    def storage_size(self) -> int:
+        """Number of storage places, padding included."""
+        return self._store.places
+
+    @property
+    def position(self) -> npt.NDArray[np.int32] | None:
+        """Storage place of each entry, or None when they are in order."""
+        return self._store.position
+
+
+class RaggedMap(Map):
+    """A table with a different number of targets for each element: compressed rows.
+
+    Parameters
+    ----------
+    offsets
+        ``(source.size + 1,)``: entries of row ``r`` are ``offsets[r] ... offsets[r + 1] - 1``.
+    indices
+        Target of each entry.
+    layout
+        `CSR`, `ELL` or `SlicedELL`: how entries are stored. Loops and NumPy never see it.
+    """
+
+    legs = -1
+
+    def __init__(
+        self,
+        source: Set,
+        target: Set,
+        offsets: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        name: str,
+        layout: RaggedLayout | None = None,
+    ) -> None:
+        pointer = np.ascontiguousarray(offsets, dtype=np.int64)
+        if pointer.shape != (source.size + 1,) or (np.diff(pointer) < 0).any() or (pointer.size and pointer[0] != 0):
+            raise DatError(
+                f"ragged map {name!r}: offsets must start at 0, never decrease and have {source.size + 1} entries"
+            )
+        targets = index_table(indices, target.size, f"ragged map {name!r}")
+        if targets.shape != (int(pointer[-1]),):
+            raise DatError(f"ragged map {name!r}: {targets.shape} indices, but offsets end at {pointer[-1]}")
+        self.source, self.target, self.name = source, target, name
+        self.offsets, self.indices = pointer, targets
+        self.layout = layout if layout is not None else CSR()
+        self.store = RaggedStore(pointer, targets, self.layout)
+        self.entries = EntrySet(self, self.store)
+        self.to_entries = EntriesMap(self)
+        self._entry_maps: dict[str, TableMap] = {}
+
+    @property
+    def entry_row(self) -> TableMap:
+        """The map from each entry to its row."""
+        if "row" not in self._entry_maps:
+            rows = np.repeat(np.arange(self.source.size, dtype=np.int32), np.diff(self.offsets))
+            self._entry_maps["row"] = TableMap(self.entries, self.source, rows, f"{self.name}.row")
+        return self._entry_maps["row"]
+
+    @property
+    def entry_target(self) -> TableMap:
+        """The map from each entry to its target."""
+        if "target" not in self._entry_maps:
+            self._entry_maps["target"] = TableMap(self.entries, self.target, self.indices, f"{self.name}.target")
+        return self._entry_maps["target"]
+
+
+class EntriesMap(Map):
+    """From a row to its entries: ``a[matrix.to_entries]`` is the row of values in an SpMV."""
+
+    legs = -1
+
+    def __init__(self, ragged: RaggedMap) -> None:
+        self.ragged = ragged
+        self.source, self.target = ragged.source, ragged.entries
+        self.name = f"{ragged.name}.to_entries"
+
+
+class OffsetMap(Map):
+    """A stencil on a grid: leg ``k`` of an element is the element at ``offsets[k]`` from it.
+
+    Parameters
+    ----------
+    grid
+        Source and target.
+    offsets
+        ``(legs, dimensions)``, slowest axis first, in lattice units.
+
+    Raises
+    ------
+    DatError
+        If a leg leaves the box along an axis that is neither periodic nor has enough ghost layers.
+    """
+
+    def __init__(self, grid: Grid, offsets: npt.ArrayLike, name: str) -> None:
+        array = np.asarray(offsets, dtype=np.int64)
+        if array.ndim != 2 or array.shape[1] != len(grid.shape):
+            raise DatError(f"stencil {name!r}: offsets of shape {array.shape} do not fit a {len(grid.shape)}D grid")
+        reach = np.abs(array).max(axis=0)
+        for axis, (r, n) in enumerate(zip(reach, grid.shape, strict=True)):
+            if grid.periodic[axis] and r > n:
+                raise DatError(f"stencil {name!r}: reach {r} is longer than the periodic axis {axis} ({n} elements)")
+            if not grid.periodic[axis] and r > grid.ghost[axis]:
+                raise DatError(
+                    f"stencil {name!r}: reach {r} along axis {axis} leaves the box; make the axis periodic "
+                    f"or give the grid ghost={r}"
+                )
+        self.source = self.target = grid
+        self.name = name
+        self.offsets = tuple(tuple(int(v) for v in row) for row in array)
+        self.legs = array.shape[0]

@@ -1,0 +1,189 @@
+"""Plans: the tables a race strategy needs, built natively and kept in the context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.codegen.group import CHUNK
+from fluxloom.core.errors import PlanError
+from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.races import RaceInfo
+from fluxloom.dsl.sets import Set, Subset
+from fluxloom.graph import colour_elements, colour_permutation, inverse_map, target_tiles, two_level_plan
+
+__all__ = ["Plan", "build_plan", "tile_redundancy"]
+
+Array = npt.NDArray[Any]
+
+_SHORT_RUN = 16
+"""Runs of consecutive elements below this length go through the element list."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The tables of one loop under one strategy.
+
+    Attributes
+    ----------
+    values
+        Arrays and integers by the name the generated code gives them.
+    partials
+        Partial results of a global reduction.
+    colours, blocks
+        For reports: number of block or element colours, number of blocks or tiles.
+    redundancy
+        Elements computed, divided by elements of the set (1 unless gathered).
+    """
+
+    values: Mapping[str, Array | int]
+    partials: int
+    colours: int = 0
+    blocks: int = 0
+    redundancy: float = 1.0
+    nbytes: int = field(default=0)
+
+
+def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
+    """Return the plan of a loop; plans of the same maps are built once a context."""
+    key = (strategy, block, id(bound.over), *(id(t) for t in _identity(bound, races)))
+    plans = bound.over.context.plans
+    if key not in plans:
+        plans[key] = (_build(bound, races, strategy, block), bound.over, _identity(bound, races))
+    return plans[key][0]
+
+
+def _identity(bound: Bound, races: RaceInfo) -> tuple[Any, ...]:
+    """Objects whose identity decides whether two loops can share a plan."""
+    if isinstance(bound.over, Subset):
+        return (bound.over, *races.tables)
+    return tuple(a.map for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True) if a.map and p.access.reduces)
+
+
+def _build(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
+    n = bound.over.size
+    chunks = -(-n // CHUNK)
+    values: dict[str, Array | int] = {}
+    if isinstance(bound.over, Subset):
+        values["list"] = bound.over.indices
+    if strategy in ("direct", "serial", "atomic"):
+        return Plan(values, chunks)
+    sizes = [t.size for t in races.targets]
+    match strategy:
+        case "block_colour" | "block_permute":
+            return _blocks(races, sizes, n, block, strategy == "block_permute", values)
+        case "element_colour":
+            return _elements(races, sizes, n, values)
+        case "two_pass":
+            return _two_pass(bound, races, values, chunks)
+        case "gather":
+            return _gather(races, block, values)
+    raise PlanError(f"no plan for strategy {strategy!r}")
+
+
+def _through(values: Mapping[str, Array | int], permutation: Array) -> Array:
+    """Turn positions in the loop into element numbers (they differ for a subset)."""
+    listed = values.get("list")
+    return permutation if listed is None else np.ascontiguousarray(np.asarray(listed)[permutation])
+
+
+def _blocks(
+    races: RaceInfo, sizes: list[int], n: int, block: int, permuted: bool, values: dict[str, Array | int]
+) -> Plan:
+    plan = two_level_plan(races.tables, sizes, n, block)
+    values |= {
+        "n_colours": plan.n_block_colours,
+        "colour_off": plan.colour_offset,
+        "blocks": plan.blocks_by_colour,
+        "block_off": plan.offset,
+    }
+    if permuted:
+        values["perm"] = _through(values, plan.permutation)
+    blocks = plan.offset.size - 1
+    return Plan(values, blocks, plan.n_block_colours, blocks)
+
+
+def _elements(races: RaceInfo, sizes: list[int], n: int, values: dict[str, Array | int]) -> Plan:
+    colouring = colour_elements(races.tables, sizes)
+    permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
+    values |= {"n_colours": colouring.n_colours, "colour_off": offsets, "perm": _through(values, permutation)}
+    partials = int((-(-np.diff(offsets) // CHUNK)).sum())
+    return Plan(values, partials, colouring.n_colours)
+
+
+def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chunks: int) -> Plan:
+    """Add an inverse of every map that is incremented through; keys name the map, see `Executable`."""
+    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+        if isinstance(arg.map, TableMap) and parameter.access.reduces:
+            inverse = inverse_map(arg.map.table, arg.map.target.size)
+            name = f"i@{id(arg.map)}"
+            values |= {
+                f"{name}_ptr": inverse.offsets,
+                f"{name}_elem": inverse.element,
+                f"{name}_leg": inverse.leg,
+                f"{name}_n": arg.map.target.size,
+            }
+    return Plan(values, chunks)
+
+
+def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan:
+    target = races.targets[0]
+    if block == 1:
+        if len(races.tables) > 1:
+            raise PlanError("gathering target by target needs one map for all increments; use block > 1")
+        inverse = inverse_map(races.tables[0], target.size)
+        values |= {
+            "targets": target.size,
+            "inv_ptr": inverse.offsets,
+            "inv_elem": inverse.element,
+            "inv_leg": inverse.leg,
+        }
+        return Plan(values, 0, 0, target.size, inverse.element.size / max(1, races.tables[0].shape[0]))
+    tiles = target_tiles(races.tables, target.size, block)
+    pointer, position, length = _segments(tiles.run_ptr, tiles.run_length)
+    values |= {
+        "targets": target.size,
+        "tiles": tiles.offset.size - 1,
+        "seg_ptr": pointer,
+        "seg_pos": position,
+        "seg_len": length,
+        "elem": tiles.elements,
+    }
+    computed = tiles.elements.size / max(1, races.tables[0].shape[0])
+    return Plan(values, -(-target.size // CHUNK), 0, tiles.offset.size - 1, computed)
+
+
+def _segments(run_ptr: Array, run_length: Array) -> tuple[Array, Array, Array]:
+    """Join short runs of consecutive elements into listed segments.
+
+    Returns the first segment of each tile, the place of each segment in the element list, and its
+    length: positive for a run of consecutive elements, negative for a segment read from the list.
+    """
+    long = run_length >= _SHORT_RUN
+    starts = np.zeros(run_length.size + 1, dtype=bool)
+    starts[run_ptr] = True
+    starts = starts[:-1] | long
+    starts[1:] |= long[:-1]
+    first = np.flatnonzero(starts)
+    place = np.concatenate([[0], np.cumsum(run_length, dtype=np.int64)])
+    bounds = np.append(first, run_length.size)
+    length = np.diff(place[bounds])
+    pointer = np.searchsorted(first, run_ptr).astype(np.int64)
+    return pointer, place[first], np.where(long[first], length, -length).astype(np.int32)
+
+
+def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:
+    """Return how many times an element is computed on average when the loop is gathered in tiles."""
+    return build_plan(bound, races, "gather", block).redundancy
+
+
+def targets_met(over: Set, through: TableMap) -> int:
+    """Return how many different targets a table map reaches."""
+    met = np.zeros(through.target.size, dtype=bool)
+    met[through.table[over.indices] if isinstance(over, Subset) else through.table] = True
+    return int(np.count_nonzero(met))

@@ -1,0 +1,189 @@
+"""Which arguments of a loop race, what must hold for the others, which strategies are possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Access
+from fluxloom.core.errors import LoopError, PlanError
+from fluxloom.core.layout import AoS
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.schedule import RACE_STRATEGIES
+from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.graph import is_injective
+
+__all__ = ["RaceInfo", "analyse"]
+
+
+@dataclass(frozen=True, eq=False)
+class RaceInfo:
+    """What the plan of a loop has to respect.
+
+    Attributes
+    ----------
+    tables
+        ``(elements, arity)`` tables of the targets of racing increments, one a distinct map (or leg).
+    targets
+        Target set of each table.
+    allowed
+        Strategies that are correct for this loop; empty when nothing races.
+    reasons
+        Why a strategy is not in ``allowed``.
+    """
+
+    tables: tuple[npt.NDArray[np.int32], ...]
+    targets: tuple[Set, ...]
+    allowed: tuple[str, ...]
+    reasons: dict[str, str]
+
+    @property
+    def racing(self) -> bool:
+        """Whether two elements may change the same value."""
+        return bool(self.tables)
+
+    def require(self, name: str, strategy: str) -> None:
+        """Raise `PlanError` unless ``strategy`` is possible."""
+        if self.racing and strategy not in self.allowed:
+            raise PlanError(
+                f"{name}: strategy {strategy!r} is not possible: {self.reasons.get(strategy, 'unknown')}; "
+                f"possible are {', '.join(self.allowed)}"
+            )
+
+
+def analyse(bound: Bound) -> RaceInfo:
+    """Check writes and aliases of a loop and find its races.
+
+    Raises
+    ------
+    LoopError
+        If two elements would write the same value, or one would read what another writes.
+    """
+    modes = [p.access for p in bound.kernel.parameters]
+    for arg, access, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
+        if isinstance(arg.map, TableMap) and access in (Access.WRITE, Access.RW):
+            _check_injective(bound, arg, arg.map, parameter.name)
+    _check_aliases(bound, modes)
+    tables: list[npt.NDArray[np.int32]] = []
+    targets: list[Set] = []
+    seen: set[tuple[int, int]] = set()
+    for arg, access in zip(bound.arguments, modes, strict=True):
+        if isinstance(arg.data, Global) or not access.reduces or not isinstance(arg.map, (TableMap, RaggedMap)):
+            continue
+        key = (id(arg.map), arg.leg)
+        if key not in seen:
+            seen.add(key)
+            tables.append(_targets(bound.over, arg))
+            targets.append(arg.map.target)
+    allowed, reasons = _allowed(bound, modes, targets) if tables else ((), {})
+    return RaceInfo(tuple(tables), tuple(targets), allowed, reasons)
+
+
+def _targets(over: Set, arg: Argument) -> npt.NDArray[np.int32]:
+    """Return the targets of an argument, one row an element of the loop."""
+    through = arg.map
+    if isinstance(through, RaggedMap):
+        table = _padded_rows(through)
+    else:
+        assert isinstance(through, TableMap)
+        table = through.table if arg.leg < 0 else np.ascontiguousarray(through.table[:, arg.leg : arg.leg + 1])
+    return np.ascontiguousarray(table[over.indices]) if isinstance(over, Subset) else table
+
+
+def _padded_rows(ragged: RaggedMap) -> npt.NDArray[np.int32]:
+    """Return the targets of each row, short rows filled with a target of their own (empty ones with 0)."""
+    width = max(1, int(ragged.store.length.max(initial=0)))
+    first = np.minimum(ragged.offsets[:-1], max(0, ragged.indices.size - 1))
+    if not ragged.indices.size:
+        return np.zeros((ragged.source.size, 1), dtype=np.int32)
+    last = np.maximum(ragged.offsets[1:] - 1, first)
+    place = np.minimum(first[:, None] + np.arange(width), last[:, None])
+    return np.ascontiguousarray(ragged.indices[place])
+
+
+def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: str) -> None:
+    table = _targets(bound.over, arg)
+    if not is_injective(table, through.target.size):
+        raise LoopError(
+            f"{bound.name}: argument {parameter!r} is written through map {through.name!r}, which leads two elements to "
+            "the same target; use Inc, or a map that meets each target at most once"
+        )
+
+
+def _check_aliases(bound: Bound, modes: list[Access]) -> None:
+    """A dat that is written may appear again only where no element meets what another one writes."""
+    by_dat: dict[int, list[tuple[Argument, Access, str]]] = {}
+    for arg, access, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
+        by_dat.setdefault(id(arg.data), []).append((arg, access, parameter.name))
+    for uses in by_dat.values():
+        written = [u for u in uses if u[1].writes]
+        if len(uses) == 1 or not written or all(a is Access.INC for _, a, _ in uses):
+            continue
+        names = " and ".join(repr(n) for _, _, n in uses)
+        data = uses[0][0].data
+        if len(written) > 1 or isinstance(data, Global) or written[0][0].map is not None:
+            raise LoopError(
+                f"{bound.name}: {names} are the same {data.name!r} and it is written: write another dat instead"
+            )
+        for arg, _, parameter in uses:
+            if arg is not written[0][0]:
+                _check_reader(bound, arg, parameter, data.name)
+
+
+def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> None:
+    """Check that a second use of a dat, which is written directly, only meets unwritten elements."""
+    if isinstance(arg.map, (TableMap, RaggedMap)):
+        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(bound.over.size, dtype=np.int32)
+        written = np.zeros(bound.over.parent.size, dtype=bool)
+        written[elements] = True
+        met = _targets(bound.over, arg)
+        if not (written[met] & (met != elements[:, None])).any():
+            return
+    if isinstance(arg.map, OffsetMap) and all(not any(o) for o in arg.map.offsets):
+        return
+    raise LoopError(
+        f"{bound.name}: {parameter!r} reads {name!r} where another element of the same loop writes it; "
+        "write a second dat, or run over subsets that do not touch each other"
+    )
+
+
+def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tuple[str, ...], dict[str, str]]:
+    reasons: dict[str, str] = {}
+    racing = [
+        (a, m)
+        for a, m in zip(bound.arguments, modes, strict=True)
+        if m.reduces and isinstance(a.map, (TableMap, RaggedMap))
+    ]
+    ragged = any(isinstance(a.map, RaggedMap) for a, _ in racing)
+    if ragged:
+        text = "increments go through a ragged map"
+        reasons |= {"gather": text, "two_pass": text}
+    if any(m is not Access.INC for _, m in racing):
+        reasons["atomic"] = "it has Min or Max increments, which have no atomic form here"
+    if not ragged:
+        reason = _not_gatherable(bound, modes, targets)
+        if reason:
+            reasons["gather"] = reason
+    if any(not isinstance(a.data.layout, AoS) for a, _ in racing if isinstance(a.data, Dat)):
+        reasons.setdefault("gather", "an incremented dat is not stored as AoS")
+    if isinstance(bound.over, (Subset, Grid)):
+        reasons.setdefault("gather", f"it runs over {bound.over}")
+        reasons.setdefault("two_pass", f"it runs over {bound.over}") if isinstance(bound.over, Subset) else None
+    return tuple(s for s in RACE_STRATEGIES if s not in reasons), reasons
+
+
+def _not_gatherable(bound: Bound, modes: list[Access], targets: list[Set]) -> str:
+    """Return why the kernel may not be computed twice for an element (empty when it may)."""
+    if any(t is not targets[0] for t in targets):
+        return "its increments go to more than one set"
+    for arg, mode, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
+        if mode is Access.READ:
+            continue
+        if not mode.reduces or not isinstance(arg.map, TableMap):
+            return f"{parameter.name!r} ({mode.value}) would be repeated for an element with targets in two tiles"
+    return ""

@@ -1,0 +1,196 @@
+"""Buffers of a fused chain: which buffer each dat is in, group by group, step by step.
+
+A fused step reads dats where the last step left them and may leave them elsewhere. The placement is
+simulated once for every arrangement that occurs (one or a few, then it repeats) and replayed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fluxloom.core.access import Access
+from fluxloom.device.base import Buffer
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion
+
+__all__ = ["Arrangement", "GroupBuffers", "Placement"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupBuffers:
+    """Where a group reads and writes each dat (by ``id``)."""
+
+    inputs: dict[int, Buffer]
+    outputs: dict[int, Buffer]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """Where every dat is between two steps: the dats themselves, and values computed one step ahead."""
+
+    buffers: dict[int, Buffer]
+    ahead: dict[int, Buffer]
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Equal for equal arrangements."""
+        return tuple(id(b) for b in (*self.buffers.values(), *self.ahead.values()))
+
+
+class Placement:
+    """Chooses buffers.
+
+    Parameters
+    ----------
+    fusion
+        The groups.
+    dats
+        Every dat of the chain.
+    transient
+        Those whose values are not needed after a step.
+    """
+
+    def __init__(self, context: Context, fusion: Fusion, dats: list[Dat], transient: tuple[Dat, ...]) -> None:
+        self.context, self.fusion, self.dats = context, fusion, dats
+        self.transient = {id(d) for d in transient}
+        self.by_id = {id(d): d for d in dats}
+        self._spares: dict[tuple[int, int], list[Buffer]] = {}
+        self.ahead_dats = self._ahead_dats()
+
+    def _ahead_dats(self) -> list[Dat]:
+        out = []
+        for group in self.fusion.groups:
+            for loop in group.direct[len(group.direct) - group.ahead :]:
+                out += [
+                    a.data
+                    for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+                    if p.access is Access.WRITE and isinstance(a.data, Dat)
+                ]
+        return out
+
+    def start(self) -> Arrangement:
+        """Return the arrangement after an unfused step, with buffers for the values one step ahead."""
+        buffers = {id(d): d.buffer for d in self.dats}
+        ahead: dict[int, Buffer] = {}
+        for dat in self.ahead_dats:
+            ahead[id(dat)] = self._free(dat, [*buffers.values(), *ahead.values()])
+        return Arrangement(buffers, ahead)
+
+    def renamed(self, group: FusedGroup) -> frozenset[int]:
+        """Return ids of dats that the group must write to another buffer than the one it reads."""
+        far = {id(d) for d in group.neighbours()}
+        return frozenset(
+            id(d)
+            for d in group.own((Access.WRITE, Access.RW, Access.INC, Access.MIN, Access.MAX))
+            if id(d) in far or self._aliased(d, group) or _ahead(group, d)
+        )
+
+    def _aliased(self, dat: Dat, group: FusedGroup) -> bool:
+        """Whether a copy may make ``dat`` share its buffer with another dat during the group."""
+        return any(isinstance(i, Copy) and (i.source is dat or i.target is dat) for i in self.fusion.items)
+
+    # ------------------------------------------------------------------------------------- steps
+    def step(self, begin: Arrangement) -> tuple[list[GroupBuffers], Arrangement]:
+        """Return the buffers of every group of one step, and the arrangement after it."""
+        state = dict(begin.buffers)
+        state.update(begin.ahead)  # what was computed ahead is now current
+        ahead: dict[int, Buffer] = {}
+        placed = []
+        for position, item in enumerate(self.fusion.items):
+            if isinstance(item, Copy):
+                state[id(item.target)] = state[id(item.source)]
+                continue
+            inputs = dict(state)
+            outputs: dict[int, Buffer] = {}
+            renamed = self.renamed(item)
+            for dat in item.own((Access.WRITE, Access.RW, Access.INC, Access.MIN, Access.MAX)):
+                if id(dat) in renamed:
+                    outputs[id(dat)] = self._output(dat, item, position, state, outputs, ahead)
+            for key, buffer in outputs.items():
+                if _ahead(item, self.by_id[key]):
+                    ahead[key] = buffer
+                else:
+                    state[key] = buffer
+            placed.append(GroupBuffers(inputs, outputs))
+        return placed, Arrangement(self._settle(state, ahead), ahead)
+
+    def _output(
+        self,
+        dat: Dat,
+        group: FusedGroup,
+        position: int,
+        state: dict[int, Buffer],
+        outputs: dict[int, Buffer],
+        ahead: dict[int, Buffer],
+    ) -> Buffer:
+        """Choose where a group writes ``dat``: a buffer that nobody else reads then or later."""
+        taken = [*outputs.values(), *ahead.values()]
+        taken += [state[id(d)] for d in group.neighbours()]
+        if _ahead(group, dat):
+            taken.append(state[id(dat)])  # this step's value stays where it is
+        for key, buffer in state.items():
+            if key != id(dat) and not self._dead(self.by_id[key], position):
+                taken.append(buffer)
+        return self._free(dat, taken)
+
+    def _dead(self, dat: Dat, position: int) -> bool:
+        """Whether the value of ``dat`` after the item at ``position`` is never used."""
+        if id(dat) not in self.transient:
+            return False
+        items = self.fusion.items
+        for step in range(1, len(items) + 1):
+            item = items[(position + step) % len(items)]
+            if isinstance(item, Copy):
+                if item.source is dat:
+                    return False
+                if item.target is dat:
+                    return True
+                continue
+            if any(a.data is dat for loop in item.loops for a in loop.bound.arguments):
+                return False
+        return True
+
+    def _settle(self, state: dict[int, Buffer], ahead: dict[int, Buffer]) -> dict[int, Buffer]:
+        """Give every dat a buffer of its own again."""
+        out: dict[int, Buffer] = {}
+        last = len(self.fusion.items) - 1
+        alive = {k: b for k, b in state.items() if not self._dead(self.by_id[k], last)}
+        out.update(alive)
+        for key in state:
+            if key not in out:
+                out[key] = self._free(self.by_id[key], [*out.values(), *ahead.values()])
+        return {id(d): out[id(d)] for d in self.dats}
+
+    def _free(self, dat: Dat, taken: list[Buffer]) -> Buffer:
+        """Return a buffer of the dat's size that is not taken: its own, then another's, then a new one."""
+        key = (dat.buffer.nbytes, 0)
+        if key not in self._spares:
+            self._spares[key] = [d.buffer for d in self.dats if d.buffer.nbytes == dat.buffer.nbytes]
+        pool = self._spares[key]
+        candidates = [dat.buffer, *pool]
+        movable = {id(d.buffer) for d in self.dats if id(d) in self._movable()}
+        spare = {id(b) for b in pool} - {id(d.buffer) for d in self.dats}
+        for buffer in candidates:
+            usable = buffer is dat.buffer or id(buffer) in movable or id(buffer) in spare
+            if usable and not any(buffer is t for t in taken):
+                return buffer
+        fresh = self.context.allocate(dat.buffer.nbytes)
+        pool.append(fresh)
+        return fresh
+
+    def _movable(self) -> set[int]:
+        """Ids of dats that this chain moves between buffers anyway."""
+        out = set(self.transient)
+        for group in self.fusion.groups:
+            out |= self.renamed(group)
+        return out
+
+
+def _ahead(group: FusedGroup, dat: Dat) -> bool:
+    """Whether the group's last value of ``dat`` belongs to the next step."""
+    return any(
+        a.data is dat and p.access is Access.WRITE
+        for loop in group.direct[len(group.direct) - group.ahead :]
+        for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+    )

@@ -1,0 +1,157 @@
+"""Sets of elements: plain, a subset, a lattice."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import DatError
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.context import Context
+
+__all__ = ["Grid", "Set", "Subset"]
+
+
+class Set:
+    """``size`` elements of one kind: nodes, edges, cells, rows, markers.
+
+    Parameters
+    ----------
+    context
+        Where data on the set lives.
+    size
+        Number of elements.
+    name
+        Used in messages and reports.
+    """
+
+    def __init__(self, context: Context, size: int, name: str) -> None:
+        if size < 0 or size >= 2**31:
+            raise DatError(f"set {name!r}: size {size} is outside 0 ... 2**31 - 1")
+        self.context = context
+        self.size = int(size)
+        self.name = name
+
+    @property
+    def storage_size(self) -> int:
+        """Number of storage places a dat on this set has."""
+        return self.size
+
+    @property
+    def position(self) -> npt.NDArray[np.int32] | None:
+        """Storage place of each element, or None when they are in order."""
+        return None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the set in NumPy values of its dats."""
+        return (self.size,)
+
+    @property
+    def parent(self) -> Set:
+        """The set whose dats a loop over this one sees (itself, except for a subset)."""
+        return self
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}, {self.size})"
+
+
+class Subset(Set):
+    """Some elements of a set; a loop over it visits them in ascending order.
+
+    Parameters
+    ----------
+    parent
+        The set.
+    indices
+        Element numbers, or a boolean mask over the set.
+    """
+
+    def __init__(self, parent: Set, indices: npt.ArrayLike, name: str = "") -> None:
+        values = np.asarray(indices)
+        if values.dtype == bool:
+            if values.shape != (parent.size,):
+                raise DatError(f"mask of shape {values.shape} does not fit {parent}")
+            values = np.flatnonzero(values)
+        values = np.unique(values)
+        if values.size and (values[0] < 0 or values[-1] >= parent.size):
+            raise DatError(f"subset of {parent}: element {values[-1] if values[0] >= 0 else values[0]} does not exist")
+        super().__init__(parent.context, values.size, name or f"{parent.name}[subset]")
+        self._parent = parent
+        self.indices = np.ascontiguousarray(values, dtype=np.int32)
+
+    @property
+    def parent(self) -> Set:
+        """The set it was taken from."""
+        return self._parent
+
+
+class Grid(Set):
+    """A box of a lattice, slowest axis first: ``(nz, ny, nx)``, ``(ny, nx)`` or ``(nx,)``.
+
+    Parameters
+    ----------
+    shape
+        Elements along each axis.
+    periodic
+        Axes whose neighbours wrap round.
+    ghost
+        Layers of storage around the box, per axis or one number for all. They are not elements:
+        loops do not visit them, stencils may read them, `Dat.storage` sets them.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        shape: tuple[int, ...],
+        name: str,
+        periodic: bool | tuple[bool, ...] = False,
+        ghost: int | tuple[int, ...] = 0,
+    ) -> None:
+        if not 1 <= len(shape) <= 3 or min(shape) < 1:
+            raise DatError(f"grid {name!r}: shape {shape} must have one to three positive entries")
+        super().__init__(context, prod(shape), name)
+        self._shape = tuple(int(n) for n in shape)
+        n = len(shape)
+        self.periodic = (periodic,) * n if isinstance(periodic, bool) else tuple(periodic)
+        self.ghost = (ghost,) * n if isinstance(ghost, int) else tuple(ghost)
+        if len(self.periodic) != n or len(self.ghost) != n or min(self.ghost) < 0:
+            raise DatError(f"grid {name!r}: periodic and ghost need one entry for each of the {n} axes")
+        self._position: npt.NDArray[np.int32] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each axis."""
+        return self._shape
+
+    @property
+    def full_shape(self) -> tuple[int, ...]:
+        """Storage places along each axis: elements and ghosts."""
+        return tuple(n + 2 * g for n, g in zip(self._shape, self.ghost, strict=True))
+
+    @property
+    def storage_size(self) -> int:
+        """Number of storage places, ghosts included."""
+        return prod(self.full_shape)
+
+    @property
+    def interior(self) -> tuple[slice, ...]:
+        """Slices that cut the elements out of the full storage."""
+        return tuple(slice(g, g + n) for n, g in zip(self._shape, self.ghost, strict=True))
+
+    @property
+    def position(self) -> npt.NDArray[np.int32] | None:
+        """Storage place of each element, or None without ghosts."""
+        if not any(self.ghost):
+            return None
+        if self._position is None:
+            places = np.arange(self.storage_size, dtype=np.int32).reshape(self.full_shape)
+            self._position = np.ascontiguousarray(places[self.interior].ravel())
+        return self._position

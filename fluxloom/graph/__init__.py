@@ -1,0 +1,31 @@
+"""Plans, colourings, inverse maps and orderings: arrays in, arrays out, computed by compiled code.
+
+Tables are C-contiguous int32 arrays of shape ``(n, arity)`` (or ``(n,)``, arity 1) whose entries number
+targets from 0; what has another type is refused, not copied. Offsets are int64.
+"""
+
+from fluxloom.graph.blocks import BlockPlan as BlockPlan
+from fluxloom.graph.blocks import two_level_plan as two_level_plan
+from fluxloom.graph.check import covers as covers
+from fluxloom.graph.check import is_injective as is_injective
+from fluxloom.graph.colour import ElementColours as ElementColours
+from fluxloom.graph.colour import colour_elements as colour_elements
+from fluxloom.graph.colour import colour_permutation as colour_permutation
+from fluxloom.graph.csr import Csr as Csr
+from fluxloom.graph.csr import element_graph as element_graph
+from fluxloom.graph.csr import rows_to_csr as rows_to_csr
+from fluxloom.graph.csr import target_graph as target_graph
+from fluxloom.graph.csr import transpose_pattern as transpose_pattern
+from fluxloom.graph.inverse import InverseMap as InverseMap
+from fluxloom.graph.inverse import RaggedInverse as RaggedInverse
+from fluxloom.graph.inverse import SlicedInverse as SlicedInverse
+from fluxloom.graph.inverse import inverse_map as inverse_map
+from fluxloom.graph.inverse import inverse_ragged as inverse_ragged
+from fluxloom.graph.inverse import sliced as sliced
+from fluxloom.graph.native import check_range as check_range
+from fluxloom.graph.permute import first_touch_order as first_touch_order
+from fluxloom.graph.permute import invert_permutation as invert_permutation
+from fluxloom.graph.permute import permute_rows as permute_rows
+from fluxloom.graph.permute import renumber as renumber
+from fluxloom.graph.tiles import TilePlan as TilePlan
+from fluxloom.graph.tiles import target_tiles as target_tiles

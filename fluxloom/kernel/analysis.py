@@ -1,0 +1,244 @@
+"""Read-only walks over the IR, and the generic rewriter: for passes, plans and the code generator."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from enum import Enum
+from typing import TypeVar
+
+from fluxloom.kernel.ir import (
+    Binary,
+    Boolean,
+    Call,
+    Cast,
+    Compare,
+    Conditional,
+    Constant,
+    Expression,
+    For,
+    If,
+    Kind,
+    LoweredKernel,
+    Read,
+    Statement,
+    Store,
+    Update,
+    While,
+)  # fmt: skip
+
+__all__ = [
+    "children",
+    "content_digest",
+    "count_flops",
+    "dump",
+    "expressions",
+    "map_expression",
+    "map_expressions",
+    "node_count",
+    "statement_blocks",
+    "used_components",
+    "walk",
+]
+
+Node = Expression | Statement
+N = TypeVar("N", Expression, Statement)
+
+
+def _field_names(kind: type) -> Iterable[str]:
+    return kind.__dataclass_fields__  # `dataclasses.fields` builds a tuple each time
+
+
+def children(node: Node) -> Iterator[Expression]:
+    """Yield the expressions directly inside a node (not those of nested statements)."""
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Expression):
+            yield value
+        elif isinstance(value, tuple):
+            for item in value:
+                if isinstance(item, Expression):
+                    yield item
+
+
+def statement_blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """Return the nested blocks of a statement."""
+    if isinstance(statement, If):
+        return statement.body, statement.orelse
+    return (statement.body,) if isinstance(statement, (For, While)) else ()
+
+
+def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield every statement, outer ones first, in program order."""
+    for statement in statements:
+        yield statement
+        for block in statement_blocks(statement):
+            yield from walk(block)
+
+
+def expressions(node: Node) -> Iterator[Expression]:
+    """Yield every expression of a node at any depth (an expression yields itself first).
+
+    For a statement with nested blocks only its own expressions (test, bounds) are yielded:
+    combine with `walk`.
+    """
+    if isinstance(node, Expression):
+        yield node
+    for child in children(node):
+        yield from expressions(child)
+
+
+def node_count(node: Node) -> int:
+    """Return the number of IR nodes of a statement (nested blocks excluded: they are counted as emitted)."""
+    return 1 + sum(node_count(child) for child in children(node))
+
+
+def map_expression(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return an expression rebuilt bottom-up with ``change`` applied to every node."""
+    return change(_rebuild(node, change))
+
+
+def _rebuild(node: N, change: Callable[[Expression], Expression]) -> N:
+    changed: dict[str, object] = {}
+    for name in _field_names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Expression):
+            new: object = map_expression(value, change)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
+            new = tuple(map_expression(item, change) for item in value)
+            new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        else:
+            continue
+        if new is not value:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
+
+
+def map_expressions(
+    statements: tuple[Statement, ...], change: Callable[[Expression], Expression]
+) -> tuple[Statement, ...]:
+    """Return statements with ``change`` applied bottom-up to every expression, nested blocks included."""
+    result: list[Statement] = []
+    for statement in statements:
+        new = _rebuild(statement, change)
+        if isinstance(new, If):
+            new = replace(new, body=map_expressions(new.body, change), orelse=map_expressions(new.orelse, change))
+        elif isinstance(new, (For, While)):
+            new = replace(new, body=map_expressions(new.body, change))
+        result.append(new)
+    return tuple(result)
+
+
+def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[int | None, tuple[int, ...]]] | None:
+    """Return the components of a parameter that the body touches.
+
+    Returns
+    -------
+    frozenset of (leg, index) or None
+        ``leg`` is ``None`` for an argument without legs; ``None`` in place of the set when some
+        leg or index is not constant.
+    """
+    found: set[tuple[int | None, tuple[int, ...]]] = set()
+    for statement in walk(lowered.body):
+        accesses = [item for item in expressions(statement) if isinstance(item, Read)]
+        for access in [*accesses, statement]:
+            if not isinstance(access, (Read, Store, Update)) or access.parameter != parameter:
+                continue
+            parts = [*access.index, *([access.leg] if access.leg is not None else [])]
+            if not all(isinstance(part, Constant) for part in parts):
+                return None
+            index = tuple(int(part.value) for part in access.index if isinstance(part, Constant))
+            found.add((int(access.leg.value) if isinstance(access.leg, Constant) else None, index))
+    return frozenset(found)
+
+
+# -------------------------------------------------------------------------------------- flops
+
+
+def count_flops(statements: Iterable[Statement]) -> int:
+    """Return the floating-point operations along the longest path (see `LoweredKernel.flops`)."""
+    return sum(_statement_flops(statement) for statement in statements)
+
+
+def _statement_flops(statement: Statement) -> int:
+    own = sum(_operation(item) for item in expressions(statement))
+    if isinstance(statement, Update):
+        return own + 1
+    if isinstance(statement, If):
+        return own + max(count_flops(statement.body), count_flops(statement.orelse))
+    if isinstance(statement, For):
+        start, stop = statement.start, statement.stop
+        trips = 1
+        if isinstance(start, Constant) and isinstance(stop, Constant):
+            trips = len(range(int(start.value), int(stop.value), statement.step))
+        return own + trips * count_flops(statement.body)
+    if isinstance(statement, While):
+        return own + count_flops(statement.body)
+    return own
+
+
+def _operation(node: Expression) -> int:
+    """Count one node; both sides of a `Conditional` are counted, as generated code evaluates both."""
+    if isinstance(node, (Binary, Call)):
+        arguments = (node.left,) if isinstance(node, Binary) else node.arguments
+        return int(node.kind is Kind.REAL or arguments[0].kind is Kind.REAL)
+    return int(isinstance(node, Compare) and node.left.kind is Kind.REAL)
+
+
+# ------------------------------------------------------------------------------ digest, dump
+
+
+def _canonical(value: object) -> str:
+    """Return a text that depends on content only: no locations, no memory addresses."""
+    if isinstance(value, tuple):
+        return "(" + ",".join(_canonical(item) for item in value) + ")"
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, (str, bool, int, float)) or value is None:
+        return repr(value)
+    names = [name for name in _field_names(type(value)) if name != "location"]
+    parts = ",".join(_canonical(getattr(value, name)) for name in names)
+    return f"{type(value).__name__}({parts})" if names else str(value)
+
+
+def content_digest(*content: object) -> str:
+    """Return the SHA-256 of IR content, locations left out."""
+    return hashlib.sha256(_canonical(content).encode()).hexdigest()
+
+
+def dump(node: object, indent: str = "") -> str:
+    """Return a short text of a kernel, statements or an expression, for debugging."""
+    if isinstance(node, LoweredKernel):
+        return f"{node.name}{tuple(item.name for item in node.parameters)}\n{dump(node.body, '  ')}"
+    if isinstance(node, tuple):
+        return "\n".join(dump(item, indent) for item in node)
+    if isinstance(node, If):
+        text = f"{indent}if {_text(node.test)}:\n{dump(node.body, indent + '  ')}"
+        return text + (f"\n{indent}else:\n{dump(node.orelse, indent + '  ')}" if node.orelse else "")
+    if isinstance(node, While):
+        return f"{indent}while {_text(node.test)}:\n{dump(node.body, indent + '  ')}"
+    if isinstance(node, For):
+        head = f"{indent}for {node.name} in ({_text(node.start)}, {_text(node.stop)}, {node.step}):"
+        return f"{head}\n{dump(node.body, indent + '  ')}"
+    return indent + _text(node)
+
+
+def _text(node: object) -> str:
+    if isinstance(node, Constant):
+        return repr(node.value)
+    if isinstance(node, (Binary, Compare)):
+        return f"({_text(node.left)} {node.op} {_text(node.right)})"
+    if isinstance(node, Boolean):
+        return "(" + f" {node.op} ".join(_text(item) for item in node.values) + ")"
+    if isinstance(node, Cast):
+        return f"{node.kind.value}({_text(node.operand)})"
+    if isinstance(node, Conditional):
+        return f"({_text(node.yes)} if {_text(node.test)} else {_text(node.no)})"
+    if isinstance(node, tuple):
+        return "[" + ", ".join(_text(item) for item in node) + "]"
+    if isinstance(node, (Expression, Statement)):
+        names = [name for name in _field_names(type(node)) if name not in ("kind", "location")]
+        parts = [_text(getattr(node, name)) for name in names]
+        return f"{type(node).__name__}({', '.join(parts)})"
+    return str(node)

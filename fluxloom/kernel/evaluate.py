@@ -1,0 +1,307 @@
+"""Lowering of expressions: syntax to typed, folded IR, or to a view, an array or a tuple."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from math import prod
+from types import MappingProxyType
+
+from fluxloom.kernel import fold
+from fluxloom.kernel.analysis import expressions
+from fluxloom.kernel.indexing import IndexLowerer
+from fluxloom.kernel.intrinsics import Intrinsic
+from fluxloom.kernel.ir import (
+    RAGGED,
+    Binary,
+    Constant,
+    Expression,
+    If,
+    Kind,
+    Length,
+    Local,
+    LocalElement,
+    Negate,
+    Read,
+    ReadConstant,
+)  # fmt: skip
+from fluxloom.kernel.source import Helper, number
+from fluxloom.kernel.state import Scope
+from fluxloom.kernel.values import ArrayView, ConstantArray, ListValue, ParameterView, TupleValue, Value
+
+__all__ = ["ExpressionLowerer"]
+
+BINARY: Mapping[type[ast.operator], str] = MappingProxyType({
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+})  # fmt: skip
+COMPARE: Mapping[type[ast.cmpop], str] = MappingProxyType({
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+})  # fmt: skip
+
+
+class ExpressionLowerer(IndexLowerer):
+    """Lowers expressions; inlining of helpers is left to the statement lowerer."""
+
+    @abstractmethod
+    def inline(self, scope: Scope, node: ast.Call, helper: Helper) -> Value | None:
+        """Inline a call of a helper and return what it returns."""
+
+    # ----------------------------------------------------------------------------------- atoms
+
+    def value(self, scope: Scope, node: ast.expr) -> Value:
+        """Lower any expression."""
+        handler: Callable[[Scope, ast.expr], Value] | None = getattr(self, f"visit_{type(node).__name__}", None)
+        if handler is None:
+            raise scope.source.error(node, f"{type(node).__name__} is not part of the kernel language")
+        return handler(scope, node)
+
+    def visit_Constant(self, scope: Scope, node: ast.Constant) -> Value:
+        """Lower a literal."""
+        value = number(node.value)
+        if value is None:
+            raise scope.source.error(node, f"{node.value!r} is not part of the kernel language")
+        return value
+
+    def visit_Name(self, scope: Scope, node: ast.Name) -> Value:
+        """Lower a name."""
+        name = scope.names.get(node.id)
+        if name is None:
+            return self._captured(scope, node)
+        flow = self.builder.flow
+        if name in flow.bound:
+            return flow.bound[name]
+        if name in flow.assigned:
+            return self.builder.local(name)
+        raise scope.source.error(
+            node, f"{node.id!r} may be used before it is assigned", "give it a value on every path that leads here"
+        )
+
+    def visit_Attribute(self, scope: Scope, node: ast.Attribute) -> Value:
+        """Lower an attribute of a module."""
+        return self._captured(scope, node)
+
+    def _captured(self, scope: Scope, node: ast.Name | ast.Attribute) -> Value:
+        found = scope.source.resolve(node)
+        if isinstance(found, (Constant, ConstantArray)):
+            return found
+        raise scope.source.error(node, "this name cannot be used as a value")
+
+    def visit_Tuple(self, scope: Scope, node: ast.Tuple) -> Value:
+        """Lower a tuple display."""
+        return TupleValue(tuple(self.value(scope, item) for item in node.elts))
+
+    # ----------------------------------------------------------------------------------- lists
+
+    def visit_List(self, scope: Scope, node: ast.List) -> Value:
+        """Lower a list display."""
+        return self._stacked(scope, node, [self.value(scope, item) for item in node.elts])
+
+    def _stacked(self, scope: Scope, node: ast.expr, items: list[Value]) -> Value:
+        if not items:
+            raise scope.source.error(node, "an empty list has no kind", "say how long it is: [0.0] * n")
+        if all(isinstance(item, Expression) for item in items):
+            return ListValue((len(items),), tuple(item for item in items if isinstance(item, Expression)))
+        shapes = {item.shape if isinstance(item, ListValue) else None for item in items}
+        shape = shapes.pop()
+        if shapes or shape is None:
+            raise scope.source.error(node, "a list holds numbers, or lists of equal lengths")
+        elements = [element for item in items if isinstance(item, ListValue) for element in item.elements]
+        return ListValue((len(items), *shape), tuple(elements))
+
+    def visit_ListComp(self, scope: Scope, node: ast.ListComp) -> Value:
+        """Lower an array of zeros written as a comprehension."""
+        call = node.generators[0].iter
+        assert isinstance(call, ast.Call)
+        count = self._size(scope, call.args[0])
+        return self._stacked(scope, node, [self.value(scope, node.elt)] * count)
+
+    def _size(self, scope: Scope, node: ast.expr) -> int:
+        value = self.integer(scope, node, "the size of an array")
+        if not isinstance(value, Constant) or value.value < 1:
+            raise scope.source.error(node, "the size of a local array must be a positive constant",
+                                     "use a literal, a module constant or a Const[int] parameter")  # fmt: skip
+        return int(value.value)
+
+    # ------------------------------------------------------------------------------- operators
+
+    def visit_BinOp(self, scope: Scope, node: ast.BinOp) -> Value:
+        """Lower an arithmetic operation."""
+        if isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List):
+            items = self.visit_List(scope, node.left)
+            assert isinstance(items, ListValue)
+            if len(items.shape) != 1:
+                raise scope.source.error(node, "a repeated list holds scalars only", "use fluxloom.zeros(n, m)")
+            elements = items.elements * self._size(scope, node.right)
+            return ListValue((len(elements),), elements)
+        left, right = self.scalar(scope, node.left), self.scalar(scope, node.right)
+        return self.arithmetic(scope, node, node.op, left, right)
+
+    def arithmetic(
+        self, scope: Scope, node: ast.AST, op: ast.operator, left: Expression, right: Expression
+    ) -> Expression:
+        """Return ``left op right``."""
+        with self.located(scope, node):
+            if not isinstance(op, ast.Pow):
+                return fold.binary(BINARY[type(op)], left, right)
+            if isinstance(right, Constant) and right.value not in (0, 1, -1, 0.5) and abs(right.value) <= 8:
+                left = left if _is_cheap(left) else self.builder.temporary(left)
+            return fold.power(left, right)
+
+    def visit_UnaryOp(self, scope: Scope, node: ast.UnaryOp) -> Value:
+        """Lower a sign or a negation."""
+        value = self.scalar(scope, node.operand)
+        with self.located(scope, node):
+            if isinstance(node.op, ast.Not):
+                return fold.negation(value)
+            return fold.negate(value) if isinstance(node.op, ast.USub) else fold.binary("-", value, fold.integer(0))
+
+    def visit_Compare(self, scope: Scope, node: ast.Compare) -> Value:
+        """Lower a comparison, perhaps chained."""
+        left = self.scalar(scope, node.left)
+        tests: list[Expression] = []
+        with self.located(scope, node):
+            for position, (op, operand) in enumerate(zip(node.ops, node.comparators, strict=True)):
+                right = self.scalar(scope, operand)
+                if position < len(node.ops) - 1 and not _is_cheap(right):
+                    right = self.builder.temporary(right)
+                tests.append(fold.compare(COMPARE[type(op)], left, right))
+                left = right
+            return fold.boolean("and", tuple(tests))
+
+    def visit_BoolOp(self, scope: Scope, node: ast.BoolOp) -> Value:
+        """Lower ``and`` or ``or``."""
+        op = "and" if isinstance(node.op, ast.And) else "or"
+        return self._short_circuit(scope, op, node.values)
+
+    def _short_circuit(self, scope: Scope, op: str, nodes: list[ast.expr]) -> Expression:
+        """Lower ``and``/``or``; what follows a deciding constant is not looked at, as in Python."""
+        first = self.condition(scope, nodes[0])
+        if len(nodes) == 1 or (isinstance(first, Constant) and first.value is (op == "or")):
+            return first
+        builder = self.builder
+        before = builder.flow.copy()
+        with builder.block() as statements:
+            rest = self._short_circuit(scope, op, nodes[1:])
+        if not statements:
+            if _needs_guard(rest) and not isinstance(first, Constant):
+                # `Boolean` may evaluate every operand, `Conditional` evaluates one branch
+                decided = Constant(Kind.BOOL, op == "or")
+                return fold.conditional(first, *((rest, decided) if op == "and" else (decided, rest)))
+            return fold.boolean(op, (first, rest))
+        if isinstance(first, Constant):
+            for statement in statements:
+                builder.emit(statement)
+            return rest
+        # the rest needs statements of its own, which must not run when the first value decides
+        after, builder.flow = builder.flow, before
+        name = builder.unique("t")
+        builder.assign(name, first)
+        with builder.block() as tail:
+            builder.assign(name, rest)
+        test = Local(Kind.BOOL, name)
+        builder.emit(If(test if op == "and" else fold.negation(test), (*statements, *tail), (), location=builder.where))
+        builder.flow = before.meet(after)
+        builder.flow.known.pop((name, ()), None)
+        return Local(Kind.BOOL, name)
+
+    def visit_IfExp(self, scope: Scope, node: ast.IfExp) -> Value:
+        """Lower a conditional expression."""
+        test = self.condition(scope, node.test)
+        if isinstance(test, Constant):
+            return self.value(scope, node.body if test.value else node.orelse)
+        builder = self.builder
+        before = builder.flow.copy()
+        with builder.block() as yes_block:
+            yes = self.scalar(scope, node.body)
+        after, builder.flow = builder.flow, before.copy()
+        with builder.block() as no_block:
+            no = self.scalar(scope, node.orelse)
+        builder.flow = after.meet(builder.flow)
+        with self.located(scope, node):
+            if not yes_block and not no_block:
+                return fold.conditional(test, yes, no)
+            name = builder.unique("t")
+            with builder.block() as yes_tail:
+                builder.assign(name, yes)
+            with builder.block() as no_tail:
+                builder.assign(name, no)
+        builder.emit(If(test, (*yes_block, *yes_tail), (*no_block, *no_tail), location=builder.where))
+        builder.flow.known.pop((name, ()), None)
+        return builder.local(name)
+
+    # ----------------------------------------------------------------------------------- calls
+
+    def visit_Call(self, scope: Scope, node: ast.Call) -> Value:
+        """Lower a call."""
+        called = scope.source.resolve(node.func)
+        if isinstance(called, Helper):
+            outside, mark = {*self.builder.slots, *self.builder.shapes}, len(self.builder.effects)
+            value = self.inline(scope, node, called)
+            if value is None:
+                raise scope.source.error(node, f"{called.source.name!r} returns nothing", "call it as a statement")
+            if not outside.isdisjoint(self.builder.effects[mark:]):
+                # its stores would be moved before the rest of the expression, which may read the same data
+                raise scope.source.error(node, f"{called.source.name!r} writes to its arguments inside an expression",
+                                         "assign its result to a local on a line of its own")  # fmt: skip
+            return value
+        assert isinstance(called, Intrinsic)
+        if called.result == "form":
+            return self._form(scope, node, called)
+        arguments = tuple(self.scalar(scope, item) for item in node.args)
+        with self.located(scope, node):
+            return fold.call(called, arguments)
+
+    def _form(self, scope: Scope, node: ast.Call, called: Intrinsic) -> Value:
+        if called.name == "len":
+            return self._length(scope, node, self.value(scope, node.args[0]))
+        if called.name == "zeros":
+            arguments = node.args
+            if len(arguments) == 1 and isinstance(arguments[0], ast.Tuple):
+                arguments = arguments[0].elts
+            shape = tuple(self._size(scope, item) for item in arguments)
+            return ListValue(shape, (fold.real(0.0),) * prod(shape), commas=True)
+        arguments = [self.scalar(scope, item) for item in node.args]
+        with self.located(scope, node):
+            if called.name == "select":
+                return fold.conditional(arguments[0], arguments[1], arguments[2])
+            kinds = {"float": Kind.REAL, "int": Kind.INT, "bool": Kind.BOOL}
+            return fold.cast(kinds[called.name], arguments[0])
+
+    def _length(self, scope: Scope, node: ast.Call, value: Value) -> Expression:
+        if isinstance(value, ParameterView):
+            extent = self.builder.extents(value.parameter)[len(value.path)]
+            return Length(Kind.INT, value.parameter) if extent == RAGGED else fold.integer(extent)
+        if isinstance(value, ArrayView):
+            return fold.integer(self.builder.slots[value.array].shape[len(value.path)])
+        if isinstance(value, (ConstantArray, ListValue)):
+            return fold.integer(value.shape[0])
+        if isinstance(value, TupleValue):
+            return fold.integer(len(value.items))
+        raise scope.source.error(node, "len of a number", "len takes a parameter, an array or a tuple")
+
+
+def _is_cheap(value: Expression) -> bool:
+    """Whether repeating an expression costs nothing worth a local."""
+    if isinstance(value, Negate):
+        return _is_cheap(value.operand)
+    if isinstance(value, (Read, LocalElement)):
+        return all(isinstance(item, Constant) for item in value.index)
+    return isinstance(value, (Constant, Local, ReadConstant, Length))
+
+
+def _needs_guard(value: Expression) -> bool:
+    """Whether evaluating an expression could go out of bounds or divide an integer by zero."""
+    for node in expressions(value):
+        if isinstance(node, (Read, LocalElement)):
+            leg = node.leg if isinstance(node, Read) else None
+            parts = node.index if leg is None else (leg, *node.index)
+            if not all(isinstance(item, Constant) for item in parts):
+                return True
+        elif isinstance(node, Binary) and _may_divide_by_zero(node):
+            return True
+    return False
+
+
+def _may_divide_by_zero(node: Binary) -> bool:
+    return node.kind is Kind.INT and node.op in ("//", "%") and not isinstance(node.right, Constant)

@@ -1,0 +1,120 @@
+"""Inlining of helpers: parameters become locals or views, several returns one value."""
+
+from __future__ import annotations
+
+import ast
+from typing import final
+
+from fluxloom.core.errors import KernelError
+from fluxloom.kernel.flow import Flow
+from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
+from fluxloom.kernel.returns import returning_block
+from fluxloom.kernel.source import Helper, assigned_names
+from fluxloom.kernel.state import Scope
+from fluxloom.kernel.statements import StatementLowerer
+from fluxloom.kernel.values import ListValue, TupleValue, Value
+
+__all__ = ["KernelLowerer"]
+
+Branch = tuple[Value | None, list[Statement], Flow]
+
+
+@final
+class KernelLowerer(StatementLowerer):
+    """Lowers whole kernels: statements, with helpers inlined where they are called."""
+
+    def inline(self, scope: Scope, node: ast.Call, helper: Helper) -> Value | None:
+        """Inline a call of a helper and return what it returns, or ``None`` for a procedure."""
+        source, builder = helper.source, self.builder
+        if source in scope.active:
+            message = f"{source.name!r} calls itself: recursion is not part of the kernel language"
+            raise scope.source.error(node, message, "write a bounded loop")
+        arguments = [self.value(scope, item) for item in node.args]
+        local = [*source.parameter_names, *sorted(assigned_names(source.node.body) - set(source.parameter_names))]
+        names = {name: builder.unique(f"{source.name}_{name}") for name in local}
+        call = scope.call or scope.source.location(node)
+        inner = Scope(source, names, call, (*scope.active, source))
+        for name, argument in zip(source.parameter_names, arguments, strict=True):
+            if isinstance(argument, Expression):
+                builder.assign(names[name], argument)
+            elif isinstance(argument, ListValue):
+                builder.flow.bound[names[name]] = self.materialise(argument, names[name])
+            else:
+                builder.flow.bound[names[name]] = self.stable(argument)
+        try:
+            result = self._returned(inner, returning_block(source))
+        except KernelError as problem:
+            problem.add_note(f"in a call from {scope.source.filename}:{node.lineno}")
+            raise
+        for name in names.values():
+            builder.flow.bound.pop(name, None)
+        builder.where = scope.call or scope.source.location(node)
+        return result
+
+    def _returned(self, scope: Scope, nodes: list[ast.stmt]) -> Value | None:
+        """Lower a block that ends in a return, or in an ``if`` whose branches both do."""
+        if not nodes or not _returns(nodes[-1]):
+            self.block(scope, nodes)
+            return None
+        self.block(scope, nodes[:-1])
+        last = nodes[-1]
+        self.builder.where = scope.call or scope.source.location(last)
+        if isinstance(last, ast.Return):
+            if last.value is None:
+                return None
+            value = self.right_side(scope, last.value)
+            if isinstance(value, ListValue):
+                value = self.materialise(value, self.builder.unique("list"))
+            return value
+        assert isinstance(last, ast.If)
+        return self._returned_if(scope, last)
+
+    def _returned_if(self, scope: Scope, node: ast.If) -> Value | None:
+        test = self.condition(scope, node.test)
+        if isinstance(test, Constant):
+            return self._returned(scope, node.body if test.value else node.orelse)
+        builder, where = self.builder, self.builder.where
+        before = builder.flow.copy()
+        with builder.block() as body:
+            yes = self._returned(scope, node.body)
+        after, builder.flow = builder.flow, before
+        with builder.block() as orelse:
+            no = self._returned(scope, node.orelse)
+        with self.located(scope, node):
+            result = self._join_values(scope, node, (yes, body, after), (no, orelse, builder.flow))
+        builder.flow = after.meet(builder.flow)
+        builder.emit(If(test, tuple(body), tuple(orelse), location=where))
+        return result
+
+    def _join_values(self, scope: Scope, node: ast.If, yes: Branch, no: Branch) -> Value | None:
+        """Return one value for what two branches return, copied to common locals inside each branch."""
+        first, second = yes[0], no[0]
+        if first is None and second is None:
+            return None
+        if isinstance(first, Expression) and isinstance(second, Expression):
+            if first == second and isinstance(first, Constant):
+                return first
+            name = self.builder.unique("result")
+            for value, statements, flow in ((first, *yes[1:]), (second, *no[1:])):
+                self.builder.flow = flow
+                with self.builder.block() as tail:
+                    self.builder.assign(name, value)
+                flow.known.pop((name, ()), None)
+                statements.extend(tail)
+            return Local(self.builder.kinds[name], name)
+        if isinstance(first, TupleValue) and isinstance(second, TupleValue) and len(first.items) == len(second.items):
+            parts = [
+                self._join_values(scope, node, (one, *yes[1:]), (other, *no[1:]))
+                for one, other in zip(first.items, second.items, strict=True)
+            ]
+            return TupleValue(tuple(part for part in parts if part is not None))
+        if first == second and first is not None:
+            return first
+        raise scope.source.error(node, "the branches return different things",
+                                 "return numbers, or tuples of as many numbers, in both")  # fmt: skip
+
+
+def _returns(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Return) or (
+        isinstance(node, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(node))
+    )

@@ -1,0 +1,152 @@
+"""A kernel specialised to one loop: shapes and baked constants in, a `LoweredKernel` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fluxloom.core.access import Access
+from fluxloom.core.errors import AccessError, KernelError, did_you_mean
+from fluxloom.kernel.analysis import content_digest, count_flops, expressions, walk
+from fluxloom.kernel.inlining import KernelLowerer
+from fluxloom.kernel.ir import (
+    RAGGED,
+    ArgShape,
+    Assign,
+    ConstantParameter,
+    Expression,
+    For,
+    Kind,
+    Local,
+    LocalArray,
+    LoweredKernel,
+    ReadConstant,
+    Statement,
+)  # fmt: skip
+from fluxloom.kernel.passes import remove_dead_locals, scalarise
+from fluxloom.kernel.signature import Signature
+from fluxloom.kernel.source import FunctionSource, assigned_names
+from fluxloom.kernel.state import Builder, Scope
+from fluxloom.kernel.values import ParameterView, Value
+
+__all__ = ["lower"]
+
+MOST_PASSES = 20  # each pass can only widen a local from integer to real
+
+
+def lower(
+    source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any]
+) -> LoweredKernel:
+    """Specialise a kernel.
+
+    Parameters
+    ----------
+    source, signature
+        The kernel.
+    shapes
+        How each data parameter is indexed.
+    baked
+        Values of constants that are folded into the code: every ``Const[...]`` parameter without a
+        default, and any run-time constant that is to be fixed as well.
+
+    Raises
+    ------
+    KernelError
+        Wrong indices or kinds, a use before assignment, a missing or wrong baked value.
+    AccessError
+        A ``Write`` component read too early or not written on some path.
+    """
+    _check_shapes(source, signature, shapes)
+    bindings = _bindings(source, signature, baked)
+    kinds: dict[str, Kind] = {}
+    for _ in range(MOST_PASSES):
+        builder = _run(source, signature, shapes, bindings, kinds)
+        kinds = builder.kinds
+        if not builder.changed:
+            return _finish(source, signature, shapes, builder)
+    raise source.error(source.node, "the kinds of the locals do not settle", "initialise reals with 0.0, not 0")
+
+
+def _check_shapes(source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape]) -> None:
+    names = [item.name for item in signature.parameters]
+    for name in shapes:
+        if name not in names:
+            raise KernelError(f"{source.name!r} has no data parameter {name!r}{did_you_mean(name, names)}",
+                              filename=source.filename, line=source.first_line)  # fmt: skip
+    for item in signature.parameters:
+        if item.name not in shapes:
+            raise source.error(item.location, f"no shape is given for {item.name!r}")
+        shape = shapes[item.name]
+        if shape.kind is Kind.BOOL or any(extent < 1 for extent in shape.components):
+            raise source.error(item.location, f"{item.name!r} cannot have the shape {shape}")
+        if shape.legs is not None and shape.legs != RAGGED and shape.legs < 1:
+            raise source.error(item.location, f"{item.name!r} cannot have {shape.legs} legs")
+
+
+def _bindings(source: FunctionSource, signature: Signature, baked: Mapping[str, Any]) -> dict[str, Value]:
+    """Return what each parameter name stands for at the start of the body."""
+    names = [item.name for item in signature.constants]
+    for name in baked:
+        if name not in names:
+            raise KernelError(f"{source.name!r} has no constant {name!r}{did_you_mean(name, names)}",
+                              filename=source.filename, line=source.first_line)  # fmt: skip
+    bindings: dict[str, Value] = {item.name: ParameterView(item.name) for item in signature.parameters}
+    for item in signature.constants:
+        if item.name in baked:
+            bindings[item.name] = signature.value(source, item, baked[item.name])
+        elif not item.baked:
+            bindings[item.name] = ReadConstant(item.kind, item.name)
+        elif item.name in signature.defaults:
+            bindings[item.name] = signature.value(source, item, signature.defaults[item.name])
+        else:
+            raise source.error(item.location, f"the constant {item.name!r} has no value",
+                               "give it when the loop is built, or give it a default")  # fmt: skip
+    return bindings
+
+
+def _run(
+    source: FunctionSource,
+    signature: Signature,
+    shapes: Mapping[str, ArgShape],
+    bindings: Mapping[str, Value],
+    kinds: Mapping[str, Kind],
+) -> Builder:
+    names = {name: name for name in (*bindings, *sorted(assigned_names(source.node.body)))}
+    parameters = {item.name: item for item in signature.parameters}
+    builder = Builder(parameters, shapes, kinds, names)
+    builder.flow.bound.update(bindings)
+    KernelLowerer(source, builder).block(Scope(source, names), source.node.body)
+    for item in signature.parameters:
+        missing = builder.first_unwritten(item.name) if item.access is Access.WRITE else None
+        if missing is None:
+            continue
+        text = item.name + "".join("[j]" if index == RAGGED else f"[{index}]" for index in missing)
+        raise source.error(item.location, f"{item.name!r} is Write but {text} is not written on every path",
+                           "assign it on every path, or annotate it RW", kind=AccessError)  # fmt: skip
+    return builder
+
+
+def _finish(
+    source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], builder: Builder
+) -> LoweredKernel:
+    body = remove_dead_locals((*builder.prologue, *builder.blocks[0]))
+    arrays = [LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in builder.slots.values()]
+    body, arrays, added = scalarise(body, arrays, builder.used | builder.kinds.keys())
+    body = remove_dead_locals(body)
+    kinds = builder.kinds | added
+    nodes = [item for statement in walk(body) for item in (statement, *expressions(statement))]
+    arrays = tuple(array for array in arrays if any(getattr(node, "name", None) == array.name for node in nodes))
+    scalars = tuple((name, kinds[name]) for name in dict.fromkeys(_scalar_names(nodes)))
+    read = {node.name for node in nodes if isinstance(node, ReadConstant)}
+    constants: tuple[ConstantParameter, ...] = tuple(item for item in signature.constants if item.name in read)
+    ordered = tuple(shapes[item.name] for item in signature.parameters)
+    digest = content_digest(source.name, signature.parameters, ordered, constants, scalars, arrays, body)
+    return LoweredKernel(
+        source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body)
+    )
+
+
+def _scalar_names(nodes: list[Expression | Statement]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, (Assign, For, Local)):
+            yield node.name

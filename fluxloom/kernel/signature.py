@@ -1,0 +1,173 @@
+"""The parameters of a kernel: access modes of the data, kinds of the constants, all from annotations."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, get_args, get_origin
+
+import numpy as np
+
+from fluxloom.core.access import Access, Const
+from fluxloom.core.errors import did_you_mean
+from fluxloom.kernel.ir import Constant, ConstantParameter, Kind, Parameter
+from fluxloom.kernel.source import FunctionSource, number
+from fluxloom.kernel.values import ConstantArray, constant_array
+
+__all__ = ["Signature", "read_signature"]
+
+_SCALARS: Mapping[Any, Kind] = MappingProxyType({float: Kind.REAL, int: Kind.INT, bool: Kind.BOOL})
+ACCESS_HINT = "annotate it with Read, Write, RW, Inc, Min or Max"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel.
+
+    Attributes
+    ----------
+    arrays
+        Names of the baked constants that are arrays, with the declared kind of their elements
+        (``None``: deduced from the value).
+    defaults
+        Default values of constants.
+    """
+
+    parameters: tuple[Parameter, ...]
+    constants: tuple[ConstantParameter, ...]
+    arrays: Mapping[str, Kind | None]
+    defaults: Mapping[str, Any]
+
+    def constant(self, name: str) -> ConstantParameter | None:
+        """Return the constant parameter of that name."""
+        return next((item for item in self.constants if item.name == name), None)
+
+    def value(self, source: FunctionSource, item: ConstantParameter, given: Any) -> Constant | ConstantArray:
+        """Return the value given for a constant parameter, checked against its annotation.
+
+        Raises
+        ------
+        KernelError
+            When it is not a number of the declared kind (integers are taken for reals), or for an
+            array parameter not a rectangular nest of them.
+        """
+        if item.name in self.arrays:
+            array = constant_array(item.name, given, self.arrays[item.name])
+            if array is None:
+                wanted = self.arrays[item.name]
+                raise source.error(
+                    item.location, f"the value of {item.name!r} is not an array of {_plural(wanted)}",
+                    "give a rectangular nested list, a tuple or a NumPy array",
+                )  # fmt: skip
+            return array
+        value = number(given if not isinstance(given, np.ndarray) or given.ndim else given.item())
+        if value is not None and value.kind is Kind.INT and item.kind is Kind.REAL:
+            value = Constant(Kind.REAL, float(value.value))
+        if value is None or value.kind is not item.kind:
+            names = {Kind.REAL: "a real number", Kind.INT: "an integer", Kind.BOOL: "a boolean"}
+            raise source.error(item.location, f"the value {given!r} of {item.name!r} is not {names[item.kind]}")
+        return value
+
+
+def _plural(kind: Kind | None) -> str:
+    return {None: "numbers", Kind.REAL: "numbers", Kind.INT: "integers", Kind.BOOL: "booleans"}[kind]
+
+
+def read_signature(source: FunctionSource, visible: Mapping[str, Any]) -> Signature:
+    """Read the parameters of a kernel.
+
+    Parameters
+    ----------
+    source
+        The kernel.
+    visible
+        Names at the place of definition, in which annotations given as strings are looked up last.
+
+    Raises
+    ------
+    KernelError
+        For ``*args``, ``**kwargs``, a missing or unknown annotation, or a default on data.
+    """
+    arguments = source.node.args
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            raise source.error(extra, "a kernel has no *args or **kwargs", "name every parameter")
+    if arguments.defaults:
+        raise source.error(arguments.defaults[0], "a data parameter has no default")
+    parameters = tuple(
+        Parameter(item.arg, _access(source, item, visible), source.location(item))
+        for item in (*arguments.posonlyargs, *arguments.args)
+    )
+    constants: list[ConstantParameter] = []
+    arrays: dict[str, Kind | None] = {}
+    for item in arguments.kwonlyargs:
+        constants.append(_constant(source, item, visible, arrays))
+    defaults = dict(getattr(source.function, "__kwdefaults__") or {})
+    signature = Signature(parameters, tuple(constants), MappingProxyType(arrays), MappingProxyType(defaults))
+    for item in constants:
+        if item.name in defaults:
+            signature.value(source, item, defaults[item.name])
+    return signature
+
+
+def _annotation(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -> Any:
+    annotation = getattr(source.function, "__annotations__").get(item.arg)
+    if not isinstance(annotation, str):
+        return annotation
+    names = {**visible, **getattr(source.function, "__globals__"), **inspect.getclosurevars(source.function).nonlocals}
+    try:
+        # postponed annotations are the user's own source; evaluating them is what typing.get_type_hints does
+        return eval(annotation, names)
+    except Exception as problem:
+        raise source.error(item.annotation or item, f"the annotation of {item.arg!r} cannot be evaluated: {problem}",
+                           ACCESS_HINT) from problem  # fmt: skip
+
+
+def _access(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -> Access:
+    if item.annotation is None:
+        raise source.error(item, f"the parameter {item.arg!r} has no access mode", ACCESS_HINT)
+    annotation = _annotation(source, item, visible)
+    access = annotation if isinstance(annotation, Access) else getattr(annotation, "access", None)
+    if not isinstance(access, Access):
+        text = ast.unparse(item.annotation)
+        hint = f"{ACCESS_HINT}{did_you_mean(text.rsplit('.', 1)[-1], [mode.value for mode in Access])}"
+        if annotation in (float, int, bool) or annotation is Const or get_origin(annotation) is Const:
+            hint = f"constants are keyword-only: put {item.arg!r} after a *"
+        raise source.error(item.annotation, f"{text!r} is not an access mode", hint)
+    return access
+
+
+def _constant(
+    source: FunctionSource, item: ast.arg, visible: Mapping[str, Any], arrays: dict[str, Kind | None]
+) -> ConstantParameter:
+    where = source.location(item)
+    if item.annotation is None:
+        raise source.error(item, f"the constant {item.arg!r} has no annotation", "float, int, bool or Const[...]")
+    annotation = _annotation(source, item, visible)
+    if annotation in (float, int, bool):
+        return ConstantParameter(item.arg, _SCALARS[annotation], False, where)
+    if get_origin(annotation) is Const:
+        (inner,) = get_args(annotation)
+        if inner in (float, int, bool):
+            return ConstantParameter(item.arg, _SCALARS[inner], True, where)
+        arrays[item.arg] = _element(inner)
+        return ConstantParameter(item.arg, arrays[item.arg] or Kind.REAL, True, where)
+    text = ast.unparse(item.annotation)
+    hint = "float, int, bool, Const[float] or Const[list[float]]"
+    if annotation is Const:
+        hint = "say what it is: Const[float], Const[int] or Const[list[float]]"
+    elif isinstance(getattr(annotation, "access", None), Access):
+        hint = f"data comes before the *: move {item.arg!r} there"
+    raise source.error(item.annotation, f"{text!r} is not the type of a constant", hint)
+
+
+def _element(annotation: Any) -> Kind | None:
+    """Return the kind of the innermost element type of ``list[list[float]]`` and the like."""
+    arguments = [item for item in get_args(annotation) if item is not Ellipsis]
+    if not arguments:
+        return _SCALARS.get(annotation)
+    kinds = {_element(item) for item in arguments}
+    return kinds.pop() if len(kinds) == 1 else None

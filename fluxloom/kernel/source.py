@@ -1,0 +1,293 @@
+"""The source of a decorated function: its syntax tree, its locations and the names it captures."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from fluxloom.core.errors import KernelError, did_you_mean
+from fluxloom.kernel import intrinsics
+from fluxloom.kernel.intrinsics import Intrinsic
+from fluxloom.kernel.ir import Constant, Kind, Location
+from fluxloom.kernel.syntax import first_rejected
+from fluxloom.kernel.values import ConstantArray, constant_array
+
+__all__ = ["Captured", "FunctionSource", "Helper", "KernelMarker", "assigned_names", "number", "read_source"]
+
+INT64 = 2**63
+
+
+class Helper:
+    """Base of `fluxloom.kernel.frontend.Func`: something a kernel may call and that is inlined."""
+
+    source: FunctionSource
+
+
+class KernelMarker:
+    """Base of `fluxloom.kernel.frontend.Kernel`, so that calling a kernel from a kernel is recognised."""
+
+
+Captured = Intrinsic | Helper | Constant | ConstantArray | ModuleType
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSource:
+    """A function, its syntax tree with file line numbers, and everything it takes from outside.
+
+    Attributes
+    ----------
+    captured
+        What each free name (dotted for attributes of modules: ``"math.sqrt"``) stood for when the
+        function was decorated.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    filename: str
+    first_line: int
+    lines: tuple[str, ...]
+    node: ast.FunctionDef
+    captured: Mapping[str, Captured] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the positional parameters."""
+        return tuple(argument.arg for argument in (*self.node.args.posonlyargs, *self.node.args.args))
+
+    def location(self, node: ast.AST) -> Location:
+        """Return the line and column of a node in the user's file."""
+        line = getattr(node, "lineno", self.first_line)
+        column = getattr(node, "col_offset", 0)
+        text = self.line(line)
+        # `ast` counts UTF-8 bytes, a reader counts characters
+        return Location(line, len(text.encode()[:column].decode(errors="ignore")))
+
+    def line(self, number: int) -> str:
+        """Return the text of a line of the file, or an empty string outside the function."""
+        offset = number - self.first_line
+        return self.lines[offset] if 0 <= offset < len(self.lines) else ""
+
+    def error(
+        self, node: ast.AST | Location, message: str, hint: str = "", *, kind: type[KernelError] = KernelError
+    ) -> KernelError:
+        """Return (not raise) an error located at a node of this function."""
+        where = node if isinstance(node, Location) else self.location(node)
+        return kind(
+            message,
+            filename=self.filename,
+            line=where.line,
+            column=where.column,
+            # a tab is one column, as in `ast`; the caret would be off under an expanded one
+            source_line=self.line(where.line).replace("\t", " "),
+            hint=hint,
+        )
+
+    def resolve(self, node: ast.expr) -> Captured | None:
+        """Return what a free name or an attribute of a module stands for, or ``None``."""
+        dotted = dotted_name(node)
+        return self.captured.get(dotted) if dotted else None
+
+
+def dotted_name(node: ast.expr) -> str:
+    """Return ``"a.b.c"`` for a name or a chain of attributes, else an empty string."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def assigned_names(nodes: list[ast.stmt]) -> frozenset[str]:
+    """Return every name that the statements bind (comprehension variables have their own scope)."""
+    found: set[str] = set()
+    pending: list[ast.AST] = list(nodes)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            found.add(node.id)
+        pending.extend(ast.iter_child_nodes(node))
+    return frozenset(found)
+
+
+def number(value: object) -> Constant | None:
+    """Return a Python or NumPy number as a typed constant, or ``None`` when it is not one."""
+    if isinstance(value, (bool, np.bool_)):
+        return Constant(Kind.BOOL, bool(value))
+    if isinstance(value, (int, np.integer)):
+        return Constant(Kind.INT, int(value)) if -INT64 <= int(value) < INT64 else None
+    if isinstance(value, (float, np.floating)):
+        return Constant(Kind.REAL, float(value))
+    return None
+
+
+def read_source(function: Callable[..., Any]) -> FunctionSource:
+    """Parse a function and capture the values of its free names.
+
+    Raises
+    ------
+    KernelError
+        When there is no source, it is not a plain ``def``, or a free name is not one of: a
+        ``@func``, an intrinsic, a module, a number, a tuple of numbers.
+    """
+    name = getattr(function, "__name__", repr(function))
+    if not inspect.isfunction(function) or name == "<lambda>":
+        raise KernelError(f"{name} is not a plain function", hint="decorate a function defined with def")
+    try:
+        lines, first_line = inspect.getsourcelines(function)
+    except (OSError, TypeError) as problem:
+        raise KernelError(
+            f"the source of {name!r} is not available",
+            filename=function.__code__.co_filename,
+            line=function.__code__.co_firstlineno,
+            hint="define the kernel in a file (or a notebook cell): python -c and the plain prompt keep no source",
+        ) from problem
+    node = _parse(name, function.__code__.co_filename, lines, first_line)
+    source = FunctionSource(
+        function, name, function.__code__.co_filename, first_line, tuple(text.rstrip("\n") for text in lines), node
+    )
+    rejected = first_rejected(node.body)
+    if rejected is not None:
+        raise source.error(*rejected)
+    return FunctionSource(
+        function, name, source.filename, first_line, source.lines, node, MappingProxyType(_capture(source))
+    )
+
+
+def _parse(name: str, filename: str, lines: list[str], first_line: int) -> ast.FunctionDef:
+    text = "".join(lines)
+    indented = text[:1].isspace()
+    # a nested function is parsed below a dummy `if`: columns stay those of the file, unlike with dedent
+    try:
+        tree = ast.parse("if True:\n" + text if indented else text)
+    except SyntaxError as problem:
+        raise KernelError(f"the source of {name!r} cannot be parsed: {problem.msg}", filename=filename,
+                          line=first_line) from problem  # fmt: skip
+    ast.increment_lineno(tree, first_line - (2 if indented else 1))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(node, ast.FunctionDef):
+                return node
+            break
+    raise KernelError(f"{name!r} is not a plain function", filename=filename, line=first_line,
+                      hint="decorate a function defined with def")  # fmt: skip
+
+
+def _capture(source: FunctionSource) -> dict[str, Captured]:
+    node = source.node
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    local = {argument.arg for argument in arguments} | assigned_names(node.body)
+    captured: dict[str, Captured] = {}
+    for item in _free_references(node.body, local):
+        dotted = dotted_name(item)
+        if dotted not in captured:
+            captured[dotted] = _classify(source, item, dotted)
+    return captured
+
+
+def _free_references(body: list[ast.stmt], local: set[str]) -> list[ast.expr]:
+    """Return names and whole attribute chains that are not rooted in a local name."""
+    found: list[ast.expr] = []
+
+    def visit(node: ast.AST, hidden: frozenset[str]) -> None:
+        if isinstance(node, ast.Attribute) and (dotted := dotted_name(node)):
+            if dotted.split(".")[0] not in local | hidden:
+                found.append(node)
+            return
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and node.id not in local | hidden:
+                found.append(node)
+            return
+        if isinstance(node, ast.AnnAssign):
+            visit_all([node.target, *([node.value] if node.value else [])], hidden)  # the annotation is not run
+            return
+        if isinstance(node, ast.ListComp):
+            hidden |= {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+        visit_all(list(ast.iter_child_nodes(node)), hidden)
+
+    def visit_all(nodes: list[Any], hidden: frozenset[str]) -> None:
+        for child in nodes:
+            visit(child, hidden)
+
+    visit_all(list(body), frozenset())
+    return found
+
+
+def _lookup(source: FunctionSource, node: ast.expr, name: str) -> object:
+    function = source.function
+    code = getattr(function, "__code__")
+    closure = dict(zip(code.co_freevars, getattr(function, "__closure__") or (), strict=True))
+    if name == source.name and not (name in closure or name in source.parameter_names):
+        raise source.error(node, f"{name!r} calls itself: recursion is not part of the kernel language",
+                           "write a bounded loop")  # fmt: skip
+    if name in closure:
+        try:
+            return closure[name].cell_contents
+        except ValueError:
+            raise source.error(node, f"{name!r} has no value yet", "define it before the kernel") from None
+    names: dict[str, Any] = getattr(function, "__globals__")
+    if name in names:
+        return names[name]
+    if hasattr(builtins, name):
+        return getattr(builtins, name)
+    raise source.error(
+        node, f"{name!r} is not defined{did_you_mean(name, [*names, *source.parameter_names])}",
+        "a kernel takes its names when it is defined: define helpers and constants above it",
+    )  # fmt: skip
+
+
+def _classify(source: FunctionSource, node: ast.expr, dotted: str) -> Captured:
+    root, *attributes = dotted.split(".")
+    value = _lookup(source, node, root)
+    for attribute in attributes:
+        if not isinstance(value, ModuleType):
+            raise source.error(node, f"attribute access on {root!r} is not part of the kernel language",
+                               "only attributes of modules (math.sqrt, np.pi) can be used")  # fmt: skip
+        if not hasattr(value, attribute):
+            raise source.error(
+                node, f"module {value.__name__!r} has no {attribute!r}{did_you_mean(attribute, dir(value))}"
+            )
+        value = getattr(value, attribute)
+    if isinstance(value, (Helper, ModuleType)):
+        return value
+    intrinsic = intrinsics.find(value)
+    if intrinsic is not None:
+        return intrinsic
+    constant = number(value)
+    if constant is not None:
+        return constant
+    if isinstance(value, tuple):
+        array = constant_array(dotted, value)
+        if array is not None:
+            return array
+    raise _unusable(source, node, dotted, value)
+
+
+def _unusable(source: FunctionSource, node: ast.expr, dotted: str, value: object) -> KernelError:
+    if isinstance(value, KernelMarker):
+        return source.error(node, f"{dotted!r} is a kernel: a kernel cannot call another",
+                            "make the shared part a @func")  # fmt: skip
+    if isinstance(value, (list, dict, set, np.ndarray)):
+        return source.error(
+            node, f"{dotted!r} is a mutable {type(value).__name__} defined outside the kernel",
+            "use a tuple of numbers, or pass it as a keyword-only Const[list[float]] parameter",
+        )  # fmt: skip
+    if value is print:
+        return source.error(node, "print is not part of the kernel language",
+                            "run the kernel on the 'reference' device to debug it")  # fmt: skip
+    if inspect.isfunction(value):
+        return source.error(node, f"{dotted!r} is an ordinary Python function", "decorate it with @fluxloom.func")
+    return source.error(
+        node, f"{dotted!r} ({type(value).__name__}) cannot be used in a kernel",
+        "a kernel uses its parameters, @func helpers, math intrinsics and numeric constants only",
+    )  # fmt: skip

@@ -1,0 +1,326 @@
+"""The state of one lowering: the block being emitted, names and kinds of locals, and what flow proves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+
+from fluxloom.kernel.analysis import node_count
+from fluxloom.kernel.flow import ALL, Coordinate, Flow
+from fluxloom.kernel.fold import FoldError, convert, join
+from fluxloom.kernel.ir import (
+    RAGGED,
+    ArgShape,
+    Assign,
+    Constant,
+    Expression,
+    Kind,
+    Local,
+    LocalElement,
+    Location,
+    Parameter,
+    Statement,
+    StoreLocal,
+)  # fmt: skip
+from fluxloom.kernel.source import FunctionSource
+from fluxloom.kernel.values import ArrayView, TupleValue, Value
+
+__all__ = ["Builder", "Rebound", "Scope", "Slot", "UnrollOverflow"]
+
+
+class UnrollOverflow(Exception):
+    """Unrolling a loop produced too many nodes; caught by the loop of that depth."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__(depth)
+        self.depth = depth
+
+
+class Rebound(Exception):
+    """A loop body leaves a name standing for another array than it stood for before."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Storage of one local array; ``commas`` when ``a[i, j]`` is legal Python for it."""
+
+    name: str
+    shape: tuple[int, ...]
+    commas: bool
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One activation of a function: its source and the unique names of its locals.
+
+    ``call`` is the location of the outermost call in the kernel, for statements of inlined helpers.
+    """
+
+    source: FunctionSource
+    names: Mapping[str, str]
+    call: Location | None = None
+    active: tuple[FunctionSource, ...] = ()
+
+
+class Builder:
+    """Emits statements into nested blocks and keeps names, kinds and `Flow`.
+
+    Parameters
+    ----------
+    parameters, shapes
+        The data parameters and how each is indexed.
+    kinds
+        Kinds of locals found by the previous pass; lowering repeats until they stop changing.
+    reserved
+        Names that locals may not take.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        shapes: Mapping[str, ArgShape],
+        kinds: Mapping[str, Kind],
+        reserved: Iterable[str],
+    ) -> None:
+        self.parameters = parameters
+        self.shapes = shapes
+        self.kinds: dict[str, Kind] = dict(kinds)
+        self.changed = False
+        self.slots: dict[str, Slot] = {}
+        self.scalars: set[str] = set()
+        self.loops: dict[str, range | None] = {}
+        self.tables: dict[str, str] = {}
+        self.effects: list[str] = []
+        self.owners: dict[str, list[str]] = {}
+        self.used: set[str] = set(reserved)
+        self.numbers: dict[str, int] = {}
+        self.flow = Flow()
+        self.prologue: list[Statement] = []
+        self.blocks: list[list[Statement]] = [[]]
+        self.nodes = 0
+        self.limits: list[int] = []
+        self.where = Location()
+
+    # ---------------------------------------------------------------------------------- blocks
+
+    def emit(self, statement: Statement) -> None:
+        """Append a statement to the current block.
+
+        Raises
+        ------
+        UnrollOverflow
+            When the outermost loop being unrolled has grown too much.
+        """
+        self.blocks[-1].append(statement)
+        self.nodes += node_count(statement)
+        for depth, limit in enumerate(self.limits):
+            if self.nodes > limit:
+                raise UnrollOverflow(depth)
+
+    @contextmanager
+    def block(self) -> Iterator[list[Statement]]:
+        """Collect the statements emitted in the ``with`` body."""
+        inner: list[Statement] = []
+        self.blocks.append(inner)
+        try:
+            yield inner
+        finally:
+            self.blocks.pop()
+
+    @contextmanager
+    def in_prologue(self) -> Iterator[None]:
+        """Emit the statements of the ``with`` body at the top of the kernel."""
+        self.blocks.append(self.prologue)
+        try:
+            yield
+        finally:
+            self.blocks.pop()
+
+    @contextmanager
+    def attempt(self, limit: int | None = None) -> Iterator[None]:
+        """Restore everything when the ``with`` body gives up with `UnrollOverflow` or `Rebound`, and re-raise.
+
+        ``limit`` is the number of nodes that the body may add.
+        """
+        depth = len(self.limits)
+        saved = (dict(self.kinds), self.changed, dict(self.slots), {k: list(v) for k, v in self.owners.items()},
+                 set(self.used), self.flow.copy(), list(self.prologue), len(self.blocks), len(self.blocks[-1]),
+                 self.nodes, dict(self.tables), set(self.scalars))  # fmt: skip
+        if limit is not None:
+            self.limits.append(self.nodes + limit)
+        try:
+            yield
+        except (UnrollOverflow, Rebound):
+            (self.kinds, self.changed, self.slots, self.owners, self.used, self.flow, self.prologue, levels, length,
+             self.nodes, self.tables, self.scalars) = saved  # fmt: skip
+            del self.blocks[levels:]
+            del self.blocks[-1][length:]
+            raise
+        finally:
+            del self.limits[depth:]
+
+    # ----------------------------------------------------------------------------------- names
+
+    def unique(self, name: str) -> str:
+        """Return ``name``, or ``name_2`` ... when it is taken, and reserve it."""
+        candidate, number = name, self.numbers.get(name, 1)
+        while candidate in self.used:
+            number += 1
+            candidate = f"{name}_{number}"
+        self.numbers[name] = number
+        self.used.add(candidate)
+        return candidate
+
+    def assign(self, name: str, value: Expression) -> None:
+        """Emit ``name = value``, widening the kind of the local when needed.
+
+        Raises
+        ------
+        FoldError
+            When a boolean is joined with a number.
+        """
+        if name in self.slots:
+            raise FoldError(f"{name!r} is an array and a number", "use two names")
+        kind = self._join(name, value.kind)
+        self.scalars.add(name)
+        value = convert(kind, value)
+        self.emit(Assign(name, value, location=self.where))
+        self.flow.bound.pop(name, None)
+        self.flow.assigned.add(name)
+        if isinstance(value, Constant):
+            self.flow.known[name, ()] = value
+        else:
+            self.flow.known.pop((name, ()), None)
+
+    def _join(self, name: str, kind: Kind) -> Kind:
+        old = self.kinds.get(name)
+        new = kind if old is None else join(old, kind)
+        if new is not old:
+            self.changed = self.changed or old is not None
+            self.kinds[name] = new
+        return new
+
+    def local(self, name: str) -> Expression:
+        """Return the value of an assigned scalar local, a constant when flow knows it."""
+        known = self.flow.known.get((name, ()))
+        return known if known is not None else Local(self.kinds[name], name)
+
+    def temporary(self, value: Expression, name: str = "t") -> Expression:
+        """Return a value that later assignments cannot change: a constant, or a fresh local."""
+        if isinstance(value, Constant):
+            return value
+        fresh = self.unique(name)
+        self.assign(fresh, value)
+        return self.local(fresh)
+
+    # ---------------------------------------------------------------------------------- arrays
+
+    def slot(self, owner: str, shape: tuple[int, ...], commas: bool) -> Slot:
+        """Return storage for a new array of the variable ``owner``.
+
+        The storage of an earlier array of the same variable is taken again when nothing else
+        refers to it, so both branches of an ``if`` may create the array.
+        """
+        for name in self.owners.get(owner, []):
+            slot = self.slots[name]
+            if slot.shape == shape and slot.commas == commas and not self._referenced(name, owner):
+                return slot
+        if owner in self.scalars:
+            raise FoldError(f"{owner!r} is a number and an array", "use two names")
+        slot = Slot(self.unique(owner), shape, commas) if self.owners.get(owner) else Slot(owner, shape, commas)
+        self.used.add(slot.name)
+        self.slots[slot.name] = slot
+        self.owners.setdefault(owner, []).append(slot.name)
+        return slot
+
+    def _referenced(self, array: str, owner: str) -> bool:
+        def refers(value: Value) -> bool:
+            if isinstance(value, TupleValue):
+                return any(refers(item) for item in value.items)
+            return isinstance(value, ArrayView) and value.array == array
+
+        return any(name != owner and refers(value) for name, value in self.flow.bound.items())
+
+    def store_local(self, name: str, index: tuple[Expression, ...], value: Expression) -> None:
+        """Emit ``name[index] = value`` for a local array."""
+        value = convert(self._join(name, value.kind), value)
+        self.effects.append(name)
+        self.emit(StoreLocal(name, index, value, location=self.where))
+        position = constant_index(index)
+        if position is None:
+            self.flow.known = {key: item for key, item in self.flow.known.items() if key[0] != name}
+        elif isinstance(value, Constant):
+            self.flow.known[name, position] = value
+        else:
+            self.flow.known.pop((name, position), None)
+
+    def element(self, name: str, index: tuple[Expression, ...]) -> Expression:
+        """Return one element of a local array, a constant when flow knows it."""
+        position = constant_index(index)
+        known = self.flow.known.get((name, position)) if position is not None else None
+        return known if known is not None else LocalElement(self.kinds[name], name, index)
+
+    # ------------------------------------------------------------------------- written components
+
+    def extents(self, parameter: str) -> tuple[int, ...]:
+        """Return the extent of each index of a parameter, leg first (`RAGGED` when it varies)."""
+        shape = self.shapes[parameter]
+        if shape.legs is None:
+            return shape.components or (1,)
+        return (shape.legs, *shape.components)
+
+    def split(self, parameter: str, path: tuple[Expression, ...]) -> tuple[Expression | None, tuple[Expression, ...]]:
+        """Return the leg and the component index of a complete path."""
+        shape = self.shapes[parameter]
+        if shape.legs is not None:
+            return path[0], path[1:]
+        return None, path if shape.components else ()
+
+    def mark_written(self, parameter: str, path: tuple[Expression, ...]) -> None:
+        """Note that a component of a ``Write`` parameter has been written."""
+        coordinates: list[Coordinate] = []
+        for index in path:
+            if isinstance(index, Constant):
+                coordinates.append(int(index.value))
+            elif isinstance(index, Local) and index.name in self.loops:
+                coordinates.append(index)
+            else:
+                return
+        self.flow.written.add((parameter, tuple(coordinates)))
+
+    def first_unwritten(self, parameter: str, path: tuple[Expression, ...] | None = None) -> tuple[int, ...] | None:
+        """Return a component that may not have been written yet (among those of ``path``), or ``None``."""
+        entries = [item for name, item in self.flow.written if name == parameter]
+        extents = self.extents(parameter)
+        if path is not None:
+            exact = tuple(int(index.value) if isinstance(index, Constant) else index for index in path)
+            if exact in entries:
+                return None
+        choices = []
+        for position, extent in enumerate(extents):
+            index = path[position] if path is not None else None
+            if isinstance(index, Constant):
+                choices.append((int(index.value),))
+            else:
+                choices.append(tuple(range(extent)) if extent != RAGGED else (RAGGED,))
+        for number in range(prod(len(choice) for choice in choices)):
+            component: list[int] = []
+            for choice in reversed(choices):
+                number, digit = divmod(number, len(choice))
+                component.insert(0, choice[digit])
+            if not any(_covers(entry, component) for entry in entries):
+                return tuple(component)
+        return None
+
+
+def _covers(entry: tuple[Coordinate, ...], component: list[int]) -> bool:
+    return all(have in (ALL, want) for have, want in zip(entry, component, strict=True))
+
+
+def constant_index(index: tuple[Expression, ...]) -> tuple[int, ...] | None:
+    """Return an index as integers, or ``None`` when some part is not constant."""
+    if all(isinstance(item, Constant) for item in index):
+        return tuple(int(item.value) for item in index if isinstance(item, Constant))
+    return None

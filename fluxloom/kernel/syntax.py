@@ -1,0 +1,63 @@
+"""Python syntax that is never part of the kernel language, whatever the names in it stand for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+__all__ = ["first_rejected", "is_zero_comprehension"]
+
+REJECTED: Mapping[type[ast.AST], tuple[str, str]] = MappingProxyType({
+    ast.Break: ("break", "end the loop with its bound, or use a while loop whose test includes the condition"),
+    ast.Continue: ("continue", "put the rest of the body under an if"),
+    ast.With: ("with", ""), ast.AsyncWith: ("async with", ""), ast.AsyncFor: ("async for", ""),
+    ast.Try: ("try", "test for the condition instead"), ast.TryStar: ("try", "test for the condition instead"),
+    ast.Raise: ("raise", "write an error flag to a Global with Max and test it after the loop"),
+    ast.Assert: ("assert", "write an error flag to a Global with Max and test it after the loop"),
+    ast.Delete: ("del", ""), ast.Global: ("global", "pass a parameter"), ast.Nonlocal: ("nonlocal", "pass a parameter"),
+    ast.Import: ("import", "import at the top of the module"),
+    ast.ImportFrom: ("import", "import at the top of the module"),
+    ast.FunctionDef: ("a nested function", "define it outside and decorate it with @fluxloom.func"),
+    ast.AsyncFunctionDef: ("a nested function", "define it outside and decorate it with @fluxloom.func"),
+    ast.ClassDef: ("class", ""), ast.Match: ("match", "use if and elif"),
+    ast.Lambda: ("lambda", "define a @fluxloom.func"),
+    ast.ListComp: ("a comprehension", "write a for loop; only [[0.0] * n for _ in range(m)] is allowed"),
+    ast.SetComp: ("a comprehension", "write a for loop"), ast.DictComp: ("a comprehension", "write a for loop"),
+    ast.GeneratorExp: ("a comprehension", "write a for loop"),
+    ast.JoinedStr: ("an f-string", ""), ast.Dict: ("a dict", "use local variables"),
+    ast.Set: ("a set", "use local variables"),
+    ast.Slice: ("a slice", "write a for loop over the components"),
+    ast.Starred: ("a starred expression", "write the elements out"),
+    ast.NamedExpr: ("':='", "assign on a line of its own"),
+    ast.Await: ("await", ""), ast.Yield: ("yield", ""), ast.YieldFrom: ("yield", ""),
+})  # fmt: skip
+
+
+def is_zero_comprehension(node: ast.AST) -> bool:
+    """Whether a node is ``[[0.0] * n for _ in range(m)]``, possibly nested: an array without aliased rows."""
+    if not isinstance(node, ast.ListComp) or len(node.generators) != 1:
+        return False
+    generator = node.generators[0]
+    counted = (
+        not generator.ifs
+        and not generator.is_async
+        and isinstance(generator.target, ast.Name)
+        and isinstance(generator.iter, ast.Call)
+    )
+    element = node.elt
+    filled = isinstance(element, ast.BinOp) and isinstance(element.op, ast.Mult) and isinstance(element.left, ast.List)
+    filled = filled and all(isinstance(item, ast.Constant) for item in element.left.elts)  # type: ignore[union-attr]
+    return counted and (filled or is_zero_comprehension(element) or isinstance(element, ast.Constant))
+
+
+def first_rejected(nodes: Iterable[ast.AST]) -> tuple[ast.AST, str, str] | None:
+    """Return the first node that is refused, with the message and the hint, or ``None``."""
+    for node in nodes:
+        if type(node) in REJECTED and not is_zero_comprehension(node):
+            what, hint = REJECTED[type(node)]
+            return node, f"{what} is not part of the kernel language", hint
+        found = first_rejected(ast.iter_child_nodes(node))
+        if found is not None:
+            return found
+    return None

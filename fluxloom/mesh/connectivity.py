@@ -1,0 +1,369 @@
+"""Derived connectivity: faces, owners and neighbours, cell to faces, node to cells, edges.
+
+Faces are numbered by walking the cells in order and giving each interior face the next number when it
+is first met; boundary faces follow patch by patch, in the order of the patches.  In two dimensions a
+face is an edge of two nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError
+from fluxloom.mesh.elements import element
+from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
+
+__all__ = ["Connectivity", "HalfFaces", "connectivity", "half_faces", "match_patches", "transpose"]
+
+_NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Connectivity:
+    """The arrays that loops over a mesh need.
+
+    Attributes
+    ----------
+    n_points, n_cells
+        Sizes.
+    cell_nodes : n_cells rows
+        Cell to nodes.
+    cell_faces : n_cells rows
+        Cell to faces in the order of the element's face table; numbers from ``n_interior`` on are boundary faces.
+    interior_nodes : n_interior rows
+        Interior face to nodes, turning anticlockwise seen from the neighbour (outward from the owner).
+    interior_cells : (n_interior, 2) int32
+        Owner (the lower cell number) and neighbour.
+    boundary_nodes : n_boundary rows
+        Boundary face to nodes, outward.
+    boundary_cells : (n_boundary,) int32
+        The cell behind each boundary face.
+    boundary_patch : (n_boundary,) int32
+        Patch number, or -1 for a face that is in no patch (such faces come last).
+    patch_names
+        Names of the patches, by number.
+    patch_offsets : (n_patches + 1,) int64
+        Boundary faces of patch ``p`` are ``patch_offsets[p]`` to ``patch_offsets[p + 1]``.
+    """
+
+    n_points: int
+    n_cells: int
+    cell_nodes: Ragged
+    cell_faces: Ragged
+    interior_nodes: Ragged
+    interior_cells: IntArray
+    boundary_nodes: Ragged
+    boundary_cells: IntArray
+    boundary_patch: IntArray
+    patch_names: tuple[str, ...]
+    patch_offsets: npt.NDArray[np.int64]
+    edge_table: tuple[tuple[str, range], ...]
+
+    @property
+    def n_interior(self) -> int:
+        """Number of interior faces."""
+        return len(self.interior_cells)
+
+    @property
+    def n_boundary(self) -> int:
+        """Number of boundary faces."""
+        return len(self.boundary_cells)
+
+    @property
+    def n_faces(self) -> int:
+        """Number of faces, interior and boundary."""
+        return self.n_interior + self.n_boundary
+
+    @property
+    def patches(self) -> dict[str, range]:
+        """Boundary face numbers (from 0) of each patch."""
+        ends = self.patch_offsets
+        return {name: range(int(ends[p]), int(ends[p + 1])) for p, name in enumerate(self.patch_names)}
+
+    @cached_property
+    def node_cells(self) -> Ragged:
+        """Node to cells, ascending."""
+        return transpose(self.cell_nodes, self.n_points)
+
+    @cached_property
+    def cell_cells(self) -> Ragged:
+        """Cell to the cells across its interior faces, in the order of the faces' numbers."""
+        owner, neighbour = self.interior_cells[:, 0], self.interior_cells[:, 1]
+        rows = np.concatenate([owner, neighbour])
+        order = np.argsort(rows, kind="stable")
+        other = np.concatenate([neighbour, owner])[order]
+        return Ragged.from_counts(np.bincount(rows, minlength=self.n_cells), other)
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Distinct node pairs ``(n_edges, 2)``, smaller node first, ascending."""
+        parts: list[npt.NDArray[np.int64]] = []
+        for name, numbers in self.edge_table:
+            kind = element(name)
+            if not len(numbers):
+                continue
+            first = self.cell_nodes.offsets[numbers.start]
+            last = self.cell_nodes.offsets[numbers.stop]
+            block = self.cell_nodes.indices[first:last].reshape(-1, kind.n_nodes)
+            pairs = block[:, np.array(kind.edges)].reshape(-1, 2)
+            parts.append(_pair_keys(pairs, self.n_points))
+        keys = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+        return np.stack([keys // self.n_points, keys % self.n_points], axis=1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class HalfFaces:
+    """Every face as seen from every cell, in walking order.
+
+    Attributes
+    ----------
+    nodes : (n, 2 or 3 or 4) int32
+        Outward nodes; -1 pads triangles beside quads.
+    cells : (n,) int32
+        The cell.
+    keys : (n,) uint64
+        Equal for equal node sets.
+    twins : (n,) int64
+        The same face seen from the other cell, or -1 on the boundary.
+    groups
+        Half faces that three or more cells share, as arrays of equal faces; empty in a manifold mesh.
+    """
+
+    nodes: IntArray
+    cells: IntArray
+    keys: npt.NDArray[np.uint64]
+    twins: npt.NDArray[np.int64]
+    groups: tuple[npt.NDArray[np.int64], ...]
+
+
+def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
+    """Derive faces, owners and neighbours of a mesh.
+
+    Parameters
+    ----------
+    mesh
+        The mesh; every node number must be in range.
+    half
+        Its half faces, when they have been found already.
+
+    Returns
+    -------
+    Connectivity
+
+    Raises
+    ------
+    MeshError
+        When three or more cells share a face, a node number is out of range, or a patch contains a face that
+        is not on the boundary; call `fluxloom.mesh.check` for the place.
+    """
+    half = half_faces(mesh) if half is None else half
+    if half.groups:
+        cells = ", ".join(str(cell) for cell in half.cells[half.groups[0]])
+        raise MeshError(
+            f"{mesh.source.path}: a face is shared by the cells {cells}; at most two cells may share a face: "
+            "remove duplicate or overlapping cells"
+        )
+    first = np.flatnonzero(half.twins > np.arange(len(half.twins)))
+    second = half.twins[first]
+    outer = np.flatnonzero(half.twins == _NONE)
+    order, patch, stray = match_patches(mesh, half, outer)
+    if stray:
+        name, index = stray[0]
+        raise MeshError(
+            f"{mesh.source.path}: face {index} of patch {name!r} is not a boundary face, or is listed twice; "
+            "run fluxloom.mesh.check for its nodes"
+        )
+    outer = outer[order]
+    face_of = np.empty(len(half.twins), dtype=np.int32)
+    face_of[first] = np.arange(len(first), dtype=np.int32)
+    face_of[second] = face_of[first]
+    face_of[outer] = np.arange(len(first), len(first) + len(outer), dtype=np.int32)
+    counts = np.bincount(patch[patch >= 0], minlength=len(mesh.patches))
+    return Connectivity(
+        n_points=mesh.n_points,
+        n_cells=mesh.n_cells,
+        cell_nodes=mesh.cell_nodes(),
+        cell_faces=Ragged(_face_offsets(mesh), face_of),
+        interior_nodes=Ragged.from_padded(half.nodes[first]),
+        interior_cells=np.stack([half.cells[first], half.cells[second]], axis=1),
+        boundary_nodes=Ragged.from_padded(half.nodes[outer]),
+        boundary_cells=half.cells[outer],
+        boundary_patch=patch,
+        patch_names=tuple(mesh.patches),
+        patch_offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        edge_table=tuple(mesh.cell_ranges.items()),
+    )
+
+
+def half_faces(mesh: MeshData) -> HalfFaces:
+    """Return every face of every cell, paired with its twin.
+
+    Raises
+    ------
+    MeshError
+        When a node number is out of range or a cell's dimension is not the mesh's.
+    """
+    width = max((element(name).face_width for name in mesh.cells), default=2)
+    nodes: list[IntArray] = []
+    cells: list[IntArray] = []
+    for name, numbers in mesh.cell_ranges.items():
+        kind, block = element(name), mesh.cells[name]
+        if kind.dimension != mesh.dimension:
+            raise MeshError(f"{mesh.source.path}: {name} cells in a mesh of dimension {mesh.dimension}")
+        if block.size and (int(block.min()) < 0 or int(block.max()) >= mesh.n_points):
+            raise MeshError(f"{mesh.source.path}: a {name} has a node number outside 0 ... {mesh.n_points - 1}")
+        faces = np.full((len(block), len(kind.faces), width), _NONE, dtype=np.int32)
+        for local, face in enumerate(kind.faces):
+            for corner, node in enumerate(face):
+                faces[:, local, corner] = block[:, node]
+        nodes.append(faces.reshape(-1, width))
+        cells.append(np.repeat(np.arange(numbers.start, numbers.stop, dtype=np.int32), len(kind.faces)))
+    if not nodes:
+        raise MeshError(f"{mesh.source.path}: the mesh has no cells")
+    table = nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
+    cell = cells[0] if len(cells) == 1 else np.concatenate(cells)
+    del nodes, cells
+    keys = face_keys(table, mesh.n_points)
+    twins, groups = _pair(keys, table)
+    return HalfFaces(table, cell, keys, twins, groups)
+
+
+def face_keys(nodes: IntArray, n_points: int) -> npt.NDArray[np.uint64]:
+    """Return a number per face that does not depend on the order of its nodes.
+
+    Exact for two nodes; for three and four a sum of mixed node numbers modulo 2**64 (splitmix64), whose
+    rare collisions `_pair` detects and resolves.
+    """
+    if nodes.shape[1] == 2:
+        return _pair_keys(nodes, n_points).view(np.uint64)
+    z = np.arange(1, n_points + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    total = z[nodes[:, 0]]
+    for column in range(1, nodes.shape[1]):
+        total += z[nodes[:, column]]  # the pad -1 takes the last, extra, number
+    return total
+
+
+def _pair_keys(pairs: npt.NDArray[np.integer], n_points: int) -> npt.NDArray[np.int64]:
+    """Return ``smaller * n_points + larger`` for node pairs."""
+    low = np.minimum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
+    low *= n_points
+    low += np.maximum(pairs[:, 0], pairs[:, 1])
+    return low
+
+
+def _pair(
+    keys: npt.NDArray[np.uint64], nodes: IntArray
+) -> tuple[npt.NDArray[np.int64], tuple[npt.NDArray[np.int64], ...]]:
+    """Find the twin of every half face, and the groups of three and more."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    same = ordered[1:] == ordered[:-1]
+    if nodes.shape[1] > 2 and not _really_same(nodes, order, same):
+        order = np.lexsort(np.sort(nodes, axis=1).T)
+        ordered_nodes = np.sort(nodes[order], axis=1)
+        same = (ordered_nodes[1:] == ordered_nodes[:-1]).all(axis=1)
+    twins = np.full(len(keys), _NONE, dtype=np.int64)
+    left, right = order[:-1][same], order[1:][same]
+    twins[left] = right
+    twins[right] = left
+    crowded = same[1:] & same[:-1]
+    if not crowded.any():
+        return twins, ()
+    starts = np.flatnonzero(np.concatenate([[True], ~same]))
+    ends = np.append(starts[1:], len(keys))
+    groups = tuple(np.sort(order[s:e]) for s, e in zip(starts, ends, strict=True) if e - s > 2)
+    return twins, groups
+
+
+def _really_same(nodes: IntArray, order: npt.NDArray[np.int64], same: npt.NDArray[np.bool_]) -> bool:
+    """Check that faces with equal keys have equal nodes, in pieces to bound the memory."""
+    pairs = np.flatnonzero(same)
+    for start in range(0, len(pairs), 1 << 20):
+        part = pairs[start : start + (1 << 20)]
+        if not np.array_equal(np.sort(nodes[order[part]], axis=1), np.sort(nodes[order[part + 1]], axis=1)):
+            return False
+    return True
+
+
+def match_patches(
+    mesh: MeshData, half: HalfFaces, outer: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], IntArray, list[tuple[str, int]]]:
+    """Match the faces listed in the patches to the boundary half faces.
+
+    Parameters
+    ----------
+    mesh, half
+        The mesh and its half faces.
+    outer : (n_boundary,) int64
+        Boundary half faces.
+
+    Returns
+    -------
+    order : (n_boundary,) int64
+        Positions in ``outer``: patch by patch, then the faces in no patch.
+    patch : (n_boundary,) int32
+        Patch number of each, or -1.
+    stray
+        ``(patch, face number)`` of listed faces that are no boundary faces or were listed before.
+    """
+    width = half.nodes.shape[1]
+    keys = half.keys[outer]
+    by_key = np.argsort(keys)
+    taken = np.zeros(len(outer), dtype=bool)
+    order: list[npt.NDArray[np.int64]] = []
+    numbers: list[IntArray] = []
+    stray: list[tuple[str, int]] = []
+    for number, (name, faces) in enumerate(mesh.patches.items()):
+        listed = faces.padded(max(width, 4))
+        clean = listed[:, :width].copy()
+        # A face wider than any face of the cells, or with a node that does not exist, cannot match.
+        bad = (listed[:, width:] >= 0).any(axis=1) | (listed >= mesh.n_points).any(axis=1)
+        clean[bad] = 0
+        wanted = face_keys(clean, mesh.n_points)
+        place = _find(keys, by_key, wanted)
+        place[bad] = _NONE
+        hits = np.flatnonzero(place >= 0)
+        hits = hits[np.sort(np.unique(place[hits], return_index=True)[1])]  # a face listed twice counts once
+        hits = hits[~taken[place[hits]]]
+        good = np.zeros(len(clean), dtype=bool)
+        good[hits] = True
+        stray += [(name, int(index)) for index in np.flatnonzero(~good)]
+        order.append(place[hits])
+        taken[place[hits]] = True
+        numbers.append(np.full(len(hits), number, dtype=np.int32))
+    rest = np.flatnonzero(~taken)
+    order.append(rest)
+    numbers.append(np.full(len(rest), _NONE, dtype=np.int32))
+    return np.concatenate(order), np.concatenate(numbers), stray
+
+
+def _find(
+    keys: npt.NDArray[np.uint64], by_key: npt.NDArray[np.int64], wanted: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.int64]:
+    """Return the position in ``keys`` (sorted by ``by_key``) of each wanted key, -1 where there is none."""
+    if not len(keys):
+        return np.full(len(wanted), _NONE, dtype=np.int64)
+    spot = np.minimum(np.searchsorted(keys, wanted, sorter=by_key), len(keys) - 1)
+    return np.where(keys[by_key[spot]] == wanted, by_key[spot], _NONE)
+
+
+def transpose(rows: Ragged, n_targets: int) -> Ragged:
+    """Return target -> rows of a row -> targets table; each row of the result is ascending."""
+    counts = np.bincount(rows.indices, minlength=n_targets)
+    order = np.argsort(rows.indices, kind="stable")
+    row_of = np.repeat(np.arange(len(rows), dtype=np.int32), rows.counts)
+    return Ragged.from_counts(counts, row_of[order])
+
+
+def _face_offsets(mesh: MeshData) -> npt.NDArray[np.int64]:
+    """Return the offsets of cell -> faces."""
+    counts = [np.full(len(block), len(element(name).faces), dtype=np.int64) for name, block in mesh.cells.items()]
+    return np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)

@@ -1,0 +1,8 @@
+"""Mesh files: SU2, Gmsh, VTU, VTKHDF, and through meshio every other."""
+
+from __future__ import annotations
+
+from fluxloom.mesh.io.formats import MeshFormat, formats, read, read_fields, write
+from fluxloom.mesh.io.vtk_cells import Fields
+
+__all__ = ["Fields", "MeshFormat", "formats", "read", "read_fields", "write"]

@@ -1,0 +1,169 @@
+"""Reading and writing meshes by the suffix of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.registry import Registry
+from fluxloom.mesh.io.adapter import meshio_suffixes, read_meshio, write_meshio
+from fluxloom.mesh.io.gmsh import read_gmsh, write_gmsh
+from fluxloom.mesh.io.su2 import read_su2, write_su2
+from fluxloom.mesh.io.vtk import is_raw_vtu, read_vtu, write_vtu
+from fluxloom.mesh.io.vtk_cells import Fields
+from fluxloom.mesh.io.vtkhdf import read_vtkhdf, write_vtkhdf
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.orient import orient as orient_cells
+
+__all__ = ["MeshFormat", "formats", "read", "read_fields", "write"]
+
+
+@dataclass(frozen=True)
+class MeshFormat:
+    """One file format.
+
+    Attributes
+    ----------
+    suffixes
+        Lower-case suffixes with the dot, ``.gz`` left out.
+    read
+        ``read(path, **options) -> Fields``; None when it cannot be read.
+    write
+        ``write(path, mesh, **options)``; options may hold ``cell_data`` and ``point_data``.
+    data
+        Whether it holds values on points and cells.
+    """
+
+    suffixes: tuple[str, ...]
+    read: Callable[..., Fields] | None
+    write: Callable[..., None] | None
+    data: bool = False
+
+
+def formats() -> Registry[MeshFormat]:
+    """Return a registry of the built-in formats, open to the entry points ``fluxloom.mesh_formats``."""
+    registry: Registry[MeshFormat] = Registry("mesh format", group="fluxloom.mesh_formats", error=MeshError)
+    registry.register("su2", MeshFormat((".su2",), _plain(read_su2), write_su2))
+    registry.register("gmsh", MeshFormat((".msh",), _plain(read_gmsh), write_gmsh))
+    registry.register("vtu", MeshFormat((".vtu",), _read_vtu, write_vtu, data=True))
+    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read_vtkhdf, write_vtkhdf, data=True))
+    return registry
+
+
+def read(path: str | Path, *, format: str | None = None, orient: bool = True, **options: Any) -> MeshData:
+    """Read a mesh.
+
+    Parameters
+    ----------
+    path
+        The file; the suffix (before a ``.gz``) tells the format.
+    format
+        Name of the format, when the suffix does not tell.
+    orient
+        Whether cells with negative volume are turned round (see `fluxloom.mesh.orient.orient`).
+    **options
+        Of the format: ``zone`` for SU2 files, ``native=False`` for text files.
+
+    Returns
+    -------
+    MeshData
+
+    Raises
+    ------
+    MeshError
+        For an unknown format or a broken file.
+    DeviceUnavailable
+        When the format needs a package that is not installed.
+    """
+    mesh = read_fields(path, format=format, **options).mesh
+    return orient_cells(mesh)[0] if orient else mesh
+
+
+def read_fields(path: str | Path, *, format: str | None = None, **options: Any) -> Fields:
+    """Read a mesh and the values on its points and cells (cells as they stand in the file)."""
+    name, chosen = _choose(path, format)
+    if chosen is None:
+        return read_meshio(path)
+    if chosen.read is None:
+        raise MeshError(f"{path}: the format {name!r} can be written but not read")
+    return chosen.read(path, **options)
+
+
+def write(
+    path: str | Path,
+    mesh: MeshData,
+    *,
+    cell_data: Mapping[str, npt.ArrayLike] | None = None,
+    point_data: Mapping[str, npt.ArrayLike] | None = None,
+    format: str | None = None,
+    **options: Any,
+) -> None:
+    """Write a mesh, with values on cells and points where the format holds them.
+
+    Parameters
+    ----------
+    path
+        The file; the suffix (before a ``.gz``) tells the format.
+    mesh
+        The mesh.
+    cell_data, point_data
+        Name to values, ``(n,)`` or ``(n, components)``; cells in global order.
+    format
+        Name of the format, when the suffix does not tell.
+    **options
+        Of the format.
+
+    Raises
+    ------
+    MeshError
+        For an unknown format, data given to a format without data, or data of the wrong length.
+    """
+    name, chosen = _choose(path, format)
+    if chosen is None:
+        write_meshio(path, mesh, cell_data=cell_data, point_data=point_data)
+        return
+    if chosen.write is None:
+        raise MeshError(f"{path}: the format {name!r} can be read but not written")
+    if chosen.data:
+        options |= {"cell_data": cell_data, "point_data": point_data}
+    elif cell_data or point_data:
+        raise MeshError(f"{path}: {name} files hold no data; write a .vtu or .vtkhdf file")
+    chosen.write(path, mesh, **options)
+
+
+def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat | None]:
+    """Return the format of a file; None stands for meshio."""
+    registry = formats()
+    if format is not None:
+        return (format, None) if format == "meshio" else (format, registry[format])
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    suffix = ([item for item in suffixes if item != ".gz"] or [""])[-1]
+    for name in registry.names():
+        if suffix in registry[name].suffixes:
+            return name, registry[name]
+    if suffix in meshio_suffixes():
+        return "meshio", None
+    known = sorted({item for name in registry for item in registry[name].suffixes})
+    raise MeshError(
+        f"{path}: no mesh format has the suffix {suffix!r}{did_you_mean(suffix, known)} "
+        f"(built in: {', '.join(known)}; others through meshio: pip install 'fluxloom[mesh]'); or pass format="
+    )
+
+
+def _plain(reader: Callable[..., MeshData]) -> Callable[..., Fields]:
+    """Wrap a reader of files without data."""
+
+    def wrapped(path: str | Path, **options: Any) -> Fields:
+        return Fields(reader(path, **options))
+
+    return wrapped
+
+
+def _read_vtu(path: str | Path) -> Fields:
+    """Read raw VTU files natively, others through meshio."""
+    return read_vtu(path) if is_raw_vtu(path) else read_meshio(path)

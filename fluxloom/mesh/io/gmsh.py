@@ -1,0 +1,246 @@
+"""Gmsh meshes: MSH 2.2 and 4.1, ASCII and binary; writer of MSH 2.2 ASCII.
+
+Physical groups one dimension below the cells become patches.
+
+Source: Gmsh reference manual, "MSH file format" and "MSH file format version 2 (Legacy)".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError
+from fluxloom.mesh.elements import by_code, element
+from fluxloom.mesh.io.gmsh_binary import read_binary
+from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type, skip_section
+from fluxloom.mesh.io.scan import PlainScanner, open_scanner
+from fluxloom.mesh.io.text import TextWriter
+from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
+
+__all__ = ["read_gmsh", "write_gmsh"]
+
+_LIMIT = 40  # number, type, count of tags, tags (partitions included), eight nodes
+
+
+def read_gmsh(path: str | Path, *, native: bool = True) -> MeshData:
+    """Read a Gmsh mesh.
+
+    Parameters
+    ----------
+    path
+        A ``.msh`` file (or ``.msh.gz``), version 2.2 or 4.1.
+    native
+        False reads with Python alone.
+
+    Returns
+    -------
+    MeshData
+        Cells of the highest dimension; nodes that no cell uses are dropped.  Boundary elements in no physical
+        group are left out, and a boundary element in several groups belongs to the first.
+
+    Raises
+    ------
+    MeshError
+        With file and line: for other versions, curved elements, truncated sections, unknown nodes.
+    """
+    scan = open_scanner(path, native=native)
+    raw = RawMesh()
+    while (text := scan.next_line()) is not None:
+        name = text.strip()
+        if not name.startswith("$") or name.startswith("$End"):
+            continue
+        if name == "$MeshFormat":
+            raw.version, binary = _header(scan)
+            if binary:
+                read_binary(scan, raw)
+                break
+        elif not raw.version:
+            scan.fail("the file does not begin with $MeshFormat; it is not a Gmsh mesh", scan.line - 1)
+        elif name == "$PhysicalNames":
+            raw.read_names(scan)
+        elif name == "$Entities":
+            _entities(scan, raw)
+        elif name == "$Nodes":
+            _nodes(scan, raw)
+        elif name == "$Elements":
+            _elements(scan, raw)
+        else:
+            skip_section(scan, name)
+    return _assemble(scan, raw)
+
+
+def _header(scan: PlainScanner) -> tuple[str, bool]:
+    """Return version and whether the file is binary."""
+    words = (scan.next_line() or "").split()
+    if len(words) < 3 or words[0] not in ("2.2", "4.1", "2", "2.1"):
+        found = words[0] if words else "nothing"
+        scan.fail(f"MSH version {found} is not supported; save the mesh as version 4.1 or 2.2", scan.line - 1)
+    return "4.1" if words[0] == "4.1" else "2.2", words[1] == "1"
+
+
+def _integers(scan: PlainScanner, count: int, what: str) -> list[int]:
+    return [int(value) for value in scan.integers(1, count, what)[0]]
+
+
+def _entities(scan: PlainScanner, raw: RawMesh) -> None:
+    """Read the first physical tag of every entity (4.1)."""
+    sizes = _integers(scan, 4, "counts of $Entities")
+    for dimension, count in enumerate(sizes):
+        skip = 4 if dimension == 0 else 7
+        for _ in range(count):
+            words = (scan.next_line() or "").split()
+            try:
+                tag, n_groups = int(words[0]), int(words[skip])
+                raw.groups[dimension, tag] = abs(int(words[skip + 1])) if n_groups else 0
+            except (IndexError, ValueError):
+                scan.fail("a row of $Entities is damaged or missing; the file is truncated", scan.line - 1)
+
+
+def _nodes(scan: PlainScanner, raw: RawMesh) -> None:
+    if raw.version == "2.2":
+        (count,) = _integers(scan, 1, "count of $Nodes")
+        table = scan.reals(count, 4, "nodes ($Nodes)")
+        raw.node_tags.append(table[:, 0].astype(np.int64))
+        raw.points.append(table[:, 1:])
+        return
+    n_blocks, *_ = _integers(scan, 4, "counts of $Nodes")
+    for _ in range(n_blocks):
+        *_, count = _integers(scan, 4, "header of a block of $Nodes")
+        raw.node_tags.append(scan.integers(count, 1, "node numbers ($Nodes)")[:, 0])
+        raw.points.append(scan.reals(count, 3, "coordinates ($Nodes)"))
+
+
+def _elements(scan: PlainScanner, raw: RawMesh) -> None:
+    if raw.version == "2.2":
+        _elements_2(scan, raw)
+        return
+    n_blocks, *_ = _integers(scan, 4, "counts of $Elements")
+    for _ in range(n_blocks):
+        dimension, tag, code, count = _integers(scan, 4, "header of a block of $Elements")
+        kind = element_type(scan, code, scan.last_line)
+        table = scan.integers(count, 1 + kind.n_nodes, f"{kind.name} elements ($Elements)")
+        group = raw.groups.get((dimension, tag), 0)
+        raw.add(kind.name, table[:, 1:], np.full(count, group, dtype=np.int64))
+
+
+def _elements_2(scan: PlainScanner, raw: RawMesh) -> None:
+    """Read rows ``number type n_tags tags... nodes...``."""
+    (n,) = _integers(scan, 1, "count of $Elements")
+    counts, flat = scan.ragged(n, _LIMIT, "elements ($Elements)")
+    starts = np.zeros(n, dtype=np.int64)
+    np.cumsum(counts[:-1], out=starts[1:])
+    short = np.flatnonzero(counts < 4)
+    if len(short):
+        scan.fail("an element needs number, type, count of tags, tags and nodes", scan.first_line + int(short[0]))
+    codes, n_tags = flat[starts + 1], flat[starts + 2]
+    for code in dict.fromkeys(codes.tolist()):
+        rows = np.flatnonzero(codes == code)
+        kind = element_type(scan, code, scan.first_line + int(rows[0]))
+        short = np.flatnonzero(counts[rows] < 3 + n_tags[rows] + kind.n_nodes)
+        if len(short):
+            line = scan.first_line + int(rows[short[0]])
+            scan.fail(f"a {kind.name} needs {kind.n_nodes} nodes after its tags", line)
+        first = starts[rows] + 3
+        groups = np.where(n_tags[rows] > 0, flat[np.minimum(first, len(flat) - 1)], 0)
+        nodes = flat[(first + n_tags[rows])[:, None] + np.arange(kind.n_nodes)]
+        raw.add(kind.name, nodes.astype(np.int64), groups.astype(np.int64))
+
+
+def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
+    """Number the nodes, pick the cells, group the boundary elements."""
+    if not raw.points or not raw.elements:
+        scan.fail("the file ends without $Nodes or $Elements; it is truncated, or no elements were saved")
+    points = np.concatenate(raw.points)
+    index = _node_index(scan, np.concatenate(raw.node_tags), raw)
+    dimension = max(element(name).dimension for name in raw.elements)
+    if dimension < 2:
+        raise MeshError(f"{scan.path}: no cells of two or three dimensions; mesh the surface or volume, then save")
+    if dimension == 2 and points.shape[1] == 3 and (points[:, 2] != 0.0).any():
+        raise MeshError(f"{scan.path}: the surface mesh is not in the plane z = 0; save the volume elements")
+    used = np.zeros(len(points), dtype=bool)
+    for name, blocks in index.items():
+        if element(name).dimension == dimension:
+            used[blocks] = True
+    number = np.cumsum(used, dtype=np.int64) - 1
+    number[~used] = -1
+    cells: dict[str, IntArray] = {}
+    grouped: dict[int, dict[str, IntArray]] = {}
+    for name, nodes in index.items():
+        depth = element(name).dimension
+        if depth == dimension:
+            cells[name] = number[nodes].astype(np.int32)
+        elif depth == dimension - 1:
+            groups = np.concatenate([groups for _, groups in raw.elements[name]])
+            for group in np.unique(groups[groups > 0]).tolist():
+                grouped.setdefault(group, {})[name] = number[nodes[groups == group]].astype(np.int32)
+    patches: dict[str, PatchFaces] = {}
+    for group, blocks in sorted(grouped.items()):
+        patches[raw.names.get((dimension - 1, group), str(group))] = PatchFaces(blocks)
+    return MeshData(points[used, :dimension], cells, patches, MeshSource(scan.path))
+
+
+def _node_index(scan: PlainScanner, tags: npt.NDArray[np.int64], raw: RawMesh) -> dict[str, npt.NDArray[np.int64]]:
+    """Replace node tags by positions."""
+    order = None if np.array_equal(tags, np.arange(1, len(tags) + 1)) else np.argsort(tags, kind="stable")
+    result: dict[str, npt.NDArray[np.int64]] = {}
+    for name, blocks in raw.elements.items():
+        nodes = np.concatenate([part for part, _ in blocks])
+        if order is None:
+            bad = (nodes < 1) | (nodes > len(tags))
+            place = nodes - 1
+        else:
+            spot = np.minimum(np.searchsorted(tags, nodes, sorter=order), len(tags) - 1)
+            place = order[spot]
+            bad = tags[place] != nodes
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            missing = int(nodes[row, column])
+            raise MeshError(f"{scan.path}: {name} number {row} has the node {missing}, which is not in $Nodes")
+        result[name] = place
+    return result
+
+
+def write_gmsh(path: str | Path, mesh: MeshData, *, native: bool = True) -> None:
+    """Write a Gmsh mesh, version 2.2 ASCII; patches and the domain become physical groups.
+
+    Parameters
+    ----------
+    path
+        The file (``.msh`` or ``.msh.gz``).
+    mesh
+        The mesh.
+    native
+        False writes with Python alone.
+
+    Raises
+    ------
+    MeshError
+        When the file cannot be written.
+    """
+    codes = {item.name: code for code, item in by_code("gmsh").items()}
+    points = np.zeros((mesh.n_points, 3))
+    points[:, : mesh.dimension] = mesh.points
+    with TextWriter(path, native=native) as out:
+        out.line("$MeshFormat\n2.2 0 8\n$EndMeshFormat")
+        out.line(f"$PhysicalNames\n{len(mesh.patches) + 1}")
+        for number, name in enumerate(mesh.patches, start=1):
+            out.line(f'{mesh.dimension - 1} {number} "{name}"')
+        domain = len(mesh.patches) + 1
+        out.line(f'{mesh.dimension} {domain} "domain"\n$EndPhysicalNames')
+        out.line(f"$Nodes\n{mesh.n_points}")
+        out.reals(points, number=1)
+        total = mesh.n_cells + sum(len(faces) for faces in mesh.patches.values())
+        out.line(f"$EndNodes\n$Elements\n{total}")
+        groups = [(number, faces.blocks) for number, faces in enumerate(mesh.patches.values(), start=1)]
+        start = 1
+        for group, blocks in [*groups, (domain, mesh.cells)]:
+            for name, block in blocks.items():
+                table = np.empty((len(block), 4 + block.shape[1]), dtype=np.int32)
+                table[:, :4] = (codes[name], 2, group, group)
+                table[:, 4:] = block + 1
+                out.integers(table, number=start)
+                start += len(block)
+        out.line("$EndElements")

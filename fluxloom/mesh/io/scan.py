@@ -1,0 +1,252 @@
+"""Tables of numbers in text files: a native scanner, and a plain Python one for machines without a compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import gzip
+import zlib
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import CompileError, FluxloomError, MeshError
+from fluxloom.mesh.mesh import IntArray
+
+__all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "read_bytes"]
+
+_TOO_FEW, _NOT_NUMBER, _SHORT_ROW, _RANGE, _FULL = 1, 2, 3, 4, 5
+_STATE = 6
+
+
+def native_library() -> ctypes.CDLL | None:
+    """Compile (or find in the cache) the C scanner.
+
+    Returns
+    -------
+    CDLL or None
+        None on a machine without a compiler or a writable cache; meshes are then read in Python.
+
+    Raises
+    ------
+    CompileError
+        When the compiler refuses the scanner.
+    """
+    try:
+        from fluxloom.toolchain import load_library  # at call time: NumPy alone can read meshes
+    except ImportError:
+        return None
+    source = resources.files(__package__ or "fluxloom.mesh.io").joinpath("scan.c").read_text(encoding="utf-8")
+    try:
+        library = load_library(source, name="mesh_scan")
+    except CompileError:
+        raise
+    except FluxloomError:  # no compiler, or no place for its output: Python reads meshes too
+        return None
+    library.format_integers.restype = ctypes.c_int64
+    library.format_reals.restype = ctypes.c_int64
+    return library
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the bytes of a file, decompressed when its name ends in ``.gz``.
+
+    Raises
+    ------
+    MeshError
+        When the file is missing or its compression is damaged.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as file:
+                return file.read()
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise MeshError(f"{path}: the compressed file is damaged or truncated ({error}); copy it again") from None
+    except OSError as error:
+        raise MeshError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def open_scanner(path: str | Path, *, native: bool = True) -> Scanner | PlainScanner:
+    """Return a scanner of a text file: the native one when it can be built and ``native`` allows it."""
+    data = read_bytes(path)
+    library = native_library() if native else None
+    return PlainScanner(str(path), data) if library is None else Scanner(str(path), data, library)
+
+
+class PlainScanner:
+    """Reads header lines and tables one after the other.
+
+    Attributes
+    ----------
+    path, data
+        The file and its bytes.
+    position, line
+        The next byte and its 1-based line.
+    first_line, last_line
+        Lines of the first and last row of the last table read.
+    """
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+        self.position = 0
+        self.line = 1
+        self.first_line = 0
+        self.last_line = 0
+
+    def fail(self, message: str, line: int | None = None) -> NoReturn:
+        """Raise a MeshError located at a line (the current one by default)."""
+        raise MeshError(f"{self.path}:{self.line if line is None else line}: {message}")
+
+    def next_line(self) -> str | None:
+        """Return the next line without its end, or None at the end of the file."""
+        if self.position >= len(self.data):
+            return None
+        stop = self.data.find(b"\n", self.position)
+        stop = len(self.data) if stop < 0 else stop
+        text = self.data[self.position : stop].decode("utf-8", errors="replace").rstrip("\r")
+        self.position = stop + 1
+        self.line += 1
+        return text
+
+    def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
+        """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
+        out = np.empty((n, width))
+        for row in range(n):
+            words = self._row(row, n, what)
+            self._need(words, width, what)
+            try:
+                out[row] = [float(word.replace("D", "e").replace("d", "e")) for word in words[:width]]
+            except ValueError:
+                self._bad_number(what)
+        return out
+
+    def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:
+        """Read ``n`` rows of at least ``width`` integers; further columns are ignored."""
+        out = np.empty((n, width), dtype=np.int64)
+        for row in range(n):
+            words = self._row(row, n, what)
+            self._need(words, width, what)
+            try:
+                out[row] = [int(word) for word in words[:width]]
+            except ValueError:
+                self._bad_number(what)
+        return out
+
+    def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
+        """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
+        counts = np.empty(n, dtype=np.uint8)
+        values: list[int] = []
+        for row in range(n):
+            words = self._row(row, n, what)[:limit]
+            counts[row] = len(words)
+            try:
+                values += [int(word) for word in words]
+            except ValueError:
+                self._bad_number(what)
+        flat = np.array(values, dtype=np.int64)
+        if flat.size and (flat.max() > np.iinfo(np.int32).max or flat.min() < np.iinfo(np.int32).min):
+            self.fail(f"a number in the {what} is too large for 32 bits")
+        return counts, flat.astype(np.int32)
+
+    def _row(self, row: int, n: int, what: str) -> list[str]:
+        """Return the words of the next row of a table."""
+        while True:
+            start, line = self.position, self.line
+            text = self.next_line()
+            stripped = text.split("%")[0].replace(",", " ").strip() if text is not None else ""
+            if text is not None and not stripped:
+                continue
+            if text is None or stripped[0] == "$" or (stripped[0].isupper() and "=" in stripped):
+                self.position, self.line = start, line
+                self._too_few(row, n, what)
+            self.first_line = line if row == 0 else self.first_line
+            self.last_line = line
+            return stripped.split()
+
+    def _need(self, words: list[str], width: int, what: str) -> None:
+        if len(words) < width:
+            self.fail(f"a row of the {what} needs {width} numbers, found {len(words)}", self.last_line)
+
+    def _bad_number(self, what: str) -> NoReturn:
+        self.fail(f"not a number in the {what}: {self.text_of(self.last_line)!r}", self.last_line)
+
+    def _too_few(self, row: int, n: int, what: str) -> NoReturn:
+        ended = "the file ends" if self.position >= len(self.data) else "another section begins"
+        self.fail(f"expected {n} rows of {what}, found {row}: {ended} here; the file is truncated or the count wrong")
+
+    def text_of(self, line: int) -> str:
+        """Return the text of a line (slow: for messages)."""
+        lines = self.data.split(b"\n", line)
+        return lines[line - 1].decode("utf-8", errors="replace").strip()[:120] if len(lines) >= line else ""
+
+
+class Scanner(PlainScanner):
+    """The same, with the tables read by compiled code."""
+
+    def __init__(self, path: str, data: bytes, library: ctypes.CDLL) -> None:
+        super().__init__(path, data)
+        self._library = library
+
+    def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
+        """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
+        self._bound(n, what)
+        out = np.empty((n, width))
+        self._call(self._library.scan_reals, n, width, what, width, _pointer(out))
+        return out
+
+    def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:
+        """Read ``n`` rows of at least ``width`` integers; further columns are ignored."""
+        self._bound(n, what)
+        out = np.empty((n, width), dtype=np.int64)
+        self._call(self._library.scan_integers, n, width, what, width, _pointer(out))
+        return out
+
+    def ragged(self, n: int, limit: int, what: str) -> tuple[npt.NDArray[np.uint8], IntArray]:
+        """Read ``n`` rows of integers, at most ``limit`` of each; return row lengths and flat entries."""
+        self._bound(n, what)
+        counts = np.empty(n, dtype=np.uint8)
+        out = np.empty(n * limit, dtype=np.int32)  # only the pages written to are ever backed by memory
+        state = self._call(
+            self._library.scan_ragged, n, limit, what, 0, ctypes.c_int64(len(out)), _pointer(counts), _pointer(out)
+        )
+        return counts, out[: int(state[5])].copy()
+
+    def _bound(self, n: int, what: str) -> None:
+        """Refuse counts that the rest of the file cannot hold, before memory is reserved for them."""
+        if n > len(self.data) - self.position:
+            self.fail(
+                f"expected {n} rows of {what}, but only {len(self.data) - self.position} bytes follow; truncated?"
+            )
+
+    def _call(self, function: Any, n: int, width: int, what: str, need: int, *rest: Any) -> npt.NDArray[np.int64]:
+        """Call the library, move on, and turn its status into a located error."""
+        state = np.zeros(_STATE, dtype=np.int64)
+        state[0], state[1] = self.position, self.line
+        args = (self.data, ctypes.c_int64(len(self.data)), _pointer(state), ctypes.c_int64(n), ctypes.c_int64(width))
+        status = function(*args, *rest)
+        self.position, self.line = int(state[0]), int(state[1])
+        self.first_line, self.last_line = int(state[2]), int(state[3])
+        if status == _TOO_FEW:
+            self._too_few(int(state[4]), n, what)
+        if status == _SHORT_ROW:
+            words = self.text_of(self.line).split("%")[0].replace(",", " ").split()
+            self._need(words, need, what)
+        if status in (_NOT_NUMBER, _SHORT_ROW):
+            self.last_line = self.line
+            self._bad_number(what)
+        if status == _RANGE:
+            self.fail(f"a number in the {what} is too large: {self.text_of(self.line)!r}")
+        if status == _FULL:
+            self.fail(f"the {what} hold more numbers than expected")
+        return state
+
+
+def _pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)

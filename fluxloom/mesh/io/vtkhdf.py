@@ -1,0 +1,127 @@
+"""VTKHDF files: unstructured grids in HDF5, through h5py.
+
+Source: VTK documentation, "VTKHDF file format", version 2.0, UnstructuredGrid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError
+from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, Fields, VtkCells, from_vtk, to_vtk
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.optional import require
+
+__all__ = ["read_vtkhdf", "write_vtkhdf"]
+
+_VERSION = (2, 0)
+_NEEDED = ("Points", "Connectivity", "Offsets", "Types")
+
+
+def write_vtkhdf(
+    path: str | Path,
+    mesh: MeshData,
+    *,
+    cell_data: Mapping[str, npt.ArrayLike] | None = None,
+    point_data: Mapping[str, npt.ArrayLike] | None = None,
+    patches: bool | None = None,
+) -> None:
+    """Write a VTKHDF file.
+
+    Parameters
+    ----------
+    path, mesh, cell_data, point_data, patches
+        As in `fluxloom.mesh.io.vtk.write_vtu`.
+
+    Raises
+    ------
+    MeshError
+        For data of the wrong length, or when the file cannot be written.
+    DeviceUnavailable
+        When h5py is not installed.
+    """
+    h5py = require("h5py", "mesh", "writing VTKHDF files")
+    vtk = to_vtk(mesh, cell_data, point_data, patches)
+    try:
+        with h5py.File(path, "w") as file:
+            root = file.create_group("VTKHDF")
+            root.attrs["Version"] = np.array(_VERSION, dtype=np.int64)
+            kind = b"UnstructuredGrid"
+            root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
+            root["NumberOfPoints"] = np.array([len(vtk.points)], dtype=np.int64)
+            root["NumberOfCells"] = np.array([len(vtk.types)], dtype=np.int64)
+            root["NumberOfConnectivityIds"] = np.array([len(vtk.connectivity)], dtype=np.int64)
+            root["Points"] = vtk.points
+            root["Connectivity"] = vtk.connectivity.astype(np.int64)
+            root["Offsets"] = vtk.offsets
+            root["Types"] = vtk.types
+            for group, data in (("PointData", vtk.point_data), ("CellData", vtk.cell_data)):
+                target = root.create_group(group)
+                for name, values in data.items():
+                    target[name] = values
+            if vtk.patch_names is not None:
+                root.create_group("FieldData")[PATCH_NAMES] = vtk.patch_names
+    except OSError as error:
+        raise MeshError(f"{path}: cannot be written: {error}") from None
+
+
+def read_vtkhdf(path: str | Path) -> Fields:
+    """Read an UnstructuredGrid VTKHDF file of one partition and one time.
+
+    Returns
+    -------
+    Fields
+        The mesh, with patches where the file has them, and its data.
+
+    Raises
+    ------
+    MeshError
+        When it is not such a file.
+    DeviceUnavailable
+        When h5py is not installed.
+    """
+    h5py = require("h5py", "mesh", "reading VTKHDF files")
+    try:
+        with h5py.File(path, "r") as file:
+            vtk = _load(str(path), file)
+    except FileNotFoundError:
+        raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
+    except OSError as error:
+        raise MeshError(f"{path}: not an HDF5 file, or damaged: {error}") from None
+    return from_vtk(str(path), vtk)
+
+
+def _load(path: str, file: Any) -> VtkCells:
+    """Return the arrays of an open file."""
+    root: Any = file.get("VTKHDF")
+    if root is None:
+        raise MeshError(f"{path}: there is no group VTKHDF; it is not a VTKHDF file")
+    kind = root.attrs.get("Type", b"")
+    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    if kind != "UnstructuredGrid":
+        raise MeshError(f"{path}: VTKHDF type {kind!r} is not supported, only UnstructuredGrid")
+    absent = [name for name in _NEEDED if name not in root]
+    if absent:
+        raise MeshError(f"{path}: the data set {absent[0]} is missing")
+    if len(root["NumberOfCells"]) != 1:
+        count = len(root["NumberOfCells"])
+        raise MeshError(f"{path}: the file holds {count} partitions or times; only files with one are read")
+
+    def section(name: str) -> dict[str, Array]:
+        return {key: np.asarray(value) for key, value in root[name].items()} if name in root else {}
+
+    names = section("FieldData").get(PATCH_NAMES)
+    return VtkCells(
+        points=np.asarray(root["Points"], dtype=np.float64),
+        connectivity=np.asarray(root["Connectivity"]).astype(np.int32),
+        offsets=np.asarray(root["Offsets"], dtype=np.int64),
+        types=np.asarray(root["Types"], dtype=np.uint8),
+        point_data=section("PointData"),
+        cell_data=section("CellData"),
+        patch_names=None if names is None else names.astype(np.uint8),
+    )

@@ -1,0 +1,61 @@
+"""Turning cells the right way round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from fluxloom.mesh.geometry import cell_geometry
+from fluxloom.mesh.mesh import IntArray, MeshData
+
+__all__ = ["MIRROR", "orient"]
+
+MIRROR: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        "triangle": (0, 2, 1),
+        "quad": (0, 3, 2, 1),
+        "tetra": (0, 2, 1, 3),
+        "pyramid": (0, 3, 2, 1, 4),
+        "prism": (0, 2, 1, 3, 5, 4),
+        "hexahedron": (0, 3, 2, 1, 4, 7, 6, 5),
+    }
+)
+"""Node orders that mirror an element, so that its volume changes sign and its faces stay the same."""
+
+
+def orient(mesh: MeshData) -> tuple[MeshData, int]:
+    """Mirror the node order of cells whose volume is negative.
+
+    Programs disagree about the handedness of elements (VTK's and Gmsh's prisms, clockwise triangles), and
+    some mix both in one file; the shapes of the cells do not change.
+
+    Parameters
+    ----------
+    mesh
+        The mesh; node numbers in range.
+
+    Returns
+    -------
+    mesh
+        The same object when there was nothing to turn.
+    turned : int
+        Number of cells turned.
+    """
+    if not mesh.n_cells:
+        return mesh, 0
+    volumes, _ = cell_geometry(mesh)
+    negative = volumes < 0.0
+    turned = int(negative.sum())
+    if not turned:
+        return mesh, 0
+    cells: dict[str, IntArray] = {}
+    for name, numbers in mesh.cell_ranges.items():
+        wrong = np.flatnonzero(negative[numbers.start : numbers.stop])
+        block = mesh.cells[name]
+        if len(wrong):
+            block = block.copy()
+            block[wrong] = block[wrong][:, list(MIRROR[name])]
+        cells[name] = block
+    return MeshData(mesh.points, cells, mesh.patches, mesh.source), turned

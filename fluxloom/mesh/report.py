@@ -1,0 +1,139 @@
+"""The description of a sound mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.elements import element
+from fluxloom.mesh.geometry import Geometry, closure
+from fluxloom.mesh.mesh import FloatArray, MeshData
+
+__all__ = ["MeshReport", "make_report"]
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """What `fluxloom.mesh.check` found.
+
+    Attributes
+    ----------
+    path
+        The file.
+    dimension, n_points, n_cells, n_interior_faces, n_boundary_faces
+        Sizes.
+    elements
+        Element type to number of cells.
+    patches
+        Patch to number of faces.
+    lower, upper
+        Corners of the bounding box.
+    volume_min, volume_max, volume_total
+        Of the cells (areas in two dimensions).
+    edge_ratio_max
+        Longest over shortest edge of a cell, the largest of all cells.
+    non_orthogonality_max, non_orthogonality_mean
+        Angle in degrees between an interior face's normal and the line between the cells' centroids.
+    volume_ratio_max
+        Of two cells that share a face, the larger volume over the smaller.
+    closure_max
+        Largest sum of a cell's outward area vectors over the sum of their lengths; round-off in a sound mesh.
+    """
+
+    path: str
+    dimension: int
+    n_points: int
+    n_cells: int
+    n_interior_faces: int
+    n_boundary_faces: int
+    elements: Mapping[str, int]
+    patches: Mapping[str, int]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    volume_min: float
+    volume_max: float
+    volume_total: float
+    edge_ratio_max: float
+    non_orthogonality_max: float
+    non_orthogonality_mean: float
+    volume_ratio_max: float
+    closure_max: float
+
+    def __str__(self) -> str:
+        word = "area" if self.dimension == 2 else "volume"
+        kinds = ", ".join(f"{count} {name}" for name, count in self.elements.items())
+        names = ", ".join(f"{name} {count}" for name, count in self.patches.items()) or "none"
+        box = " x ".join(f"[{a:.6g}, {b:.6g}]" for a, b in zip(self.lower, self.upper, strict=True))
+        angles = f"{self.non_orthogonality_max:.2f} (mean {self.non_orthogonality_mean:.2f}) degrees"
+        rows = (
+            ("file", self.path),
+            ("points", str(self.n_points)),
+            ("cells", f"{self.n_cells} ({kinds})"),
+            ("faces", f"{self.n_interior_faces} interior, {self.n_boundary_faces} boundary"),
+            ("patches", names),
+            ("bounding box", box),
+            (f"cell {word}", f"{self.volume_min:.6g} to {self.volume_max:.6g}, total {self.volume_total:.10g}"),
+            ("edge ratio", f"at most {self.edge_ratio_max:.4g}"),
+            ("non-orthogonality", f"at most {angles}"),
+            (f"{word} ratio", f"at most {self.volume_ratio_max:.4g}"),
+            ("closure", f"{self.closure_max:.2e}"),
+        )
+        return "\n".join(f"{name:<18} {text}" for name, text in rows)
+
+
+def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshReport:
+    """Return the report of a mesh that has passed the checks."""
+    owner, neighbour = links.interior_cells[:, 0], links.interior_cells[:, 1]
+    angle = _angles(terms.face_normals, terms.cell_centroids[neighbour] - terms.cell_centroids[owner])
+    first, second = terms.cell_volumes[owner], terms.cell_volumes[neighbour]
+    ratio = np.maximum(first, second) / np.minimum(first, second)
+    return MeshReport(
+        path=mesh.source.path,
+        dimension=mesh.dimension,
+        n_points=mesh.n_points,
+        n_cells=mesh.n_cells,
+        n_interior_faces=links.n_interior,
+        n_boundary_faces=links.n_boundary,
+        elements={name: len(block) for name, block in mesh.cells.items()},
+        patches={name: len(faces) for name, faces in mesh.patches.items()},
+        lower=tuple(mesh.points.min(axis=0).tolist()),
+        upper=tuple(mesh.points.max(axis=0).tolist()),
+        volume_min=float(terms.cell_volumes.min()),
+        volume_max=float(terms.cell_volumes.max()),
+        volume_total=float(terms.cell_volumes.sum()),
+        edge_ratio_max=max(_edge_ratio(mesh, name) for name in mesh.cells if len(mesh.cells[name])),
+        non_orthogonality_max=float(angle.max(initial=0.0)),
+        non_orthogonality_mean=float(angle.mean()) if len(angle) else 0.0,
+        volume_ratio_max=float(ratio.max(initial=1.0)),
+        closure_max=_closure(mesh, links, terms),
+    )
+
+
+def _angles(normals: FloatArray, lines: FloatArray) -> FloatArray:
+    """Return angles in degrees."""
+    dot = np.einsum("ij,ij->i", normals, lines)
+    lengths = np.linalg.norm(normals, axis=1) * np.linalg.norm(lines, axis=1)
+    return np.degrees(np.arccos(np.clip(dot / np.where(lengths > 0.0, lengths, 1.0), -1.0, 1.0)))
+
+
+def _edge_ratio(mesh: MeshData, name: str) -> float:
+    block = mesh.cells[name]
+    longest = np.zeros(len(block))
+    shortest = np.full(len(block), np.inf)
+    for a, b in element(name).edges:
+        length = np.linalg.norm(mesh.points[block[:, a]] - mesh.points[block[:, b]], axis=1)
+        np.maximum(longest, length, out=longest)
+        np.minimum(shortest, length, out=shortest)
+    return float((longest / shortest).max())
+
+
+def _closure(mesh: MeshData, links: Connectivity, terms: Geometry) -> float:
+    size = np.linalg.norm(terms.face_normals, axis=1)
+    area = np.bincount(links.interior_cells[:, 0], size, minlength=mesh.n_cells)
+    area += np.bincount(links.interior_cells[:, 1], size, minlength=mesh.n_cells)
+    outer = np.linalg.norm(terms.boundary_normals, axis=1)
+    area += np.bincount(links.boundary_cells, outer, minlength=mesh.n_cells)
+    return float((np.abs(closure(mesh, links, terms)).max(axis=1) / area).max())

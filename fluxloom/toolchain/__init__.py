@@ -1,0 +1,13 @@
+"""The native compiler: find it, compile generated C with it, keep the result on disk, load it."""
+
+from fluxloom.toolchain.build import Library as Library
+from fluxloom.toolchain.build import load_library as load_library
+from fluxloom.toolchain.cache import Cache as Cache
+from fluxloom.toolchain.cache import cache_directory as cache_directory
+from fluxloom.toolchain.cache import open_cache as open_cache
+from fluxloom.toolchain.compiler import Compiler as Compiler
+from fluxloom.toolchain.compiler import find_compiler as find_compiler
+from fluxloom.toolchain.flags import compile_flags as compile_flags
+from fluxloom.toolchain.flags import report_flags as report_flags
+from fluxloom.toolchain.report import missed_lines as missed_lines
+from fluxloom.toolchain.report import vectorised_lines as vectorised_lines

@@ -1,0 +1,235 @@
+"""Compile a generated C source into a shared object, or find it in the cache, and load it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fluxloom.core.errors import CompileError, FluxloomError
+from fluxloom.toolchain.cache import Cache, content_digest, disk_error, is_sealed, open_cache, seal
+from fluxloom.toolchain.compiler import Compiler, find_compiler, run_command
+from fluxloom.toolchain.flags import compile_flags, report_flags
+
+__all__ = ["Library", "load_library"]
+
+_LAYOUT = "1"  # of cache entries; another number makes old entries void
+_LOG_LINES = 40
+_NO_SPACE = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "file system is read-only",
+    "Read-only file system",
+)
+
+
+class Library(ctypes.CDLL):
+    """A loaded shared object; its C functions are attributes, as with :class:`ctypes.CDLL`.
+
+    Each object has functions of its own: argument types declared on one do not show on another.
+
+    Attributes
+    ----------
+    path, source_path : Path
+        The shared object and its C source in the cache.
+    digest : str
+        SHA-256 of source, flags and compiler.
+    flags : tuple of str
+        What it was compiled with.
+    compiled : bool
+        Whether it was compiled now, not found in the cache.
+    seconds : float
+        Time to compile or to find it, loading included.
+    report : str
+        The compiler's vectorisation report, if asked for.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        source_path: Path,
+        digest: str,
+        flags: tuple[str, ...],
+        compiled: bool,
+        report: str,
+    ) -> None:
+        super().__init__(str(path))
+        self.path = path
+        self.source_path = source_path
+        self.digest = digest
+        self.flags = flags
+        self.compiled = compiled
+        self.report = report
+        self.seconds = 0.0
+
+    def function(self, name: str, argtypes: Sequence[Any] = (), restype: Any = None) -> Any:
+        """Return a C function with its argument and result types declared; the result is ``void`` by default.
+
+        Raises
+        ------
+        FluxloomError
+            When the library has no such function.
+        """
+        try:
+            found = self[name]  # a function object of its own at each call
+        except AttributeError:
+            raise FluxloomError(
+                f"{self.source_path} defines no function {name!r}; it must not be static"
+            ) from None
+        found.argtypes, found.restype = list(argtypes), restype
+        return found
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One source to compile: everything its digest depends on, and where it goes."""
+
+    source: str
+    name: str
+    flags: tuple[str, ...]
+    compiler: Compiler
+    cache: Cache
+    digest: str
+
+    def file(self, suffix: str) -> str:
+        """Return the name of one of the entry's files."""
+        return f"{self.name}-{self.digest[:40]}.{suffix}"
+
+
+def load_library(
+    source: str,
+    name: str,
+    *,
+    flags: Sequence[str] | None = None,
+    contract: bool = True,
+    vector_width: int = 0,
+    report: bool = False,
+    compiler: Compiler | None = None,
+    cache: Cache | None = None,
+) -> Library:
+    """Load the shared object of a C source, compiling it if the cache does not have it.
+
+    Safe to call at the same time from any number of threads and processes that share the cache.
+
+    Parameters
+    ----------
+    source
+        A whole C translation unit.
+    name
+        What it is, for file names and messages; letters, digits, ``_`` and ``-`` are kept.
+    flags
+        All compiler flags; by default those of :func:`compile_flags`.
+    contract, vector_width
+        As in :func:`compile_flags`; of no effect together with ``flags``.
+    report
+        Whether ``Library.report`` shall hold the compiler's vectorisation report.
+    compiler, cache
+        By default :func:`find_compiler` and :func:`open_cache`.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When this machine has no C compiler.
+    CompileError
+        When the compiler refuses the source; the source is kept.
+    FluxloomError
+        When the cache cannot be written, or what was compiled cannot be loaded.
+    """
+    start = time.perf_counter()
+    cache = open_cache() if cache is None else cache
+    compiler = find_compiler() if compiler is None else compiler
+    if flags is None:
+        flags = compile_flags(compiler, contract=contract, vector_width=vector_width)
+    digest = content_digest([_LAYOUT, source, compiler.identity, *flags])
+    job = _Job(source, re.sub(r"[^\w-]", "_", name, flags=re.ASCII), tuple(flags), compiler, cache, digest)
+    library = _load_cached(job, report)
+    if library is None:
+        with cache.lock(digest):
+            library = _load_cached(job, report) or _build(job, report)
+    library.seconds = time.perf_counter() - start
+    return library
+
+
+def _load_cached(job: _Job, report: bool) -> Library | None:
+    """Load an entry of the cache; None when it is missing, damaged, or lacks the report."""
+    path, source = job.cache.find(job.file("so")), job.cache.find(job.file("c"))
+    text = job.cache.find(job.file("vec")) if report else None
+    if path is None or source is None or (report and text is None) or not is_sealed(path):
+        return None
+    try:
+        return _open(job, path, source, compiled=False, report="" if text is None else _text(text))
+    except OSError:
+        return None
+
+
+def _text(path: Path) -> str:
+    """Read a text file that a compiler wrote."""
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _open(job: _Job, path: Path, source: Path, *, compiled: bool, report: str) -> Library:
+    """Load a shared object; an OSError when the dynamic linker refuses it."""
+    return Library(
+        path, source_path=source, digest=job.digest, flags=job.flags, compiled=compiled, report=report
+    )
+
+
+def _build(job: _Job, report: bool) -> Library:
+    """Compile a source, put the result into the cache and load it."""
+    source = job.cache.write(job.file("c"), job.source.encode())
+    output = job.cache.temporary(job.file("so"))
+    notes = job.cache.temporary(job.file("vec"))
+    try:
+        text = _compile(job, source, output, notes, report)
+        if report:
+            job.cache.write(job.file("vec"), text.encode())
+        try:
+            content = output.read_bytes()
+        except OSError as error:
+            raise CompileError(
+                f"the compiler wrote nothing for {job.name!r}", source_path=str(source)
+            ) from error
+        path = job.cache.write(job.file("so"), seal(content))
+    finally:
+        for file in (output, notes):
+            with contextlib.suppress(OSError):
+                file.unlink()
+    try:
+        return _open(job, path, source, compiled=True, report=text)
+    except OSError as error:
+        raise FluxloomError(
+            f"the library {path} was compiled but cannot be loaded: {error}; if {job.cache.folder} lies on a "
+            "file system that forbids executing (noexec), set FLUXLOOM_CACHE to a folder that allows it"
+        ) from error
+
+
+def _compile(job: _Job, source: Path, output: Path, notes: Path, report: bool) -> str:
+    """Run the compiler and return the vectorisation report, empty if it is not asked for."""
+    flags = (*job.flags, *report_flags(job.compiler, str(notes))) if report else job.flags
+    command = [*job.compiler.command, *flags, str(source), "-o", str(output), "-lm"]
+    status, _, log = run_command(command, job.cache)
+    if status != 0:
+        if any(reason in log for reason in _NO_SPACE):
+            raise disk_error(job.cache.folder, log.strip()[-300:])
+        raise CompileError(
+            f"{job.compiler.name} {job.compiler.version} cannot compile {job.name!r} (exit status {status}): "
+            f"{' '.join(command[: len(job.compiler.command)])} {' '.join(flags)}",
+            source_path=str(source),
+            log=_first_lines(log),
+        )
+    if not report:
+        return ""
+    return _text(notes) if notes.exists() else log
+
+
+def _first_lines(log: str) -> str:
+    """Return the beginning of a compiler's output: what follows is mostly the consequence."""
+    lines = log.strip().splitlines()
+    rest = len(lines) - _LOG_LINES
+    return "\n".join(lines[:_LOG_LINES] + ([f"... {rest} more lines"] if rest > 0 else []))

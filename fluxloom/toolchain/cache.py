@@ -1,0 +1,218 @@
+"""The folder of compiled code: named by content, written atomically, shared by threads and processes.
+
+An entry is one shared object followed by a seal (a mark and the SHA-256 of what precedes it), so that a
+damaged file is recognised before the dynamic linker maps it. The seal is part of the file: there is no
+second file that a concurrent writer could leave out of step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fluxloom.core.errors import FluxloomError
+
+__all__ = ["Cache", "cache_directory", "content_digest", "disk_error", "open_cache"]
+
+_MARK = b"fluxloom"
+_SEAL = len(_MARK) + 32
+_LOCK_SECONDS = 300.0
+_LOCK_FILES = 256
+
+
+def content_digest(parts: Sequence[str]) -> str:
+    """Return the SHA-256 (64 hexadecimal digits) of a sequence of texts; their borders count."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(str(len(data)).encode() + b":" + data)
+    return digest.hexdigest()
+
+
+def disk_error(folder: Path, reason: object) -> FluxloomError:
+    """Return the error for a cache folder that cannot be written."""
+    return FluxloomError(
+        f"cannot write compiled code to {folder}: {reason}; "
+        "free some space there, or set the environment variable FLUXLOOM_CACHE to another folder"
+    )
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Where compiled code is looked for and written.
+
+    Parameters
+    ----------
+    folder
+        Where new entries are written.
+    also
+        Folders that are only read: the configured folder when it is read-only.
+    """
+
+    folder: Path
+    also: tuple[Path, ...] = ()
+
+    def find(self, file_name: str) -> Path | None:
+        """Return the path of an entry, or None when no folder has it."""
+        for folder in (self.folder, *self.also):
+            path = folder / file_name
+            if path.is_file():
+                return path
+        return None
+
+    def temporary(self, file_name: str) -> Path:
+        """Return a path beside ``file_name`` that no other process or thread uses.
+
+        The name depends on the time and the machine too: a cache may lie on a file system of many nodes.
+        """
+        unique = f"{os.getpid()}-{threading.get_ident()}-{time.time_ns():x}-{os.urandom(4).hex()}"
+        stem, dot, suffix = file_name.rpartition(".")
+        return self.folder / f".{stem}-{unique}{dot}{suffix}"
+
+    def write(self, file_name: str, data: bytes) -> Path:
+        """Write an entry whole or not at all, replacing an older one.
+
+        Raises
+        ------
+        FluxloomError
+            When the disk is full or the folder has become read-only.
+        """
+        temporary, path = self.temporary(file_name), self.folder / file_name
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise disk_error(self.folder, error.strerror or error) from error
+        return path
+
+    @contextlib.contextmanager
+    def lock(self, digest: str) -> Iterator[None]:
+        """Hold the right to build one entry, so that others wait for it instead of building it too.
+
+        The lock saves work and is not needed for safety: it is given up after five minutes, and where the
+        file system has no locks.
+        """
+        number = int(digest[:8], 16) % _LOCK_FILES
+        try:
+            file = os.open(self.folder / f".lock-{number:02x}", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise disk_error(self.folder, error.strerror or error) from error
+        try:
+            _wait_for_lock(file)
+            yield
+        finally:
+            os.close(file)  # also gives the lock up
+
+
+def _wait_for_lock(file: int) -> None:
+    """Take the lock of an open file, for at most ``_LOCK_SECONDS``."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    end, pause = time.monotonic() + _LOCK_SECONDS, 0.001
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        except OSError:
+            return
+        else:
+            return
+
+
+def seal(data: bytes) -> bytes:
+    """Return the content of a shared object with its seal behind it (the loader ignores what follows)."""
+    return data + _MARK + hashlib.sha256(data).digest()
+
+
+def is_sealed(path: Path) -> bool:
+    """Whether a file is whole: its last bytes are the seal of those before."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    body = memoryview(data)[: max(len(data) - _SEAL, 0)]
+    return len(body) > 0 and data[-_SEAL:] == _MARK + hashlib.sha256(body).digest()
+
+
+def open_cache() -> Cache:
+    """Return the cache of this process.
+
+    The folder is ``FLUXLOOM_CACHE``, else ``$XDG_CACHE_HOME/fluxloom``, else ``~/.cache/fluxloom``. One
+    that cannot be written is still read, and new code goes to a private folder below the system's
+    temporary folder; a warning says so once.
+
+    Raises
+    ------
+    FluxloomError
+        When the temporary folder cannot be used either.
+    """
+    chosen = os.environ.get("FLUXLOOM_CACHE", "")
+    if not chosen:
+        base = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
+        chosen = os.path.join(base, "fluxloom")
+    return _open(os.path.abspath(os.path.expanduser(chosen)), os.environ.get("TMPDIR", ""))
+
+
+def cache_directory() -> Path:
+    """Return the folder that new entries are written to: ``open_cache().folder``."""
+    return open_cache().folder
+
+
+@functools.lru_cache(maxsize=16)
+def _open(chosen: str, _temporary_folder: str) -> Cache:
+    """Open a folder; kept for the process, so that the warning is given once."""
+    folder = Path(chosen)
+    problem = _unusable(folder)
+    if not problem:
+        return Cache(folder)
+    other = _private_folder()
+    logging.getLogger("fluxloom").warning(
+        "the cache of compiled code %s cannot be written (%s): using %s; "
+        "set FLUXLOOM_CACHE to a writable folder to keep compiled code",
+        folder, problem, other,
+    )  # fmt: skip
+    return Cache(other, (folder,))
+
+
+def _unusable(folder: Path) -> str:
+    """Return why a folder cannot be written, or an empty string; the folder is made if it is missing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        trial = folder / f".trial-{os.getpid()}-{threading.get_ident()}-{os.urandom(4).hex()}"
+        os.close(os.open(trial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        trial.unlink()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _private_folder() -> Path:
+    """Return a folder below the system's temporary folder that belongs to this user alone."""
+    import tempfile
+
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"fluxloom-{user}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat(follow_symlinks=False)
+    except OSError as error:
+        raise disk_error(folder, error.strerror or error) from error
+    if hasattr(os, "getuid") and (status.st_uid != user or status.st_mode & 0o022):
+        raise disk_error(folder, "it belongs to, or can be written by, another user")
+    if problem := _unusable(folder):
+        raise disk_error(folder, problem)
+    return folder

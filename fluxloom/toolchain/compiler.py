@@ -1,0 +1,273 @@
+"""Find a C compiler and learn what it can do: one small trial per compiler and processor, kept on disk."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import logging
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fluxloom.core.errors import DeviceUnavailable, FluxloomError
+from fluxloom.toolchain.cache import Cache, content_digest, open_cache
+
+__all__ = ["Compiler", "compiler_environment", "find_compiler", "run_command"]
+
+_LAYOUT = "3"  # of the files that keep what was learnt; another number makes old files void
+_NATIVE = (("-march=native",), ("-mcpu=native",), ())
+_ZIG = (sys.executable, "-m", "ziglang", "cc")
+_TRIAL = """
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+int main(void)
+{
+    int threads = 0;
+#ifdef _OPENMP
+#pragma omp parallel reduction(+ : threads)
+#endif
+    threads += 1;
+    printf("%d\\n", threads);
+    return 0;
+}
+"""
+_INSTALL = (
+    "install one (Debian, Ubuntu: `apt install gcc`; any Linux, without root: "
+    "`pip install fluxloom[compiler]`) or name one in the environment variable FLUXLOOM_CC"
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler and what it can do on this processor.
+
+    Parameters
+    ----------
+    command
+        The program and its fixed arguments, to be followed by flags and files.
+    name
+        ``"gcc"``, ``"clang"`` or ``"zig"``.
+    family
+        Whose flags it understands: ``"gcc"`` or ``"clang"``.
+    version
+        What the compiler says about itself.
+    openmp
+        Whether an OpenMP program can be compiled and run.
+    native
+        The flags that use every instruction of this processor.
+    vector_width
+        Whether ``-mprefer-vector-width`` is understood.
+    target
+        Digest of the instruction set and tuning behind ``native``: it changes with the processor.
+    """
+
+    command: tuple[str, ...]
+    name: str
+    family: str
+    version: str
+    openmp: bool
+    native: tuple[str, ...]
+    vector_width: bool
+    target: str
+
+    @property
+    def identity(self) -> str:
+        """What compiled code depends on: name, version, fixed arguments and processor."""
+        return " ".join((self.name, self.version, *self.command[1:], self.target))
+
+
+class _TrialError(Exception):
+    """A candidate is no working C compiler; the message is what it said."""
+
+
+def find_compiler() -> Compiler:
+    """Return the C compiler of this machine.
+
+    The first that works of: the environment variables ``FLUXLOOM_CC`` and ``CC`` (both may hold arguments),
+    ``gcc``, ``cc``, ``clang``, and the ``ziglang`` package. ``FLUXLOOM_CC`` is an order, the others are
+    suggestions: when the named compiler does not work, no other is taken.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When there is none; the message says what to install.
+    """
+    names = ("FLUXLOOM_CC", "CC", "PATH")
+    return _find(*(os.environ.get(name, "") for name in names), open_cache())
+
+
+@functools.lru_cache(maxsize=16)
+def _find(ordered: str, suggested: str, path: str, cache: Cache) -> Compiler:
+    """Find a compiler for given values of the environment variables."""
+    if ordered:
+        return _from_order(ordered, path, cache)
+    tried = []
+    for words in (shlex.split(suggested), ["gcc"], ["cc"], ["clang"]):
+        command = _locate(words, path)
+        if command is None:
+            continue
+        try:
+            return _learn(command, cache)
+        except _TrialError as error:
+            tried.append(f"{shlex.join(command)} does not work: {error}")
+            logging.getLogger("fluxloom").warning("%s", tried[-1])
+    if importlib.util.find_spec("ziglang") is not None:
+        try:
+            return _learn(_ZIG, cache)
+        except _TrialError as error:
+            tried.append(f"the ziglang package does not work: {error}")
+    raise DeviceUnavailable("\n".join([f"no C compiler found: {_INSTALL}", *tried]))
+
+
+def _from_order(ordered: str, path: str, cache: Cache) -> Compiler:
+    """Return the compiler that FLUXLOOM_CC names."""
+    command = _locate(shlex.split(ordered), path)
+    if command is None:
+        raise DeviceUnavailable(f"FLUXLOOM_CC={ordered!r}: no such program; correct or unset it")
+    try:
+        return _learn(command, cache)
+    except _TrialError as error:
+        raise DeviceUnavailable(f"FLUXLOOM_CC={ordered!r} cannot compile a C program: {error}") from None
+
+
+def _locate(words: Sequence[str], path: str) -> tuple[str, ...] | None:
+    """Return a command with the full path of its program, or None when there is no such program."""
+    import shutil
+
+    program = shutil.which(words[0], path=path) if words else None
+    return None if program is None else (program, *words[1:])
+
+
+# ------------------------------------------------------------------------------------ what it can do
+
+
+def _learn(command: tuple[str, ...], cache: Cache) -> Compiler:
+    """Return what a compiler can do, from the disk or by trial."""
+    known = _recall(command, cache)
+    if known is None:
+        known = _examine(command, cache)
+        try:
+            cache.write(_record(command), json.dumps(asdict(known), indent=1).encode())
+        except FluxloomError as error:
+            logging.getLogger("fluxloom").warning("%s", error)
+    if known.name == "zig" and not known.openmp:
+        logging.getLogger("fluxloom").warning(
+            "compiling with zig, without OpenMP: loops run on one thread; "
+            "install gcc or clang to use all cores"
+        )
+    return known
+
+
+def _record(command: Sequence[str]) -> str:
+    """Return the name of the file that keeps what was learnt about a command on this processor."""
+    program = os.path.realpath(command[0])
+    status = os.stat(program)
+    parts = [_LAYOUT, program, str(status.st_mtime_ns), str(status.st_size), *command, _processor()]
+    if tuple(command) == _ZIG:
+        found = importlib.util.find_spec("ziglang")
+        where = found.origin if found is not None and found.origin else ""
+        parts += [where, str(os.stat(where).st_mtime_ns) if where else ""]
+    return f"compiler-{content_digest(parts)[:32]}.json"
+
+
+def _recall(command: tuple[str, ...], cache: Cache) -> Compiler | None:
+    """Read what was learnt earlier; None when there is nothing, or nothing readable."""
+    path = cache.find(_record(command))
+    if path is None:
+        return None
+    try:
+        fields = json.loads(path.read_bytes())
+        fields["command"], fields["native"] = tuple(fields["command"]), tuple(fields["native"])
+        return Compiler(**fields)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _processor() -> str:
+    """Return what tells one model of processor from another."""
+    wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+              "Features", "CPU implementer", "CPU part", "CPU variant", "isa")  # fmt: skip
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read(16384).partition("\n\n")[0]
+    except OSError:
+        first = platform.processor()
+    lines = [line for line in first.splitlines() if line.partition(":")[0].strip() in wanted]
+    return "\n".join([platform.machine(), sys.platform, *(lines or [first])])
+
+
+def _examine(command: tuple[str, ...], cache: Cache) -> Compiler:
+    """Try a compiler out."""
+    macros, native = _macros(command, cache)
+    version = macros.get("__VERSION__", "").strip('"') or "unknown"
+    family = "clang" if "__clang__" in macros else "gcc"
+    is_zig = any("zig" in Path(part).name for part in command)
+    openmp = _runs(command, (*native, "-fopenmp"), cache) == ""
+    if not openmp and (log := _runs(command, native, cache)):
+        raise _TrialError(log)
+    tuning = run_command([*command, *native, "-Q", "--help=target"], cache)[1] if family == "gcc" else ""
+    instructions = "\n".join(f"{key} {value}" for key, value in sorted(macros.items()))
+    return Compiler(
+        command=command,
+        name="zig" if is_zig else family,
+        family=family,
+        version=version,
+        openmp=openmp,
+        native=native,
+        vector_width=_runs(command, (*native, "-Werror", "-mprefer-vector-width=256"), cache) == "",
+        target=content_digest([platform.machine(), tuning, instructions])[:32],
+    )
+
+
+def _macros(command: tuple[str, ...], cache: Cache) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the predefined macros, and the flags for this processor that were accepted."""
+    log = ""
+    for native in _NATIVE:
+        status, output, log = run_command([*command, *native, "-dM", "-E", "-x", "c", os.devnull], cache)
+        if status == 0 and "#define" in output:
+            lines = [line.split(maxsplit=2) for line in output.splitlines() if line.startswith("#define")]
+            return {words[1]: words[2] if len(words) > 2 else "" for words in lines}, native
+    raise _TrialError(log.strip()[:500] or "it says nothing")
+
+
+def _runs(command: tuple[str, ...], flags: Sequence[str], cache: Cache) -> str:
+    """Compile and run the trial program; return an empty string, or what went wrong."""
+    program = cache.temporary("trial.exe")
+    source = cache.write(cache.temporary("trial.c").name, _TRIAL.encode())
+    try:
+        status, _, log = run_command([*command, "-O1", *flags, str(source), "-o", str(program), "-lm"], cache)
+        if status == 0:
+            status, _, log = run_command([str(program)], cache)
+        return "" if status == 0 else log.strip()[:500] or f"exit status {status}"
+    finally:
+        source.unlink(missing_ok=True)
+        program.unlink(missing_ok=True)
+
+
+def compiler_environment(cache: Cache) -> dict[str, str]:
+    """Return the environment for a compiler: English messages, and zig's own cache inside ours."""
+    environment = dict(os.environ)
+    environment["LC_ALL"] = "C"
+    for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
+        environment.setdefault(name, str(cache.folder / "zig"))
+    return environment
+
+
+def run_command(command: Sequence[str], cache: Cache) -> tuple[int, str, str]:
+    """Run a command without a shell and return its status, output and error output."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            list(command), capture_output=True, stdin=subprocess.DEVNULL, check=False,
+            text=True, errors="replace", env=compiler_environment(cache),
+        )  # fmt: skip
+    except OSError as error:
+        return 127, "", f"{command[0]}: {error.strerror or error}"
+    return done.returncode, done.stdout, done.stderr

@@ -1,0 +1,323 @@
+"""The layers: a module imports only what lies below it.
+
+Every import of every module counts, those inside functions and under ``TYPE_CHECKING`` too. The rules are
+the three tables below; the tests at the end of this file show that each rule can fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "fluxloom"
+
+LAYERS = {
+    "core": 0,
+    "kernel": 1, "perf": 1, "toolchain": 1,
+    "codegen": 2, "device": 2, "comm": 2, "graph": 2,
+    "dsl": 3,
+    "mesh": 4, "linalg": 4,
+    "fv": 5, "fe": 5, "lbm": 5, "time": 5,
+    "solvers": 6,
+    "app": 7,
+}  # fmt: skip
+FACADE = frozenset({PACKAGE, f"{PACKAGE}.__main__"})  # may import every layer
+
+APP_ONLY = frozenset({"pydantic", "typer", "rich"})
+OPTIONAL = frozenset({
+    "cupy", "cupyx", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
+    "vtk", "pyfftw", "mkl_fft", "pyamg", "PIL", "ziglang",
+})  # fmt: skip
+OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph"})
+SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4
+
+DEVICE_NAMES = ("cuda", "opencl", "nvrtc", "openmp")  # anywhere in a word, in any case
+NO_DEVICE_NAMES_IN = range(4, 7)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module name, where, and whether importing the module executes it."""
+
+    target: str
+    line: int
+    when: str  # "import time", "in a function", "for types"
+
+
+# ----------------------------------------------------------------------------------- reading a module
+
+
+def module_name(path: Path, root: Path) -> str:
+    """Return the dotted name of a source file below ``root``."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def read_package(root: Path) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the source of every module of the package, and which of them are packages."""
+    files = {module_name(path, root): path for path in sorted((root / PACKAGE).rglob("*.py"))}
+    packages = frozenset(name for name, path in files.items() if path.name == "__init__.py")
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}, packages
+
+
+def imports_of(name: str, source: str, is_package: bool, modules: frozenset[str]) -> list[Import]:
+    """Return everything a module imports, ``importlib.import_module("x")`` included."""
+    package = name if is_package else name.rpartition(".")[0]
+    found: list[Import] = []
+
+    def visit(node: ast.AST, when: str) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            found.extend(Import(target, node.lineno, when) for target in targets(node, package, modules))
+        if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            for child in node.body:
+                visit(child, "for types")
+            for child in node.orelse:
+                visit(child, when)
+            return
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, "in a function" if inside and when == "import time" else when)
+
+    visit(ast.parse(source, filename=name), "import time")
+    return found
+
+
+def targets(
+    node: ast.Import | ast.ImportFrom | ast.Call, package: str, modules: frozenset[str]
+) -> Iterator[str]:
+    """Yield the absolute module names that one node imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join([*above, *([node.module] if node.module else [])])
+        for alias in node.names:
+            full = f"{base}.{alias.name}"
+            yield full if full in modules else base
+    elif ast.unparse(node.func) in ("importlib.import_module", "import_module", "__import__") and node.args:
+        argument = node.args[0]
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            yield argument.value
+        else:
+            yield "?"
+
+
+# ------------------------------------------------------------------------------------------ the rules
+
+
+def owner(module: str) -> str:
+    """Return the layer's package that a module belongs to: ``fluxloom.mesh.io.su2`` -> ``mesh``."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def complaint(name: str, item: Import) -> str:
+    """Return what is wrong with one import of the module ``name``, or an empty string."""
+    first = item.target.split(".")[0]
+    if first == PACKAGE:
+        return "" if name in FACADE else inner_complaint(name, item.target)
+    if first == "?":
+        return "" if owner(name) == "core" else "imports a module by a computed name"
+    if first in sys.stdlib_module_names or first == "numpy":
+        return ""
+    return outer_complaint(name, first, item.when)
+
+
+def inner_complaint(name: str, target: str) -> str:
+    """Apply the layers to an import inside the package."""
+    if target in FACADE:
+        return "imports the whole package: name the module that is meant"
+    mine, other = owner(name), owner(target)
+    if other not in LAYERS:
+        return f"imports {target}, which belongs to no layer"
+    if mine == other or LAYERS[mine] > LAYERS[other]:
+        return ""
+    kind = "a sibling" if LAYERS[mine] == LAYERS[other] else f"a higher layer ({LAYERS[other]})"
+    return f"layer {LAYERS[mine]} ({mine}) imports {target} of {kind}"
+
+
+def outer_complaint(name: str, first: str, when: str) -> str:
+    """Apply the rules for packages of other people."""
+    mine = owner(name)
+    layer = -1 if name in FACADE else LAYERS[mine]
+    if first == "scipy":
+        needed = SCIPY_FROM if when == "import time" else SCIPY_LOCAL_FROM
+        return "" if layer >= needed else f"imports scipy {when}, below layer {needed}"
+    if first in APP_ONLY:
+        return "" if mine == "app" else f"imports {first}, which only app/ may"
+    if first not in OPTIONAL:
+        return f"imports {first}, which is no dependency of this package"
+    if first == "ziglang" and mine == "toolchain":
+        return "" if when != "import time" else f"imports the optional {first} at import time"
+    if mine not in OPTIONAL_IN:
+        return f"imports the optional {first} outside {', '.join(sorted(OPTIONAL_IN))}"
+    return "" if when != "import time" else f"imports the optional {first} at import time"
+
+
+def violations(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
+    """Return every breach of the layers, one readable line each."""
+    modules = frozenset(sources)
+    found, edges = [], {}
+    for name, source in sources.items():
+        if name not in FACADE and owner(name) not in LAYERS:
+            found.append(f"{name}: belongs to no layer; add its package to LAYERS")
+            continue
+        items = imports_of(name, source, name in packages, modules)
+        found += [f"{name}:{item.line}: {text}" for item in items if (text := complaint(name, item))]
+        edges[name] = {item.target for item in items if item.when == "import time"} & modules - {name}
+        if name not in FACADE and LAYERS[owner(name)] in NO_DEVICE_NAMES_IN:
+            found += [f"{name}:{line}: names the device {word!r}" for line, word in device_names(source)]
+    return found + [f"import cycle: {' -> '.join(cycle)}" for cycle in cycles(edges)]
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Return one closed path for each back edge of a depth-first walk: empty means no cycle."""
+    found: list[list[str]] = []
+    done: set[str] = set()
+
+    def walk(node: str, path: list[str]) -> None:
+        if node in path:
+            found.append([*path[path.index(node) :], node])
+        elif node not in done:
+            for target in sorted(edges.get(node, ())):
+                walk(target, [*path, node])
+            done.add(node)
+
+    for node in sorted(edges):
+        walk(node, [])
+    return found
+
+
+def device_names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and name of each device in an identifier or a string that is no docstring."""
+    tree = ast.parse(source)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in prose and isinstance(node, ast.Constant):
+            continue
+        words: list[object] = []
+        for _, value in ast.iter_fields(node):
+            words += value if isinstance(value, list) else [value]
+        for name in DEVICE_NAMES:
+            if any(isinstance(word, str) and name in word.lower() for word in words):
+                yield getattr(node, "lineno", 0), name
+
+
+# --------------------------------------------------------------------------------- the package itself
+
+
+def test_modules_import_only_lower_layers() -> None:
+    """No module of the package breaks the layers."""
+    sources, packages = read_package(ROOT)
+    assert sources, "no modules found"
+    found = violations(sources, packages)
+    assert not found, "\n".join(found)
+
+
+def test_import_needs_numpy_alone() -> None:
+    """``import fluxloom`` works where no other package is installed."""
+    if not (ROOT / PACKAGE / "__init__.py").exists():
+        pytest.skip("the package has no __init__.py")
+    program = dedent("""
+        import sys
+
+        class OnlyNumpy:
+            def find_spec(self, name, path=None, target=None):
+                first = name.split(".")[0]
+                if first not in sys.stdlib_module_names and first not in ("numpy", "fluxloom"):
+                    raise ModuleNotFoundError(f"import fluxloom needs {name}", name=name)
+
+        import numpy
+        sys.meta_path.insert(0, OnlyNumpy())
+        import fluxloom
+    """)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+# ----------------------------------------------------------------------------- the checker can fail
+
+
+def check(**modules: str) -> list[str]:
+    """Run the checker on made-up modules; ``__`` in a keyword stands for a dot."""
+    sources = {f"{PACKAGE}.{name.replace('__', '.')}": dedent(text) for name, text in modules.items()}
+    sources = {name.removesuffix(".init"): text for name, text in sources.items()}
+    packages = frozenset(name for name in sources if any(other.startswith(name + ".") for other in sources))
+    return violations(sources, packages)
+
+
+TYPES = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        ("core__errors", "import fluxloom.dsl.loop", "higher layer (3)"),
+        ("codegen__printer", "def f():\n    from fluxloom.dsl import loop", "higher layer (3)"),
+        ("codegen__printer", "from ..device.cpu import build", "of a sibling"),
+        ("fv__flux", f"{TYPES}    from fluxloom.time import euler", "of a sibling"),
+        ("solvers__euler", "importlib.import_module('fluxloom.app.case')", "higher layer (7)"),
+        ("dsl__loop", "from importlib import import_module\nimport_module(name)", "computed name"),
+        ("fv__flux", "import fluxloom", "whole package"),
+        ("mesh__mesh", "from fluxloom import Loop", "whole package"),
+        ("fv__flux", "from fluxloom.extra import thing", "no layer"),
+        ("extra__thing", "", "no layer"),
+        ("device__cuda", "import cupy", "at import time"),
+        ("device__cuda", "try:\n    import cupy\nexcept ImportError:\n    cupy = None", "at import time"),
+        ("fv__flux", "def f():\n    import cupy", "outside"),
+        ("kernel__check", "def f():\n    import scipy.sparse", "below layer 2"),
+        ("graph__colour", "import scipy.sparse", "below layer 4"),
+        ("mesh__mesh", "import rich", "only app/"),
+        ("app__case", "import pandas", "no dependency"),
+        ("linalg__krylov", "def f(x):\n    return x.device == 'cuda'", "names the device"),
+        ("fv__flux", "def opencl_flux():\n    pass", "names the device"),
+        ("solvers__euler", "from fluxloom.dsl.context import OpenCLContext", "names the device"),
+        ("fv__flux", "def f(x):\n    '''Docstring.'''\n    return f'on CUDA {x}'", "names the device"),
+    ],
+)  # fmt: skip
+def test_checker_finds(module: str, source: str, expected: str) -> None:
+    """Each rule reports its breach, and nothing else."""
+    found = check(**{module: source})
+    assert len(found) == 1, found
+    assert expected in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("mesh__io__su2", "from ..mesh import Mesh\nfrom fluxloom.core.errors import MeshError"),
+        ("device__cuda", "def start():\n    import cupy"),
+        ("device__cuda", f"{TYPES}    import cupy"),
+        ("mesh__generate", "import numpy as np\nfrom scipy.interpolate import CubicSpline"),
+        ("graph__colour", "def f():\n    import scipy.sparse"),
+        ("toolchain__find", "def f():\n    import ziglang"),
+        ("app__case", "import pydantic, typer, rich\nfrom fluxloom.solvers import euler"),
+        ("fv__flux", "'''Runs on CUDA.'''\ndef f():\n    '''Also on OpenCL.'''"),
+        ("device__cuda", "NAME = 'cuda'"),
+        ("core__registry", "import importlib\ndef load(name):\n    return importlib.import_module(name)"),
+    ],
+)
+def test_checker_allows(module: str, source: str) -> None:
+    """What the rules permit passes."""
+    assert check(**{module: source}) == []
+
+
+def test_checker_finds_cycles() -> None:
+    """A cycle at import time is found; one broken by a local or a type-only import is none."""
+    plan, dats, loop = "from .plan import Plan", "from .dats import Dat", "from . import loop"
+    found = check(dsl__loop=plan, dsl__plan=dats, dsl__dats=loop)
+    path = " -> ".join(f"fluxloom.dsl.{name}" for name in ("dats", "loop", "plan", "dats"))
+    assert found == [f"import cycle: {path}"]
+    assert not check(dsl__loop=plan, dsl__plan=f"{TYPES}    from .loop import Loop")
+    assert not check(dsl__loop="from .plan import Plan", dsl__plan="def f():\n    from .loop import Loop")
+    exported = check(dsl__init="from .loop import Loop", dsl__loop="from fluxloom.dsl import Loop")
+    assert len(exported) == 1
+    assert "cycle" in exported[0]

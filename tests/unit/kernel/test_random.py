@@ -1,0 +1,149 @@
+"""Random kernels: the interpreter of the lowered form against the Python function."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from .conftest import load_module
+from .interpreter import agree
+
+REALS = ["q[0]", "q[1]", "q[2]", "nu", "1.5", "0.25", "-2.0", "a", "b", "w[i]", "w[k]", "C[i]", "v[0]", "m[i][1]"]
+INTS = ["n[0]", "n[1]", "i", "k", "2", "3", "-1", "len(q)", "D[i]", "order[i]"]
+
+
+class Generator:
+    """Writes random statements; the depth limits their size."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def one(self, *choices: str) -> str:
+        return self.random.choice(choices)
+
+    def integer(self, depth: int) -> str:
+        def e() -> str:
+            return self.integer(depth - 1)
+
+        if depth <= 0 or self.random.random() < 0.3:
+            return self.one(*INTS)
+        kinds = [
+            lambda: f"({e()} {self.one('+', '-', '*')} {e()})",
+            lambda: f"({e()} {self.one('//', '%')} {self.one('3', '-3')})",
+            lambda: f"min({e()}, {e()}, 5)", lambda: f"abs({e()})", lambda: f"(({e()}) % 3) ** 2",
+            lambda: f"pick({e()}, {e()})", lambda: f"(-{e()})", lambda: f"({e()} if {self.test(depth - 1)} else {e()})",
+            lambda: f"fl.select({self.test(depth - 1)}, {e()}, {e()})",
+            lambda: f"int(fl.tanh({self.real(depth - 1)}) * 5)",
+        ]  # fmt: skip
+        return self.random.choice(kinds)()
+
+    def test(self, depth: int) -> str:
+        if depth <= 0:
+            return self.one("flag", "i > 1", "q[0] < q[i]", "n[0] == 2", "a >= b")
+        kinds = [
+            lambda: f"{self.real(depth - 1)} {self.one('<', '<=', '>', '>=')} {self.real(depth - 1)}",
+            lambda: f"{self.integer(depth - 1)} {self.one('<', '==', '!=')} {self.integer(depth - 1)}",
+            lambda: f"({self.test(depth - 1)} {self.one('and', 'or')} {self.test(depth - 1)})",
+            lambda: f"(not {self.test(depth - 1)})",
+            lambda: f"{self.real(depth - 1)} < {self.real(depth - 1)} < {self.real(depth - 1)}",
+        ]
+        return self.random.choice(kinds)()
+
+    def real(self, depth: int) -> str:
+        def e() -> str:
+            return self.real(depth - 1)
+
+        if depth <= 0 or self.random.random() < 0.3:
+            return self.one(*REALS)
+        kinds = [
+            lambda: f"({e()} {self.one('+', '-', '*')} {e()})", lambda: f"({e()} * {self.integer(depth - 1)})",
+            lambda: f"({e()} / (1.0 + abs({e()})))", lambda: f"fl.sqrt(abs({e()}))", lambda: f"fl.tanh({e()}) ** 3",
+            lambda: f"(2.0 + fl.tanh({e()})) ** -2", lambda: f"({e()} if {self.test(depth - 1)} else {e()})",
+            lambda: f"pick({e()}, {e()})", lambda: f"max({e()}, {e()})", lambda: f"({self.integer(depth - 1)} / 4)",
+            lambda: f"({e()} % 0.75)", lambda: f"(-{e()})", lambda: f"fl.floor({e()})",
+        ]  # fmt: skip
+        return self.random.choice(kinds)()
+
+    def statement(self, depth: int) -> str:
+        r = self.real
+        kinds = [
+            lambda: f"{self.one('a', 'b', 'w[i]', 'w[k]', 'r[0]', 'r[i]', 'v[1]')} = {r(3)}",
+            lambda: f"{self.one('a', 'w[0]', 'r[1]', 'v[0]', 'm[i][0]')} {self.one('+=', '-=', '*=')} {r(3)}",
+            lambda: f"k = ({self.integer(2)}) % 3", lambda: f"a, b = {r(2)}, {r(2)}",
+            lambda: f"a, w[0] = both({r(2)}, {r(2)})", lambda: f"w = [{r(2)}, {r(2)}, {r(1)}]",
+            lambda: f"bump(v, {r(2)})", lambda: "w[0], w[1] = w[1], w[0]", lambda: "order = [2, 0, 1]",
+            lambda: f"{self.one('a', 'b')} = {r(4)}",
+        ]  # fmt: skip
+        if depth > 0:
+            kinds += [
+                lambda: f"if {self.test(2)}:\n{self.block(depth)}\nelse:\n{self.block(depth)}",
+                lambda: f"for {self.one('j', 'jj')}{depth} in range(2):\n{self.block(depth)}",
+                lambda: f"for h{depth} in range(n[0] % 3):\n{self.block(depth)}",
+                lambda: f"c{depth} = 0\nwhile c{depth} < 2 and {self.one('flag', 'a < b', 'not flag')}:\n"
+                f"{self.block(depth)}\n    c{depth} += 1",
+            ]  # fmt: skip
+        return self.random.choice(kinds)()
+
+    def block(self, depth: int) -> str:
+        lines = "\n".join(self.statement(depth - 1) for _ in range(self.random.randint(1, 3)))
+        return indented(lines)
+
+
+def indented(block: str) -> str:
+    return "\n".join("    " + line for line in block.split("\n"))
+
+
+TEMPLATE = """
+C = (0.5, -1.5, 2.5)
+D = (1, 2, 0)
+@func
+def pick(x, y):
+    if x < y:
+        return x
+    z = y * 2
+    return z - y
+@func
+def both(x, y):
+    s = x + y
+    return s, x - s
+@func
+def bump(p, x):
+    p[0] += x
+    p[1] = p[0] * 0.5
+@kernel
+def k_(q: Read, n: Read, x: RW, r: RW, *, nu: float, flag: bool):
+    a = 0
+    b = 1.0
+    k = 1
+    w = [0.5, 1.5, 2.5]
+    m = fl.zeros(3, 2)
+    order = [1, 2, 0]
+    v = x[1]
+    for i in range(3):
+{body}
+    r[2] += a + b + w[0] + w[k] + m[1, 1] + order[0] + v[1]
+"""
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_random_kernels_agree(seed: int):
+    rng = np.random.default_rng(seed)
+    text = TEMPLATE.format(body=indented(Generator(seed).block(3)))
+    with tempfile.TemporaryDirectory() as folder:
+        module = load_module(Path(folder), text, "random_kernel")
+    data = {
+        "q": rng.uniform(-1, 1, 3),
+        "n": rng.integers(0, 4, 2),
+        "x": (rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 2)),
+        "r": rng.uniform(-1, 1, 3),
+    }
+    # Python integers grow beyond 64 bits, the interpreter's too: only int(inf) can fail
+    with contextlib.suppress(OverflowError):
+        agree(module.k_, data, nu=0.75, flag=bool(seed % 2))
