@@ -39,6 +39,8 @@ class Picture:
         ``(x0, x1, y0, y1)``, or None for the whole mesh.
     colours
         A colour map of matplotlib.
+    centre
+        The value at the middle of the colour map, for maps that diverge.
     """
 
     field: str
@@ -46,6 +48,7 @@ class Picture:
     label: str
     window: tuple[float, float, float, float] | None = None
     colours: str = "viridis"
+    centre: float | None = None
 
 
 @dataclass(frozen=True)

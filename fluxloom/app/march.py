@@ -17,6 +17,8 @@ from fluxloom.core.errors import SolverError
 
 __all__ = ["March", "Progress", "Silent", "first_bad_cell", "march"]
 
+_WARM = 2
+
 
 class Progress(Protocol):
     """Hears how a run advances."""
@@ -49,6 +51,8 @@ class March:
         ``"finished"``, ``"interrupted"`` or ``"failed"``.
     error
         Why it failed.
+    pace
+        Seconds of an iteration, without the first two, which compile.
     """
 
     iterations: int
@@ -56,6 +60,7 @@ class March:
     residual: float
     status: str
     error: str = ""
+    pace: float = 0.0
 
 
 def march(runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None) -> March:
@@ -67,7 +72,12 @@ def march(runner: Runner, iterations: int, log: ResidualLog, progress: Progress 
         With the status; a lost solution is reported there, so that the caller can keep the files first.
     """
     told = progress if progress is not None else Silent()
-    residual, done, seconds = float("nan"), 0, 0.0
+    residual, done, seconds, warm = float("nan"), 0, 0.0, 0.0
+
+    def end(status: str, error: str = "") -> March:
+        pace = (seconds - warm) / (done - _WARM) if done > _WARM else seconds / max(1, done)
+        return March(done, seconds, residual, status, error, pace)
+
     start = time.perf_counter()
     try:
         for number in range(1, iterations + 1):
@@ -75,15 +85,16 @@ def march(runner: Runner, iterations: int, log: ResidualLog, progress: Progress 
             residual = runner.residual()
             seconds = time.perf_counter() - start
             done = number
+            warm = seconds if number == _WARM else warm
             log.add(number, residual, seconds)
             told.advanced(number, residual, seconds)
             if not isfinite(residual):
-                return March(done, seconds, residual, "failed", _lost(runner, number, residual))
+                return end("failed", _lost(runner, number, residual))
     except KeyboardInterrupt:
-        return March(done, seconds, residual, "interrupted")
+        return end("interrupted")
     except SolverError as error:
-        return March(done, seconds, residual, "failed", str(error))
-    return March(done, seconds, residual, "finished")
+        return end("failed", str(error))
+    return end("finished")
 
 
 def _lost(runner: Runner, iteration: int, residual: float) -> str:

@@ -15,7 +15,8 @@ from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["draw_field", "draw_residual"]
 
-_LEVELS = 41
+_LINES, _FILLS = 24, 4
+_SHOWN_PERCENT = (1.0, 99.0)
 _BODY = "#3a3f47"
 _DPI = 160
 
@@ -63,17 +64,16 @@ def draw_field(path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Pi
     triangles, nodes, nodal = _visible(mesh, np.asarray(values, dtype=np.float64), window)
     x, y = mesh.points[nodes, 0], mesh.points[nodes, 1]
     x0, x1, y0, y1 = window
-    height = 6.4 * (y1 - y0) / (x1 - x0)
-    figure = figure_class(figsize=(7.6, min(9.0, height + 1.1)), dpi=_DPI, layout="constrained")
+    height = 6.2 * (y1 - y0) / (x1 - x0)
+    figure = figure_class(figsize=(7.6, min(9.0, height + 0.9)), dpi=_DPI, layout="constrained")
     canvas = canvas_class(figure)
     axes = figure.add_subplot()
     axes.set_facecolor(_BODY)
-    low, high = _range(nodal)
-    levels = np.linspace(low, high, _LEVELS)
-    shown = np.clip(nodal, low, high)
-    filled = axes.tricontourf(x, y, triangles, shown, levels=levels, cmap=picture.colours)
-    axes.tricontour(x, y, triangles, shown, levels=levels[::2], colors="black", linewidths=0.25, alpha=0.45)
-    bar = figure.colorbar(filled, ax=axes, shrink=0.92, pad=0.02, aspect=28)
+    lines, fills, norm = _levels(nodal, picture.centre)
+    shown = {"norm": norm, "cmap": picture.colours, "extend": "both"}
+    filled = axes.tricontourf(x, y, triangles, nodal, levels=fills, **shown)
+    axes.tricontour(x, y, triangles, nodal, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
+    bar = figure.colorbar(filled, ax=axes, pad=0.02, aspect=30, shrink=0.9, ticks=lines[:: max(1, len(lines) // 10)])
     bar.set_label(picture.label)
     bar.ax.tick_params(labelsize=8)
     axes.set(xlim=(x0, x1), ylim=(y0, y1), aspect="equal", xlabel="x", ylabel="y")
@@ -88,13 +88,26 @@ def _bounds(mesh: MeshData) -> tuple[float, float, float, float]:
     return float(low[0]), float(high[0]), float(low[1]), float(high[1])
 
 
-def _range(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the limits of the colours: the extremes without the odd outlying node."""
-    low, high = (float(value) for value in np.nanpercentile(values, [0.02, 99.98]))
+def _levels(values: npt.NDArray[np.float64], centre: float | None) -> tuple[Any, Any, Any]:
+    """Return levels of the lines (round numbers), of the fills (four between two lines), and the colour scale.
+
+    The scale leaves out the last per cent at both ends, which are few nodes at a nose or an edge.
+    """
+    from matplotlib.colors import Normalize, TwoSlopeNorm
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = (float(value) for value in np.nanpercentile(values, _SHOWN_PERCENT))
     if not np.isfinite([low, high]).all():
         raise CaseError("the field has no finite values to draw")
     margin = max(1e-12, 1e-6 * max(abs(low), abs(high)))
-    return (low, high) if high - low > margin else (low - margin, high + margin)
+    if high - low < margin:
+        low, high = low - margin, high + margin
+    lines = np.asarray(MaxNLocator(_LINES, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+    fills = np.linspace(lines[0], lines[-1], _FILLS * (len(lines) - 1) + 1)
+    norm = Normalize(fills[0], fills[-1])
+    if centre is not None and fills[0] < centre < fills[-1]:
+        norm = TwoSlopeNorm(centre, fills[0], fills[-1])
+    return lines, fills, norm
 
 
 def _visible(

@@ -61,7 +61,7 @@ class Commit:
         style = self.pack.style
         return (
             style.lanes >= 4
-            and style.commit in ("serial", "tile")
+            and style.commit in ("serial", "tile", "inside")
             and all(
                 isinstance(a.layout, AoS) and a.access is Access.INC and a.scalar.floating and a.scalar.size > 2
                 for a in self.args
@@ -78,10 +78,14 @@ class Commit:
 
     def _target(self, arg: ArgSpec, ids: str, lane: str) -> str:
         """Return the C expression of a pointer to the target's first component (AoS)."""
+        local = arg.dat in self.pack.style.tile_dats
         if self.pack.style.commit == "tile":
-            base = f"b{arg.dat}" if arg.dat in self.pack.style.tile_dats else f"(A->d{arg.dat} + t0 * {arg.dim})"
+            base = f"b{arg.dat}" if local else f"(A->d{arg.dat} + t0 * {arg.dim})"
+            number = f"({ids}[{lane}] - (uint32_t)t0)"
             # Targets of other tiles go to a dummy row: no branch in the loop.
-            return f"(({ids}[{lane}] - (uint32_t)t0) < tn ? {base} + (size_t)({ids}[{lane}] - (uint32_t)t0) * {arg.dim} : w{arg.dat})"
+            return f"({number} < tn ? {base} + (size_t){number} * {arg.dim} : w{arg.dat})"
+        if local:
+            return f"(b{arg.dat} + (size_t)({ids}[{lane}] - (uint32_t)t0) * {arg.dim})"
         return f"(A->d{arg.dat} + (size_t){ids}[{lane}] * {arg.dim})"
 
     def _rows(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import ArgSpec
@@ -42,6 +42,8 @@ class Group:
         One of `STRATEGIES`; ``"direct"`` for loops without races.
     lanes
         Elements a pack; 1 means scalar code.
+    direct_lanes
+        The same for the loops of ``direct`` after a scatter; 0: as `lanes`.
     tile
         Targets a tile of the ``gather`` strategy; 1 gathers target by target.
     buffered
@@ -57,6 +59,7 @@ class Group:
     direct: tuple[Member, ...]
     strategy: str
     lanes: int = 8
+    direct_lanes: int = 0
     tile: int = 4096
     buffered: frozenset[int] = frozenset()
     zero: frozenset[int] = frozenset()

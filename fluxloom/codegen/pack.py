@@ -103,10 +103,10 @@ class Pack:
     # ------------------------------------------------------------------------------------- loads
     def _base(self, arg: ArgSpec, output: bool = False) -> tuple[str, str]:
         """Return the base pointer of a dat and the number of its element 0 relative to ``i``."""
-        if arg.dat in self.style.tile_dats:
-            return f"b{arg.dat}", "i - t0"
         if output and arg.dat in self.style.renamed:
             return f"A->d{arg.dat}o", "i"
+        if arg.dat in self.style.tile_dats and not output:
+            return f"b{arg.dat}", "i - t0"
         return f"A->d{arg.dat}", "i"
 
     def _load_own(self, arg: ArgSpec, components: set[int]) -> None:
@@ -256,13 +256,12 @@ class Pack:
         lanes, out = self.style.lanes, f"o{arg.dat}"
         base, first = self._base(arg, output=True)
         plain = isinstance(arg.layout, Blocked) or arg.positioned or self.style.listed
-        if arg.dat in self.style.renamed and len(components) < arg.dim:
+        moved = arg.dat in self.style.renamed or arg.dat in self.style.tile_dats
+        if moved and len(components) < arg.dim:
             self._load_own(arg, set(range(arg.dim)))
             components = set(range(arg.dim))
         if plain or lanes < 4 or not arg.scalar.floating or arg.scalar.size == 2:
             index = self._need_positions(arg) + "[l]" if arg.positioned else ("e[l]" if self.style.listed else "i + l")
-            if arg.dat in self.style.tile_dats:
-                index = "i - t0 + l"
             for c in sorted(components):
                 where = address(arg, f"(size_t)({index})", c)
                 self.line(f"for (int l = 0; l < {lanes}; l++) {base}[{where}] = ({arg.scalar.c}){out}[{c}][l];")

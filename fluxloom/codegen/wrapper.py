@@ -113,7 +113,7 @@ class Driver:
         if style.listed:
             declared.append("const int32_t *restrict L")
             names.append("L")
-        if style.commit == "tile" or style.tile_dats:
+        if style.commit in ("tile", "inside") or style.tile_dats:
             declared += ["const int64_t t0", "const uint32_t tn"]
             names += ["t0", "tn"]
         if style.commit == "pick":
@@ -123,7 +123,7 @@ class Driver:
             if arg.dat in style.tile_dats:
                 declared.append(f"{arg.scalar.c} *restrict b{arg.dat}")
                 names.append(f"b{arg.dat}")
-            if style.commit == "tile":
+            if style.commit in ("tile", "inside"):
                 declared.append(f"{arg.scalar.c} *restrict w{arg.dat}")
                 names.append(f"w{arg.dat}")
         for member, arg in self.group.reductions(members):
@@ -164,7 +164,9 @@ class Driver:
 
     def _style(self, commit: str, *, listed: bool = False, direct: bool = False) -> PackStyle:
         group = self.group
-        lanes = 1 if any(m.spec.ragged for m in group.members) else group.lanes
+        lanes = group.direct_lanes if direct and group.scatter and group.direct_lanes else group.lanes
+        if any(m.spec.ragged for m in group.members):
+            lanes = 1
         return PackStyle(
             lanes=lanes,
             listed=listed,
@@ -346,8 +348,9 @@ class Driver:
         group = self.group
         lines: list[str] = []
         for member in group.scatter:
-            for tag, listed in (("run", False), ("list", True)):
-                lines += self._range(f"{tag}{member.number}", (member,), self._style("tile", listed=listed))[0]
+            for tag, commit in (("run", "inside"), ("list", "tile")):
+                style = self._style(commit, listed=commit == "tile")
+                lines += self._range(f"{tag}{member.number}", (member,), style)[0]
         direct_names: list[str] = []
         if group.direct:
             text, direct_names = self._range("cells", group.direct, self._style("none", direct=True))
@@ -367,7 +370,7 @@ class Driver:
         return [*lines, *self._acc_finish(group.direct, f"(A->targets + {CHUNK - 1}) / {CHUNK}"), "}"]
 
     def _tile_scatter(self, member: Member) -> list[str]:
-        """Walk the elements of a tile in ascending order: long runs as ranges, the rest from the list."""
+        """Walk the elements of a tile in ascending order: inner runs as ranges, the rest from the list."""
         k, symbol = member.number, self.group.symbol
         names = self._parameters((member,), self._style("tile"))[1]
         passed = "".join(", " + p for p in names)

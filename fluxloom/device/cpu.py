@@ -91,6 +91,7 @@ class CpuDevice(Device):
         self._runtime_library = load_library(source, name="runtime")
         function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
         self.runtime = function(_address(self._runtime_library, "fl_sequence"))
+        self.reset = _address(self._runtime_library, "fl_reset")
 
     def allocate(self, nbytes: int, stagger: int = 0) -> Buffer:
         """Return a zeroed buffer in host memory."""

@@ -1,5 +1,6 @@
 /* Replays a fixed sequence of generated loops and keeps the time of each. */
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct {
@@ -24,4 +25,10 @@ void fl_sequence(int64_t n, fl_call *call) {
         call[k].count += 1;
         start = end;
     }
+}
+
+/* Sets every component of a global to one value: pointer, components, bytes of one, its bits. */
+void fl_reset(const int64_t *block) {
+    char *const target = (char *)block[0];
+    for (int64_t k = 0; k < block[1]; k++) memcpy(target + k * block[2], &block[3], (size_t)block[2]);
 }

@@ -1,31 +1,193 @@
-"""A chain: a fixed sequence of loops, analysed once, replayed with one call."""
+"""A chain: a fixed sequence of loops, analysed once, replayed with one native call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from fluxloom.device.cpu import CpuDevice, Sequencer
+from fluxloom.core.errors import LoopError
+from fluxloom.device.cpu import CpuDevice
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.replay import FusedReplay, PlainReplay
 from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.steps import Reset
 
 __all__ = ["Chain", "Reset"]
 
 
-class Reset:
-    def __init__(self, target: Global, value: float = 0.0) -> None:
-        self.target = target
-        self.value = value
-
-    def __call__(self) -> None:
-        self.target.value = self.value
-
-
 class Chain:
-    def __init__(self, steps, *, transient=(), fuse=True, name="chain"):
-        self.steps=steps
-    def __call__(self):
-        for s in self.steps: s()
-    def reports(self):
-        return [s.report() for s in self.steps if isinstance(s, Loop)]
+    """Loops that always run one after the other, as one call.
+
+    Parameters
+    ----------
+    steps
+        Loops and resets of globals, in order. A loop may occur several times.
+    transient
+        Dats whose values nobody reads after the chain has run. Their stores may be left out and
+        their memory reused; after a call their values are undefined.
+    fuse
+        Whether loops may run together in one pass where their data allow it (see
+        `fluxloom.dsl.fusion`). The results are the same; with ``deterministic="global"`` to the last bit.
+    name
+        For messages and reports.
+
+    Raises
+    ------
+    LoopError
+        If a step is not a loop or a reset, or the loops are of different contexts.
+
+    Notes
+    -----
+    The first call, and every call after the host has changed a dat of the chain or holds a view of
+    one, runs the loops one by one; the next calls are fused. `describe` tells what was fused.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Loop | Reset],
+        *,
+        transient: Sequence[Dat] = (),
+        fuse: bool = True,
+        name: str = "chain",
+    ) -> None:
+        if not steps:
+            raise LoopError(f"{name}: a chain needs at least one loop")
+        for step in steps:
+            if not isinstance(step, (Loop, Reset)):
+                raise LoopError(f"{name}: {step!r} is neither a loop nor a reset of a global")
+        self.name = name
+        self.steps = tuple(steps)
+        self.loops: list[Loop] = [s for s in steps if isinstance(s, Loop)]
+        self.context: Context = steps[0].context
+        if any(s.context is not self.context for s in steps):
+            raise LoopError(f"{name}: the loops belong to different contexts")
+        self.transient = tuple(transient)
+        self.dats = _dats(self.loops)
+        for dat in self.transient:
+            if not any(dat is d for d in self.dats):
+                raise LoopError(f"{name}: transient dat {dat.name!r} is not used by any loop of the chain")
+        self._written = _written(self.loops)
+        self._fuse = fuse
+        self._plain: PlainReplay | None = None
+        self._fused: FusedReplay | None = None
+        self._versions: list[int] = []
+
+    # -------------------------------------------------------------------------------- execution
+    def __call__(self) -> None:
+        """Run every step once."""
+        plain = self._plain
+        if plain is None:
+            if not self.context.device.native:
+                for step in self.steps:
+                    step()
+                return
+            plain = self.build()
+        fused = self._fused
+        if fused is not None and fused.ready and not self._touched() and fused.run():
+            pass
+        else:
+            plain.run()
+            if fused is not None:
+                fused.enter()
+        for data in self._written:
+            data.version += 1
+        self._versions = [d.version for d in self.dats]
+
+    def build(self) -> PlainReplay:
+        """Plan, generate and compile; happens by itself at the first call."""
+        device = self.context.device
+        assert isinstance(device, CpuDevice)
+        self._plain = PlainReplay(self.steps, device, self.name)
+        if self._fuse:
+            fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
+            self._fused = fused if fused.fusion.worthwhile else None
+        return self._plain
+
+    def _touched(self) -> bool:
+        """Whether somebody else changed a dat since the last call, or could through a live view."""
+        for dat, version in zip(self.dats, self._versions, strict=True):
+            if dat.version != version or dat.buffer.exported:
+                return True
+        return False
+
+    # ----------------------------------------------------------------------------------- reports
+    def reports(self) -> list[LoopReport]:
+        """Return the counters of each fused group, and of each loop that ran by itself in this chain."""
+        if self._plain is None:
+            return [loop.report() for loop in _unique(self.loops)]
+        rows = self._fused.reports() if self._fused is not None else []
+        return rows + [r for r in self._plain.reports() if r.calls or not rows]
+
+    def reset_counters(self) -> None:
+        """Set all counters of the chain to zero."""
+        for replay in (self._plain, self._fused):
+            if replay is not None:
+                replay.reset_counters()
+
+    @property
+    def fused(self) -> bool:
+        """Whether anything in the chain runs fused (known after `build`)."""
+        return self._fused is not None
+
+    @property
+    def bytes_unfused(self) -> int:
+        """Useful bytes of one call when every loop runs by itself."""
+        return sum(loop.useful_bytes for loop in self.loops)
+
+    @property
+    def bytes_fused(self) -> int:
+        """Useful bytes of one call in the fused form."""
+        if self._plain is None and self.context.device.native:
+            self.build()
+        return self._fused.useful_bytes if self._fused is not None else self.bytes_unfused
+
+    def describe(self) -> str:
+        """Return what runs together, and how many bytes that saves."""
+        if self._plain is None and self.context.device.native:
+            self.build()
+        if self._fused is None:
+            return f"{self.name}: {len(self.loops)} loops, none fused"
+        before, after = self.bytes_unfused / 1e6, self.bytes_fused / 1e6
+        lines = [f"{self.name}: {before:.1f} MB a call unfused, {after:.1f} MB fused ({100 * (1 - after / before):.0f} % less)"]
+        return "\n".join([*lines, *self._fused.describe()])
+
+    @property
+    def source(self) -> str:
+        """The generated C: the loops one by one, then the fused groups."""
+        if self._plain is None:
+            self.build()
+        assert self._plain is not None
+        parts = [self._plain.text]
+        if self._fused is not None:
+            parts.append(self._fused.text)
+        return "\n".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Chain({self.name}, {len(self.loops)} loops)"
+
+
+def _dats(loops: list[Loop]) -> list[Dat]:
+    out: list[Dat] = []
+    for loop in loops:
+        for arg in loop.bound.arguments:
+            if isinstance(arg.data, Dat) and not any(arg.data is d for d in out):
+                out.append(arg.data)
+    return out
+
+
+def _written(loops: list[Loop]) -> list[Dat | Global]:
+    out: list[Dat | Global] = []
+    for loop in loops:
+        for data in loop.written:
+            if not any(data is d for d in out):
+                out.append(data)
+    return out
+
+
+def _unique(loops: list[Loop]) -> list[Loop]:
+    out: list[Loop] = []
+    for loop in loops:
+        if not any(loop is k for k in out):
+            out.append(loop)
+    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fluxloom.codegen.group import CHUNK
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.dsl.bind import Bound
@@ -9,10 +10,12 @@ from fluxloom.dsl.plan import tile_redundancy
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 
-__all__ = ["choose"]
+__all__ = ["choose", "choose_tile", "direct_lanes", "redundancy_is_low"]
 
-TILE = 4096
-"""Targets a tile: the increments of one (4 float64 components: 128 KiB) stay in a second-level cache."""
+TILES = (4096, 8192, 16384, 32768)
+"""Targets a tile: as few as computes few elements twice, so that what a tile touches stays in the caches."""
+
+_GOOD_REDUNDANCY = 1.06
 
 _MAX_REDUNDANCY = 1.25
 """Above this many computations an element, gathering in tiles loses to colouring."""
@@ -28,7 +31,9 @@ def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Sch
     numbering is local enough that few elements are computed twice, else by block colours.
     """
     strategy = wanted.strategy or _strategy(bound, races, wanted, threads)
-    block = wanted.block or (TILE if strategy == "gather" else _block(bound, threads))
+    block = wanted.block or (choose_tile(bound, races) if strategy == "gather" else _block(bound, threads))
+    if strategy == "gather" and block > 1:
+        block = -(-block // CHUNK) * CHUNK
     return Schedule(
         strategy=strategy,
         block=block,
@@ -42,11 +47,25 @@ def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Sch
 def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> str:
     if threads == 1 and "serial" in races.allowed:
         return "serial"
-    if "gather" in races.allowed and tile_redundancy(bound, races, wanted.block or TILE) <= _MAX_REDUNDANCY:
+    if "gather" in races.allowed and redundancy_is_low(bound, races, wanted.block):
         return "gather"
     if wanted.deterministic == "global":
         return "two_pass" if "two_pass" in races.allowed else "serial"
     return "block_colour" if "block_colour" in races.allowed else races.allowed[0]
+
+
+def redundancy_is_low(bound: Bound, races: RaceInfo, block: int = 0) -> bool:
+    """Return whether gathering in tiles computes few elements twice."""
+    tile = -(-block // CHUNK) * CHUNK if block > 1 else choose_tile(bound, races)
+    return tile_redundancy(bound, races, tile) <= _MAX_REDUNDANCY
+
+
+def choose_tile(bound: Bound, races: RaceInfo) -> int:
+    """Return the smallest tile that computes few elements twice."""
+    for tile in TILES:
+        if tile >= races.targets[0].size or tile_redundancy(bound, races, tile) <= _GOOD_REDUNDANCY:
+            return tile
+    return TILES[-1]
 
 
 def _block(bound: Bound, threads: int) -> int:
@@ -62,6 +81,11 @@ def _lanes(compute: Scalar, racing: bool) -> int:
     """Rows of 4 make 256-bit shuffles cheapest where increments are scattered; elsewhere wider is better."""
     wide = 8 if compute.size == 8 else 16
     return wide // 2 if racing else wide
+
+
+def direct_lanes(bound: Bound) -> int:
+    """Return the pack of a loop without scattered increments."""
+    return _lanes(bound.compute, False)
 
 
 def _stream(bound: Bound, races: RaceInfo) -> bool:

@@ -81,6 +81,10 @@ class ArgumentBlock:
         if k is not None:
             self.words[k] = buffer.address
 
+    def kept(self, items: list[npt.NDArray[Any]]) -> None:
+        """Keep arrays alive as long as this block."""
+        self._kept += items
+
     def refresh(self) -> None:
         """Take the buffers that the dats have now."""
         for slot in self.entry.slots:

@@ -13,7 +13,7 @@ from fluxloom.core.errors import LoopError, PlanError, did_you_mean
 from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
-from fluxloom.dsl.cost import choose
+from fluxloom.dsl.cost import choose, redundancy_is_low
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.interpret import run_reference
@@ -25,7 +25,7 @@ from fluxloom.dsl.sets import Grid, Set
 from fluxloom.dsl.tuning import TuningFile, tuning_key
 from fluxloom.kernel.frontend import Kernel
 
-__all__ = ["Loop", "par_loop"]
+__all__ = ["Loop", "par_loop", "serial_below"]
 
 
 class Loop:
@@ -75,6 +75,7 @@ class Loop:
             self.races.require(self.name, self._wanted.strategy)
         self.written = _written(self.bound)
         self._native: _Native | None = None
+        self._blocks: list[tuple[ArgumentBlock, int]] = []
         self._calls = 0
 
     # --------------------------------------------------------------------------------- schedule
@@ -103,6 +104,14 @@ class Loop:
     def strategy(self) -> str:
         """The race strategy, or ``"direct"`` when nothing races."""
         return (self.schedule.strategy or "direct") if self.races.racing else "direct"
+
+    @property
+    def fusable_as_gather(self) -> bool:
+        """Whether a chain may drive this loop from its targets: nothing else was asked for, and it pays."""
+        wanted = self._wanted.merged(self.context.schedule)
+        if wanted.strategy not in (None, "gather") or "gather" not in self.races.allowed:
+            return False
+        return redundancy_is_low(self.bound, self.races, self.schedule.block if self.strategy == "gather" else 0)
 
     def reschedule(self, schedule: Schedule) -> None:
         """Run with another schedule from now on."""
@@ -138,8 +147,22 @@ class Loop:
                     f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
                 )
             self.constants[key] = value
-            if self._native is not None:
-                self._native.block.set_constant(f"0_{key}", value)
+            for block, number in self._blocks:
+                block.set_constant(f"{number}_{key}", value)
+
+    def set(self, **constants: Any) -> None:
+        """Give run-time constants new values, here and in every chain that holds this loop.
+
+        Raises
+        ------
+        LoopError
+            If the kernel has no such run-time constant.
+        """
+        self._update(constants)
+
+    def attach(self, block: ArgumentBlock, number: int) -> None:
+        """Keep the constants of another argument block in step with this loop's."""
+        self._blocks.append((block, number))
 
     def group(self, numbering: Numbering, number: int = 0) -> Group:
         """Return this loop as a group of its own for code generation."""
@@ -174,10 +197,17 @@ class Loop:
         contract = self.schedule.deterministic != "global"
         native = device.compile(unit.text, [unit.entries[0].symbol], self.name, contract=contract)
         constants = {f"0_{k}": v for k, v in self.constants.items()}
-        threads = 1 if self.over.size < SERIAL_BELOW else self.schedule.threads
+        threads = 1 if serial_below(self.over) else self.schedule.threads
         block = ArgumentBlock(unit.entries[0], group, numbering, {0: self.plan}, self.over, threads, constants)
+        self.attach(block, 0)
         self._native = _Native(unit, native, block, device, self.context.epoch)
         return self._native
+
+    @property
+    def lanes(self) -> int:
+        """Elements a SIMD pack; 1 for loops with ragged arguments, which run row by row."""
+        ragged = any(a.map is not None and a.map.legs < 0 for a in self.bound.arguments)
+        return 1 if ragged or not self.context.device.native else self.schedule.lanes
 
     @property
     def source(self) -> str:
@@ -194,9 +224,7 @@ class Loop:
         """Return the counters of this loop."""
         native = self._native
         device_native = self.context.device.native
-        lanes = self.schedule.lanes if device_native and not any(
-            a.map is not None and a.map.legs < 0 for a in self.bound.arguments
-        ) else 1
+        lanes = self.lanes
         vector = None if native is None else vectorised(native.unit.text, native.compiled.vectorised, self.name, lanes)
         plan = self.plan if native is not None else None
         return LoopReport(
@@ -223,8 +251,9 @@ class Loop:
         return f"Loop({self.name}, {self.over})"
 
 
-SERIAL_BELOW = 4096
-"""Loops over fewer elements run in the calling thread: waking threads would cost more."""
+def serial_below(over: Set) -> bool:
+    """Return whether a set is so small that waking threads would cost more than they save."""
+    return over.size < 4096
 
 
 class _Native:

@@ -145,7 +145,7 @@ def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan
         }
         return Plan(values, 0, 0, target.size, inverse.element.size / max(1, races.tables[0].shape[0]))
     tiles = target_tiles(races.tables, target.size, block)
-    pointer, position, length = _segments(tiles.run_ptr, tiles.run_length)
+    pointer, position, length = _segments(races, tiles.elem_ptr, tiles.elements, block)
     values |= {
         "targets": target.size,
         "tiles": tiles.offset.size - 1,
@@ -158,23 +158,33 @@ def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan
     return Plan(values, -(-target.size // CHUNK), 0, tiles.offset.size - 1, computed)
 
 
-def _segments(run_ptr: Array, run_length: Array) -> tuple[Array, Array, Array]:
-    """Join short runs of consecutive elements into listed segments.
+def _segments(races: RaceInfo, elem_ptr: Array, elements: Array, tile: int) -> tuple[Array, Array, Array]:
+    """Cut the element list of each tile into runs and listed segments.
+
+    A run has consecutive elements whose targets are all inside the tile, so that it needs neither
+    the list nor a test. Everything else is listed.
 
     Returns the first segment of each tile, the place of each segment in the element list, and its
-    length: positive for a run of consecutive elements, negative for a segment read from the list.
+    length: positive for a run, negative for a listed segment.
     """
-    long = run_length >= _SHORT_RUN
-    starts = np.zeros(run_length.size + 1, dtype=bool)
-    starts[run_ptr] = True
-    starts = starts[:-1] | long
-    starts[1:] |= long[:-1]
-    first = np.flatnonzero(starts)
-    place = np.concatenate([[0], np.cumsum(run_length, dtype=np.int64)])
-    bounds = np.append(first, run_length.size)
-    length = np.diff(place[bounds])
-    pointer = np.searchsorted(first, run_ptr).astype(np.int64)
-    return pointer, place[first], np.where(long[first], length, -length).astype(np.int32)
+    n = elements.size
+    tiles = np.repeat(np.arange(elem_ptr.size - 1, dtype=np.int32), np.diff(elem_ptr))
+    inside = np.ones(n, dtype=bool)
+    for table in races.tables:
+        inside &= (table[elements] // tile == tiles[:, None]).all(axis=1)
+    first_of_tile = np.zeros(n + 1, dtype=bool)
+    first_of_tile[elem_ptr] = True
+    cut = first_of_tile[:-1].copy()
+    cut[1:] |= (elements[1:] != elements[:-1] + 1) | (inside[1:] != inside[:-1])
+    runs = np.flatnonzero(cut)
+    run = (np.diff(np.append(runs, n)) >= _SHORT_RUN) & inside[runs]
+    starts = first_of_tile[runs] | run
+    starts[1:] |= run[:-1]
+    segments = np.flatnonzero(starts)
+    place = runs[segments].astype(np.int64)
+    length = np.diff(np.append(place, n))
+    pointer = np.searchsorted(place, elem_ptr).astype(np.int64)
+    return pointer, place, np.where(run[segments], length, -length).astype(np.int32)
 
 
 def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:

@@ -122,7 +122,7 @@ class AirfoilRunner:
         """Pressure and Mach number around the section."""
         where = f"NACA 0012, free stream at Mach {self.constants.mach:.3g}"
         return (
-            Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdYlBu_r"),
+            Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdBu_r", 1.0),
             Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),
         )
 

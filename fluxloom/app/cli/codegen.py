@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from fluxloom.app.case import load_case
 from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption
-from fluxloom.core.errors import CaseError, KernelError, did_you_mean
+from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel
@@ -82,22 +84,52 @@ def _object_source(module: str, name: str) -> str:
 
 
 def _kernel_source(kernel: Kernel) -> str:
-    """Return the source of a kernel over one element, each parameter a direct argument.
+    """Return the source of a kernel in a loop that its body suggests.
+
+    A parameter indexed twice goes through a map with as many legs as the body names, the others are direct.
 
     Raises
     ------
     CaseError
-        When the kernel needs maps: its shapes are only known in a loop.
+        When the body does not tell the shapes.
     """
-    context = Context("cpu")
-    over = context.set(1, "elements")
-    wide = 8
-    dats = [context.dat(over, name=parameter.name, shape=(wide,)) for parameter in kernel.parameters]
+    context = Context("cpu", tuning=False)
+    count = 4096
+    over = context.set(count, "elements")
+    arguments = []
+    for parameter in kernel.parameters:
+        legs, width = _shape(kernel, parameter.name)
+        if not legs:
+            arguments.append(context.dat(over, name=parameter.name, shape=(width,)))
+            continue
+        target = context.set(count * legs, f"targets of {parameter.name}")
+        links = context.map(over, target, np.arange(count * legs).reshape(count, legs), f"map of {parameter.name}")
+        arguments.append(context.dat(target, name=parameter.name, shape=(width,))[links])
     constants = {item.name: kernel.defaults.get(item.name, 1.0) for item in kernel.constants}
     try:
-        return Loop(kernel, over, *dats, **constants).source
-    except (KernelError, CaseError) as error:
+        return Loop(kernel, over, *arguments, **constants).source
+    except FluxloomError as error:
         raise CaseError(
-            f"{kernel.name} cannot be shown by itself: the shapes of its arguments come from a loop ({error}); "
-            f"name a case instead: fluxloom codegen CASE --loop {kernel.name}"
+            f"{kernel.name} cannot be shown by itself, its body does not tell the shapes of its arguments:\n{error}\n"
+            f"name a case that uses it instead: fluxloom codegen CASE --loop {kernel.name}"
         ) from None
+
+
+def _shape(kernel: Kernel, name: str) -> tuple[int, int]:
+    """Return legs (0: direct) and components of a parameter, from the subscripts in the body."""
+    legs, width, inner = 0, 1, set()
+    for node in ast.walk(kernel.source.node):
+        if not isinstance(node, ast.Subscript):
+            continue
+        below = node.value
+        if isinstance(below, ast.Subscript) and isinstance(below.value, ast.Name) and below.value.id == name:
+            legs, width = max(legs, _extent(below.slice)), max(width, _extent(node.slice))
+            inner.add(id(below))
+        elif isinstance(below, ast.Name) and below.id == name and id(node) not in inner:
+            width = max(width, _extent(node.slice)) if not legs else width
+    return legs, width
+
+
+def _extent(index: ast.expr) -> int:
+    """Return the smallest extent an index fits into; 4 for one that is computed."""
+    return index.value + 1 if isinstance(index, ast.Constant) and isinstance(index.value, int) else 4

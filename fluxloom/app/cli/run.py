@@ -35,6 +35,7 @@ from fluxloom.device.bandwidth import Bandwidth, BandwidthMeter
 from fluxloom.dsl.context import Context
 
 NAME = "run"
+_FEW = 2
 
 
 def command(
@@ -129,7 +130,7 @@ class _Job:
         moved, seconds = overall(reports)
         record |= {
             "status": end.status, "error": end.error, "iterations": end.iterations, "seconds": end.seconds,
-            "ms_per_iteration": 1e3 * end.seconds / end.iterations if end.iterations else None,
+            "ms_per_iteration": 1e3 * end.pace if end.iterations else None,
             "residual": end.residual,
             "results": dict(runner.summary()) if end.status != "failed" else {},
             "copy_gbs": bandwidth.copy_gbs if bandwidth else None,
@@ -182,10 +183,12 @@ class _Job:
         if end.iterations:
             copy = next((r.useful_gbs / r.percent_of_copy * 100 for r in rows if r.percent_of_copy and r.useful_gbs), 0)
             title = f"loops (copy {copy:.1f} GB/s, measured in this run)" if copy else "loops"
-            table(title, HEADINGS, [row.cells() for row in rows], left=(0, 6))
+            often = max(row.calls for row in rows) if rows else 0
+            shown = [row for row in rows if row.calls > _FEW or often < 10 * _FEW]  # the first iteration runs unfused
+            table(title, HEADINGS, [row.cells() for row in shown], left=(0, 6))
         if end.status == "failed":
             return
-        pace = f"{1e3 * end.seconds / end.iterations:.4g} ms/iteration" if end.iterations else "none finished"
+        pace = f"{1e3 * end.pace:.4g} ms/iteration once compiled" if end.iterations else "none finished"
         facts(
             [
                 ("case", self.case.case.name),

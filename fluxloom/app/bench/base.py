@@ -1,0 +1,168 @@
+"""What a benchmark is: options in, one record out; a registry so that others plug in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fluxloom.app.application import Runner
+from fluxloom.app.summary import LoopRow
+from fluxloom.app.system import commit, processor
+from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.registry import Registry
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.schedule import Schedule
+
+__all__ = ["Bench", "BenchOptions", "Record", "Tell", "benches", "cells_from_text", "device_name", "steps"]
+
+Tell = Callable[[str], None]
+"""Takes a line of progress."""
+
+NAMED_SIZES = {"72k": (126, 190), "720k": (400, 600), "2.88m": (800, 1200)}
+"""Sizes of the Airfoil mesh by the number of cells: (i, j)."""
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What the command line says.
+
+    Attributes
+    ----------
+    device, threads, schedule, fused
+        How to run.
+    cells
+        Size of the problem as text; each benchmark has its own default.
+    iterations, rounds
+        Iterations a round, and timed rounds; 0: the benchmark's default.
+    command
+        The command line, for the record.
+    """
+
+    device: str = "cpu"
+    threads: int = 0
+    cells: str = ""
+    iterations: int = 0
+    rounds: int = 0
+    schedule: Schedule = field(default_factory=Schedule)
+    fused: bool = True
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The result of a benchmark; `as_json` is the format of every one of them.
+
+    Attributes
+    ----------
+    case, model
+        Name of the benchmark, and what it computes.
+    sizes
+        ``{"cells": n}`` or ``{"n": n}``.
+    copy_gbs
+        Copy bandwidth of the device in the same run.
+    seconds
+        Median time of a round.
+    metrics
+        Everything else that was measured.
+    loops
+        What each loop did in the median round.
+    """
+
+    case: str
+    model: str
+    device: str
+    device_name: str
+    precision: str
+    sizes: dict[str, int]
+    copy_gbs: float
+    seconds: float
+    metrics: dict[str, Any]
+    loops: Sequence[LoopRow]
+    command: str = ""
+    gpus: int = 0
+    ranks: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as it is written."""
+        return {
+            "case": self.case,
+            "command": self.command,
+            "commit": commit(),
+            "device": self.device,
+            "device_name": self.device_name,
+            "gpus": self.gpus,
+            "ranks": self.ranks,
+            "precision": self.precision,
+            "model": self.model,
+            "sizes": self.sizes,
+            "copy_gbs": self.copy_gbs,
+            "seconds": self.seconds,
+            "metrics": self.metrics,
+            "loops": [row.record() for row in self.loops],
+        }
+
+
+class Bench(Protocol):
+    """A benchmark."""
+
+    @property
+    def title(self) -> str:
+        """What it measures, in one line."""
+        ...
+
+    def run(self, options: BenchOptions, tell: Tell) -> Record:
+        """Measure."""
+        ...
+
+
+def benches() -> Registry[Bench]:
+    """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
+    from fluxloom.app.bench.airfoil import AirfoilBench
+    from fluxloom.app.bench.overhead import OverheadBench
+
+    registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
+    registry.register("airfoil", AirfoilBench())
+    registry.register("overhead", OverheadBench())
+    return registry
+
+
+def cells_from_text(text: str, default: str) -> tuple[int, int]:
+    """Return the size ``(i, j)`` of an Airfoil mesh.
+
+    Parameters
+    ----------
+    text
+        ``"720k"``, ``"2.88M"``, or ``"I,J"``; empty for the default.
+
+    Raises
+    ------
+    CaseError
+        For anything else.
+    """
+    word = (text or default).strip()
+    if word.lower() in NAMED_SIZES:
+        return NAMED_SIZES[word.lower()]
+    parts = word.split(",")
+    if len(parts) == 2 and all(part.strip().isdigit() for part in parts):
+        i, j = (int(part) for part in parts)
+        if i >= 2 and j >= 1:
+            return i, j
+    names = [name.replace("m", "M") for name in NAMED_SIZES]
+    hint = did_you_mean(word, names)
+    raise CaseError(f"--cells {word!r}{hint} (allowed: {', '.join(names)}, or I,J with I >= 2 and J >= 1: 3 I J cells)")
+
+
+def device_name(context: Context) -> str:
+    """Return the hardware behind a context."""
+    if context.device.name in ("cpu", "reference"):
+        count = context.threads
+        return f"{processor().name}, {count} thread{'s' if count != 1 else ''}"
+    return context.device.describe()
+
+
+def steps(runner: Runner, count: int) -> None:
+    """Advance a runner and wait for the result."""
+    for _ in range(count):
+        runner.advance()
+    runner.residual()

@@ -1,0 +1,105 @@
+"""What a verification is: numbers beside their references; a registry so that others plug in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Protocol
+
+from fluxloom.core.errors import CaseError
+from fluxloom.core.registry import Registry
+
+__all__ = ["Check", "Tell", "Verification", "VerifyOptions", "as_json", "verifications"]
+
+Tell = Callable[[str], None]
+"""Takes a line of progress."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A number beside its reference.
+
+    Attributes
+    ----------
+    name
+        What was computed.
+    value, reference
+        The number, and what it should be.
+    tolerance
+        Largest relative deviation; absolute where the reference is 0.
+    source
+        Where the reference comes from.
+    """
+
+    name: str
+    value: float
+    reference: float
+    tolerance: float
+    source: str
+
+    @property
+    def deviation(self) -> float:
+        """The relative deviation; absolute where the reference is 0."""
+        difference = abs(self.value - self.reference)
+        return difference / abs(self.reference) if self.reference else difference
+
+    @property
+    def ok(self) -> bool:
+        """Whether the number is within the tolerance."""
+        return isfinite(self.value) and self.deviation <= self.tolerance
+
+    def record(self) -> dict[str, Any]:
+        """Return the check as ``verify --json`` writes it."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "reference": self.reference,
+            "tolerance": self.tolerance,
+            "source": self.source,
+            "ok": self.ok,
+        }
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What the command line says.
+
+    Attributes
+    ----------
+    device, threads
+        Where to run.
+    full
+        Whether to run the long checks too.
+    """
+
+    device: str = "cpu"
+    threads: int = 0
+    full: bool = False
+
+
+class Verification(Protocol):
+    """A set of checks."""
+
+    @property
+    def title(self) -> str:
+        """What is verified, in one line."""
+        ...
+
+    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+        """Yield the checks as they are done."""
+        ...
+
+
+def verifications() -> Registry[Verification]:
+    """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
+    from fluxloom.app.verify.airfoil import AirfoilVerification
+
+    registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
+    registry.register("airfoil", AirfoilVerification())
+    return registry
+
+
+def as_json(case: str, device: str, checks: list[Check]) -> dict[str, Any]:
+    """Return the record of a verification."""
+    return {"case": case, "device": device, "ranks": 1, "checks": [check.record() for check in checks]}

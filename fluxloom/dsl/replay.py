@@ -1,0 +1,357 @@
+"""The two native forms of a chain: loop by loop, and fused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.spec import Entry
+from fluxloom.codegen.unit import Unit, generate
+from fluxloom.core.access import Access
+from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
+from fluxloom.dsl.bind import Numbering, specialise
+from fluxloom.dsl.cost import choose_tile, direct_lanes
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.fusion import FusedGroup, Fusion, fuse
+from fluxloom.dsl.loop import Loop, serial_below
+from fluxloom.dsl.plan import build_plan
+from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
+from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
+from fluxloom.dsl.steps import Reset
+
+__all__ = ["FusedReplay", "PlainReplay"]
+
+
+def _compile(groups: Sequence[Group], device: CpuDevice, name: str, contract: bool) -> tuple[Unit, NativeUnit, list[Entry]]:
+    """Generate one translation unit; groups that differ in name only become one function."""
+    distinct: dict[Group, Group] = {}
+    for group in groups:
+        distinct.setdefault(replace(group, symbol=""), replace(group, symbol=f"{group.symbol}_{len(distinct)}"))
+    unit = generate(list(distinct.values()))
+    by_symbol = {e.symbol: e for e in unit.entries}
+    compiled = device.compile(unit.text, list(by_symbol), name, contract=contract)
+    entries = [by_symbol[distinct[replace(g, symbol="")].symbol] for g in groups]
+    return unit, compiled, entries
+
+
+def _contract(loops: Sequence[Loop]) -> bool:
+    return not any(loop.schedule.deterministic == "global" for loop in loops)
+
+
+class PlainReplay:
+    """Every loop of a chain by itself, in order, in one native call."""
+
+    def __init__(self, steps: Sequence[Loop | Reset], device: CpuDevice, name: str) -> None:
+        self.steps = steps
+        self.loops = [s for s in steps if isinstance(s, Loop)]
+        self.context = steps[0].context
+        numberings = {id(loop): Numbering() for loop in self.loops}
+        groups = [loop.group(numberings[id(loop)]) for loop in self.loops]
+        unit, self.compiled, entries = _compile(groups, device, name, _contract(self.loops))
+        self.text = unit.text
+        self._blocks: list[ArgumentBlock] = []
+        self._resets: list[object] = []
+        calls: list[tuple[int, int]] = []
+        waiting = iter(zip(self.loops, groups, entries, strict=True))
+        for step in steps:
+            if isinstance(step, Reset):
+                words = step.block()
+                self._resets.append(words)
+                calls.append((device.reset, words.ctypes.data))
+                continue
+            loop, group, entry = next(waiting)
+            constants = {f"0_{k}": v for k, v in loop.constants.items()}
+            threads = 1 if serial_below(loop.over) else loop.schedule.threads
+            block = ArgumentBlock(entry, group, numberings[id(loop)], {0: loop.plan}, loop.over, threads, constants)
+            loop.attach(block, 0)
+            self._blocks.append(block)
+            calls.append((self.compiled.addresses[entry.symbol], block.address))
+        self._sequencer = Sequencer(device, calls)
+        self._epoch = self.context.epoch
+
+    def run(self) -> None:
+        """Run every step once."""
+        if self._epoch != self.context.epoch:
+            for block in self._blocks:
+                block.refresh()
+            self._epoch = self.context.epoch
+        self._sequencer()
+
+    def reports(self) -> list[LoopReport]:
+        """Return one row a distinct loop."""
+        rows: dict[str, LoopReport] = {}
+        for k, step in enumerate(self.steps):
+            if isinstance(step, Reset):
+                continue
+            calls, seconds = int(self._sequencer.counts[k]), float(self._sequencer.seconds[k])
+            known = rows.get(step.name)
+            if known is None:
+                vector = vectorised(self.text, self.compiled.vectorised, step.name, step.lanes)
+                row = replace(step.report(), calls=calls, seconds=seconds, vectorised=vector)
+                plan = step.plan
+                rows[step.name] = replace(row, colours=plan.colours, redundancy=plan.redundancy)
+            else:
+                rows[step.name] = replace(known, calls=known.calls + calls, seconds=known.seconds + seconds)
+        return list(rows.values())
+
+    def reset_counters(self) -> None:
+        """Set all counters to zero."""
+        self._sequencer.seconds[:] = 0
+        self._sequencer.counts[:] = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """One fused step from one arrangement of buffers."""
+
+    sequencer: Sequencer
+    blocks: list[ArgumentBlock]
+    end: Arrangement
+    moved: list[Dat]
+
+
+class FusedReplay:
+    """The fused groups of a chain."""
+
+    def __init__(
+        self, steps: Sequence[Loop | Reset], dats: list[Dat], transient: tuple[Dat, ...], device: CpuDevice, name: str
+    ) -> None:
+        self.device, self.context, self.dats = device, steps[0].context, dats
+        self.loops = [s for s in steps if isinstance(s, Loop)]
+        self.resets = [s for s in steps if isinstance(s, Reset)]
+        self.fusion: Fusion = fuse(self.loops, transient)
+        self.placement = Placement(self.context, self.fusion, dats, transient)
+        self._transient = {id(d) for d in transient}
+        self._prepared: dict[tuple[int, ...], _Prepared] = {}
+        self._now: Arrangement | None = None
+        self._epoch = -1
+        if not self.fusion.worthwhile or self._reset_inside(steps):
+            self.fusion = Fusion((), (), {})
+            return
+        self._numberings = [Numbering() for _ in self.fusion.groups]
+        self._groups = [self._group(g, n) for g, n in zip(self.fusion.groups, self._numberings, strict=True)]
+        self._head_numbering = Numbering()
+        head = [self._head_group(self._head_numbering)] if self.fusion.head else []
+        unit, self.compiled, entries = _compile([*self._groups, *head], device, f"{name}_fused", _contract(self.loops))
+        self.text = unit.text
+        self._entries = entries
+
+    @staticmethod
+    def _reset_inside(steps: Sequence[Loop | Reset]) -> bool:
+        """Whether a global is reset after a loop has used it: then the order of steps is left alone."""
+        used: list[object] = []
+        for step in steps:
+            if isinstance(step, Reset):
+                if any(step.target is u for u in used):
+                    return True
+            else:
+                used += [a.data for a in step.bound.arguments]
+        return False
+
+    # ---------------------------------------------------------------------------------- groups
+    def _group(self, fused: FusedGroup, numbering: Numbering) -> Group:
+        members = [Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(fused.loops)]
+        scatter, direct = tuple(members[: len(fused.scatter)]), tuple(members[len(fused.scatter) :])
+        renamed = frozenset(numbering.dat(d) for d in self.dats if id(d) in self.placement.renamed(fused))
+        if not scatter and len(direct) == 1 and fused.loops[0].races.racing:
+            return fused.loops[0].group(numbering)
+        first = fused.loops[0].schedule
+        buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
+        return Group(
+            symbol="fl_fused_" + "_".join(loop.name for loop in fused.loops)[:60],
+            scatter=scatter,
+            direct=direct,
+            strategy="gather" if scatter else "direct",
+            lanes=first.lanes,
+            direct_lanes=direct_lanes(fused.loops[0].bound),
+            tile=self._tile(fused),
+            buffered=buffered,
+            zero=frozenset(numbering.dat(d) for d in self._buffered(fused) if id(d) in self.fusion.zero[id(fused)]),
+            elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
+            renamed=renamed,
+        )
+
+    @staticmethod
+    def _tile(fused: FusedGroup) -> int:
+        chosen = [s.block for s in (loop.schedule for loop in fused.scatter) if s.strategy == "gather" and s.block > 1]
+        if chosen or not fused.scatter:
+            return chosen[0] if chosen else 0
+        largest = max(fused.scatter, key=lambda loop: loop.over.size)
+        return choose_tile(largest.bound, largest.races)
+
+    def _head_group(self, numbering: Numbering) -> Group:
+        members = tuple(Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(self.fusion.head))
+        ahead = frozenset(numbering.dat(d) for d in self.placement.ahead_dats)
+        lanes = direct_lanes(self.fusion.head[0].bound)
+        return Group("fl_ahead", (), members, "direct", lanes=lanes, tile=0, renamed=ahead)
+
+    def _buffered(self, fused: FusedGroup) -> list[Dat]:
+        """Incremented dats that a direct loop of the same group rewrites: they live in the tile only."""
+        rewritten = fused.own((Access.WRITE, Access.RW))
+        return [d for d in fused.incremented() if any(d is r for r in rewritten)]
+
+    def _elided(self, fused: FusedGroup) -> list[Dat]:
+        """Transient dats whose final value in this group nobody reads, or everybody knows to be zero."""
+        groups = self.fusion.groups
+        place = next(k for k, g in enumerate(groups) if g is fused)
+        out = []
+        for dat in fused.own((Access.WRITE, Access.RW, Access.INC)):
+            if id(dat) not in self._transient or any(dat is d for d in self.placement.ahead_dats):
+                continue
+            for step in range(1, len(groups) + 1):
+                other = groups[(place + step) % len(groups)]
+                if any(a.data is dat for loop in other.loops for a in loop.bound.arguments):
+                    if id(dat) in self.fusion.zero[id(other)] and any(dat is d for d in self._buffered(other)):
+                        out.append(dat)
+                    break
+        return out
+
+    # ------------------------------------------------------------------------------------- steps
+    @property
+    def ready(self) -> bool:
+        """Whether the dats are where a fused step expects them."""
+        return self._now is not None and self._epoch == self.context.epoch
+
+    def enter(self) -> None:
+        """After an unfused step: compute what the fused steps expect one step ahead."""
+        begin = self.placement.start()
+        if self.fusion.head:
+            group = self._head_group(self._head_numbering)
+            block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)
+            for dat in self.placement.ahead_dats:
+                block.point(self._head_numbering.dat(dat), begin.ahead[id(dat)], output=True)
+            Sequencer(self.device, [(self.compiled.addresses[self._entries[-1].symbol], block.address)])()
+        self._now, self._epoch = begin, self.context.epoch
+
+    def run(self) -> bool:
+        """Run one fused step; returns False, having done nothing, if a buffer cannot be moved now."""
+        assert self._now is not None
+        prepared = self._prepared.get(self._now.key)
+        if prepared is None:
+            prepared = self._prepared[self._now.key] = self._prepare(self._now)
+        if prepared.moved and any(d.buffer.exported for d in prepared.moved):
+            return False
+        prepared.sequencer()
+        self._now = prepared.end
+        if prepared.moved:
+            for dat in prepared.moved:
+                dat.buffer = prepared.end.buffers[id(dat)]
+            self.context.epoch += 1
+            self._epoch = self.context.epoch
+        return True
+
+    def _prepare(self, begin: Arrangement) -> _Prepared:
+        placed, end = self.placement.step(begin)
+        blocks: list[ArgumentBlock] = []
+        calls: list[tuple[int, int]] = []
+        kept = [reset.block() for reset in self.resets]
+        calls += [(self.device.reset, words.ctypes.data) for words in kept]
+        fused = zip(self.fusion.groups, self._groups, self._numberings, self._entries, placed, strict=False)
+        for item, group, numbering, entry, buffers in fused:
+            block = self._block(entry, group, numbering, item.loops, True)
+            self._point(block, numbering, buffers)
+            block.kept(kept)
+            blocks.append(block)
+            calls.append((self.compiled.addresses[entry.symbol], block.address))
+        moved = [d for d in self.dats if end.buffers[id(d)] is not begin.buffers[id(d)]]
+        return _Prepared(Sequencer(self.device, calls), blocks, end, moved)
+
+    def _block(
+        self, entry: Entry, group: Group, numbering: Numbering, loops: list[Loop], attach: bool
+    ) -> ArgumentBlock:
+        constants = {f"{k}_{name}": v for k, loop in enumerate(loops) for name, v in loop.constants.items()}
+        plans = {
+            k: build_plan(loop.bound, loop.races, "gather" if group.scatter else loop.strategy, group.tile)
+            if loop.races.racing and group.strategy == "gather"
+            else loop.plan
+            for k, loop in enumerate(loops)
+        }
+        over = loops[-1].over
+        threads = 1 if serial_below(over) else loops[0].schedule.threads
+        block = ArgumentBlock(entry, group, numbering, plans, over, threads, constants)
+        if attach:
+            for k, loop in enumerate(loops):
+                loop.attach(block, k)
+        return block
+
+    def _point(self, block: ArgumentBlock, numbering: Numbering, buffers: GroupBuffers) -> None:
+        for number, data in enumerate(numbering.dats):
+            if isinstance(data, Dat):
+                block.point(number, buffers.inputs[id(data)])
+                if id(data) in buffers.outputs:
+                    block.point(number, buffers.outputs[id(data)], output=True)
+
+    # ----------------------------------------------------------------------------------- reports
+    def _group_bytes(self, position: int, fused: FusedGroup, buffers: GroupBuffers) -> int:
+        hidden = {id(d) for d in self._elided(fused)}
+        seen: dict[int, int] = {}
+        for dat in self.dats:
+            key = id(buffers.inputs[id(dat)])
+            if key in seen and id(dat) not in buffers.outputs:
+                hidden.add(id(dat))  # another name of a buffer that is counted already
+            seen.setdefault(key, id(dat))
+        return useful_bytes(tuple(loop.bound for loop in fused.loops), elided=frozenset(hidden))
+
+    @property
+    def useful_bytes(self) -> int:
+        """Useful bytes of one fused step."""
+        placed, _ = self.placement.step(self._now if self._now is not None else self.placement.start())
+        return sum(self._group_bytes(k, g, b) for k, (g, b) in enumerate(zip(self.fusion.groups, placed, strict=True)))
+
+    def reports(self) -> list[LoopReport]:
+        """Return one row a fused group."""
+        rows = []
+        offset = len(self.resets)
+        placed, _ = self.placement.step(self._now if self._now is not None else self.placement.start())
+        for k, (fused, group, buffers) in enumerate(zip(self.fusion.groups, self._groups, placed, strict=True)):
+            calls = sum(int(p.sequencer.counts[offset + k]) for p in self._prepared.values())
+            seconds = sum(float(p.sequencer.seconds[offset + k]) for p in self._prepared.values())
+            rows.append(
+                LoopReport(
+                    name=fused.name,
+                    calls=calls,
+                    seconds=seconds,
+                    useful_bytes=self._group_bytes(k, fused, buffers),
+                    strategy="fused gather" if group.scatter else "fused" if len(fused.loops) > 1 else group.strategy,
+                    colours=0,
+                    lanes=group.lanes,
+                    vectorised=self._vectorised(fused, group),
+                    block=group.tile,
+                    redundancy=self._redundancy(fused, group),
+                )
+            )
+        return rows
+
+    def _vectorised(self, fused: FusedGroup, group: Group) -> bool | None:
+        lanes = {id(loop): group.lanes for loop in fused.scatter}
+        lanes |= {id(loop): (group.direct_lanes or group.lanes) if group.scatter else group.lanes for loop in fused.direct}
+        found = [vectorised(self.text, self.compiled.vectorised, loop.name, lanes[id(loop)]) for loop in fused.loops]
+        return None if None in found else all(found)
+
+    def _redundancy(self, fused: FusedGroup, group: Group) -> float:
+        plans = [(build_plan(s.bound, s.races, "gather", group.tile), s.over.size) for s in fused.scatter]
+        total = sum(n for _, n in plans)
+        return sum(p.redundancy * n for p, n in plans) / total if total else 1.0
+
+    def describe(self) -> list[str]:
+        """Return one line a group."""
+        lines = []
+        for fused in self.fusion.groups:
+            renamed = [d.name for d in self.dats if id(d) in self.placement.renamed(fused)]
+            elided = [d.name for d in self._elided(fused)]
+            text = f"  {fused.name}"
+            text += f"; renamed: {', '.join(renamed)}" if renamed else ""
+            text += f"; not stored: {', '.join(elided)}" if elided else ""
+            lines.append(text)
+        return lines
+
+    def reset_counters(self) -> None:
+        """Set all counters to zero."""
+        for prepared in self._prepared.values():
+            prepared.sequencer.seconds[:] = 0
+            prepared.sequencer.counts[:] = 0
