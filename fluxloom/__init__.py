@@ -6,7 +6,6 @@ The public names of the loop layer. Layers above it are imported on first use, s
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from fluxloom.core.access import RW as RW
@@ -20,6 +19,8 @@ from fluxloom.core.errors import FluxloomError as FluxloomError
 from fluxloom.core.layout import AoS as AoS
 from fluxloom.core.layout import Blocked as Blocked
 from fluxloom.core.layout import SoA as SoA
+from fluxloom.dsl.chain import Chain as Chain
+from fluxloom.dsl.chain import Reset as Reset
 from fluxloom.dsl.context import Context as Context
 from fluxloom.dsl.dats import Dat as Dat
 from fluxloom.dsl.dats import Global as Global
@@ -62,17 +63,15 @@ from fluxloom.kernel.intrinsics import tan as tan
 from fluxloom.kernel.intrinsics import tanh as tanh
 from fluxloom.kernel.intrinsics import zeros as zeros
 
-_LAZY = {
-    "mesh": "fluxloom.mesh",
-    "Chain": "fluxloom.dsl.chain:Chain",
-    "Airfoil": "fluxloom.solvers.airfoil:Airfoil",
-    "tune": "fluxloom.dsl.tune:tune",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")
-    module, _, attribute = _LAZY[name].partition(":")
-    loaded = import_module(module)
-    return getattr(loaded, attribute) if attribute else loaded
+    """Import the layers that need more than NumPy when they are first asked for."""
+    if name == "mesh":
+        import fluxloom.mesh as mesh
+
+        return mesh
+    if name == "Airfoil":
+        from fluxloom.solvers.airfoil import Airfoil
+
+        return Airfoil
+    raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
 
 from fluxloom.app.application import Application, applications
 from fluxloom.app.case_errors import describe_errors
@@ -31,7 +30,7 @@ class Table(BaseModel):
 def _known_device(name: Any) -> Any:
     known = device_registry().names()
     if isinstance(name, str) and name not in known:
-        raise PydanticCustomError("device", "{text}", {"text": f"unknown device {_listed(name, known)}"})
+        raise ValueError(f"unknown device {_listed(name, known)}")
     return name
 
 
@@ -40,7 +39,7 @@ def _known_schedule(text: Any) -> Any:
         try:
             parse_schedule(text)
         except FluxloomError as error:
-            raise PydanticCustomError("schedule", "{text}", {"text": str(error)}) from None
+            raise ValueError(str(error)) from None
     return text
 
 
@@ -168,7 +167,8 @@ def _solver_name(document: Document, known: list[str]) -> str:
     allowed = f"(allowed: {', '.join(known)})"
     if table is None:
         hint = did_you_mean("case", document.data)
-        raise CaseError(f'{document.path}: there is no table [case] with name = "..." and solver = "..."{hint} {allowed}')
+        needed = 'name = "..." and solver = "..."'
+        raise CaseError(f"{document.path}: there is no table [case] with {needed}{hint} {allowed}")
     if not isinstance(table, dict):
         raise CaseError(f"{document.where(('case',))}: case: must be a table [case]")
     if "solver" not in table:

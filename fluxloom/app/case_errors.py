@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -45,11 +45,22 @@ def describe_errors(document: Document, model: type[BaseModel], error: Validatio
         What pydantic found.
     """
     details = [dict(item) for item in error.errors(include_url=False)]
-    absent = {_keys(item): item for item in details if item["type"] == "missing"}
-    lines = [line for item in details if (line := _describe(document, model, item, absent))]
+    absent = [keys for item in details if item["type"] == "missing" and (keys := _keys(item))]
+    mistyped = {_meant(keys, absent) for item in details if item["type"] == "extra_forbidden" and (keys := _keys(item))}
+    told = [item for item in details if item["type"] != "missing" or _keys(item) not in mistyped]
+    told.sort(key=lambda item: document.line(_real_keys(document, _keys(item))))
+    lines = [_describe(document, model, item, absent) for item in told]
     if len(lines) == 1:
         return lines[0]
     return "\n".join([f"{document.path}: {len(lines)} mistakes", *(f"  {line}" for line in lines)])
+
+
+def _meant(keys: tuple[str, ...], absent: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the missing key that a mistyped one stands for, or an empty path."""
+    for names in absent:
+        if names[:-1] == keys[:-1] and did_you_mean(keys[-1], names[-1:]):
+            return names
+    return ()
 
 
 def _keys(item: Mapping[str, Any]) -> tuple[str, ...]:
@@ -57,7 +68,7 @@ def _keys(item: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _describe(
-    document: Document, model: type[BaseModel], item: Mapping[str, Any], absent: Mapping[tuple[str, ...], Any]
+    document: Document, model: type[BaseModel], item: Mapping[str, Any], absent: Sequence[tuple[str, ...]]
 ) -> str:
     """Return the line of one mistake."""
     keys = _real_keys(document, _keys(item))
@@ -98,24 +109,27 @@ def _real_keys(document: Document, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _unknown_key(model: type[BaseModel], keys: tuple[str, ...], absent: Mapping[tuple[str, ...], Any]) -> str:
+def _unknown_key(model: type[BaseModel], keys: tuple[str, ...], absent: Sequence[tuple[str, ...]]) -> str:
     """Return what to say of a key that nothing knows."""
-    table = _table(model, keys[:-1])
+    key, above = keys[-1], keys[:-1]
+    table = _table(model, above)
     known = list(table.model_fields) if table is not None else []
     # A required key that is missing from the same table is the likeliest meaning.
-    wanted = [path[-1] for path in absent if path[:-1] == keys[:-1]]
-    hint = did_you_mean(keys[-1], wanted) or did_you_mean(keys[-1], known)
-    name = f"[{'.'.join(keys[:-1])}]" if len(keys) > 1 else "the file"
-    elsewhere = _elsewhere(model, keys) if not hint else ""
+    wanted = [name for *place, name in absent if tuple(place) == above]
+    hint = did_you_mean(key, wanted) or _elsewhere(model, keys) or did_you_mean(key, known)
+    owner = f"[{'.'.join(above)}]" if above else "the file"
     allowed = f" (allowed: {', '.join(known)})" if known else ""
-    return f"{name} has no key {keys[-1]!r}{hint or elsewhere}{allowed}"
+    return f"{owner} has no key {key!r}{hint}{allowed}"
 
 
 def _elsewhere(model: type[BaseModel], keys: tuple[str, ...]) -> str:
     """Return where a key of this name does exist."""
+    key, above = keys[-1], keys[:-1]
+    if above and key in model.model_fields:
+        return f"; [{key}] is a table of its own"
     for name in model.model_fields:
         table = _table(model, (name,))
-        if table is not None and keys[-1] in table.model_fields and (name,) != keys[:-1]:
+        if table is not None and key in table.model_fields and (name,) != above:
             return f"; it belongs to [{name}]"
     return ""
 

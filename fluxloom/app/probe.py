@@ -12,7 +12,7 @@ from enum import Enum
 from importlib.util import find_spec
 from typing import Any
 
-from fluxloom.app.system import package_version, processor, python_version
+from fluxloom.app.system import fluxloom_version, package_version, processor, python_version
 from fluxloom.core.errors import FluxloomError
 from fluxloom.device.bandwidth import BandwidthMeter
 from fluxloom.dsl.context import Context, device_registry
@@ -86,7 +86,7 @@ def examine(*, bandwidth: bool = True) -> list[Finding]:
 
 def _python() -> list[Finding]:
     versions = f"{python_version()}, numpy {package_version('numpy')}"
-    return [Finding("fluxloom", State.GOOD, f"{package_version('fluxloom') or 'not installed, run from a checkout'} ({versions})")]
+    return [Finding("fluxloom", State.GOOD, f"{fluxloom_version()} ({versions})")]
 
 
 def _processor() -> list[Finding]:
@@ -126,7 +126,8 @@ def _bandwidth() -> list[Finding]:
         found = BandwidthMeter().measure(3)
     except FluxloomError:
         return [Finding("bandwidth", State.ABSENT, "not measured: it needs the C compiler")]
-    text = f"copy {found.copy_gbs:.1f} GB/s ({found.copy_plain_gbs:.1f} with ordinary stores), triad {found.triad_gbs:.1f}"
+    plain = f"{found.copy_plain_gbs:.1f} with ordinary stores"
+    text = f"copy {found.copy_gbs:.1f} GB/s ({plain}), triad {found.triad_gbs:.1f}"
     return [Finding("bandwidth", State.GOOD, f"{text}; {found.threads} threads, 3 x {found.bytes >> 20} MiB")]
 
 

@@ -44,7 +44,8 @@ def parse_schedule(text: str) -> Schedule:
             if not value:
                 continue
         if key not in known:
-            raise CaseError(f"schedule {text!r}: no option {key!r}{did_you_mean(key, known)} (allowed: {', '.join(known)})")
+            hint = did_you_mean(key, known)
+            raise CaseError(f"schedule {text!r}: no option {key!r}{hint} (allowed: {', '.join(known)})")
         values[key] = _value(text, key, value)
     return Schedule(**values)
 

@@ -86,7 +86,7 @@ def loop_rows(reports: Sequence[LoopReport], copy_gbs: float = 0.0) -> list[Loop
             LoopRow(
                 item.name, item.calls, item.seconds, rate, share,
                 item.strategy, item.colours, item.lanes, item.block, item.vectorised,
-            )  # fmt: skip
+            )
         )
     return rows
 
@@ -108,7 +108,7 @@ def difference(after: Sequence[LoopReport], before: Sequence[LoopReport]) -> lis
                 name=item.name, calls=item.calls - calls, seconds=item.seconds - seconds,
                 useful_bytes=item.useful_bytes, strategy=item.strategy, colours=item.colours,
                 lanes=item.lanes, vectorised=item.vectorised, block=item.block,
-            )  # fmt: skip
+            )
         )
     return found
 

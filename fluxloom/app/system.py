@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from fluxloom.device.bandwidth import available_memory, available_threads
 
-__all__ = ["Processor", "command_text", "commit", "package_version", "processor", "python_version"]
+__all__ = ["Processor", "command_text", "commit", "fluxloom_version", "package_version", "processor", "python_version"]
 
 _WIDTHS = (("avx512f", 512, "AVX-512"), ("avx2", 256, "AVX2"), ("avx", 256, "AVX"), ("sse2", 128, "SSE2"),
            ("sve", 128, "SVE"), ("asimd", 128, "NEON"))  # fmt: skip
@@ -55,7 +56,8 @@ def processor(info: Path = Path("/proc/cpuinfo"), cpu: Path = Path("/sys/devices
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
     bits, name = next(((bits, name) for flag, bits, name in _WIDTHS if flag in flags), (0, ""))
     model = fields.get("model name") or platform.processor() or platform.machine()
-    return Processor(" ".join(model.split()), bits, name, available_threads(), _caches(cpu / "cache"), available_memory())
+    caches = _caches(cpu / "cache")
+    return Processor(" ".join(model.split()), bits, name, available_threads(), caches, available_memory())
 
 
 def _caches(root: Path) -> dict[str, str]:
@@ -81,6 +83,15 @@ def package_version(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def fluxloom_version() -> str:
+    """Return the version of this package, installed or run from a checkout."""
+    root = Path(__file__).resolve().parents[2]
+    try:
+        return str(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return package_version("fluxloom") or "unknown"
 
 
 def python_version() -> str:

@@ -42,10 +42,12 @@ class Document:
 
     def where(self, keys: Keys) -> str:
         """Return ``"file:line"`` of a key, of the table that should hold it, or the file alone."""
-        for length in range(len(keys), 0, -1):
-            if keys[:length] in self.lines:
-                return f"{self.path}:{self.lines[keys[:length]]}"
-        return str(self.path)
+        number = self.line(keys)
+        return f"{self.path}:{number}" if number else str(self.path)
+
+    def line(self, keys: Keys) -> int:
+        """Return the line of a key or of the table that should hold it; 0 when neither is there."""
+        return next((self.lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self.lines), 0)
 
 
 def read_toml(path: str | Path) -> Document:
@@ -90,11 +92,17 @@ def key_lines(text: str) -> dict[Keys, int]:
         assignment = _ASSIGNMENT.match(line)
         if header:
             table = _names(header["keys"])
-            found.setdefault(table, number)
+            _note(found, (), table, number)
         elif assignment:
-            found.setdefault(table + _names(assignment["keys"]), number)
+            _note(found, table, _names(assignment["keys"]), number)
             fence = next((mark for mark in _FENCES if line.count(mark) % 2), "")
     return found
+
+
+def _note(found: dict[Keys, int], table: Keys, names: Keys, number: int) -> None:
+    """Keep the line of a dotted key and of the tables it opens."""
+    for length in range(1, len(names) + 1):
+        found.setdefault(table + names[:length], number)
 
 
 def _names(dotted: str) -> Keys:

@@ -47,6 +47,7 @@ class Commit:
         self.pack, self.member, self.args = pack, member, args
 
     def write(self) -> None:
+        """Add the statements to the pack."""
         commit = self.pack.style.commit
         if commit == "scratch":
             self._scratch()

@@ -8,9 +8,10 @@ from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.lane import LaneLoop, address
 from fluxloom.codegen.member import Member
+from fluxloom.codegen.reduce import combine, neutral
 from fluxloom.codegen.rows import RowShape
+from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry, GridSpec, Slot
-from fluxloom.codegen.wrapper import combine, neutral, slots_of
 from fluxloom.core.access import Access
 
 __all__ = ["GridDriver"]

@@ -15,11 +15,11 @@ from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.lane import LaneLoop, address
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.places import touched
-from fluxloom.codegen.rows import RowShape, chunks, vector
+from fluxloom.codegen.rows import RowShape, chunks
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import AoS, Blocked, SoA
+from fluxloom.core.layout import Blocked, SoA
 
 __all__ = ["Pack"]
 
@@ -95,9 +95,11 @@ class Pack:
         return f"p{member}_{arg.parameter}[{leg}][{component}][{lane}]"
 
     def line(self, text: str) -> None:
+        """Add one line."""
         self.lines.append("    " + text)
 
     def real(self, arg: ArgSpec) -> str:
+        """Return the C type in which the kernel sees an argument."""
         return self.compute.c if arg.scalar.floating else "int64_t"
 
     # ------------------------------------------------------------------------------------- loads
@@ -134,6 +136,7 @@ class Pack:
         return name
 
     def need_ids(self, arg: ArgSpec, leg: int) -> str:
+        """Load the targets of one leg, once; returns the name of the array."""
         name = f"m{arg.map}_{leg}"
         if name not in self._ids:
             self._ids.add(name)
@@ -182,6 +185,7 @@ class Pack:
                 self.line(f"{shape}({out} + {offset}, {base} + {offset}, {arg.dim}, {where});")
 
     def helper(self, shape: RowShape) -> str:
+        """Ask for a row helper; returns its C name."""
         self.helpers.add(shape)
         return shape.name
 

@@ -9,79 +9,12 @@ from fluxloom.codegen.group import CHUNK, Group
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.pack import Pack
+from fluxloom.codegen.reduce import combine, declare, finish, store
 from fluxloom.codegen.rows import RowShape
-from fluxloom.codegen.spec import ArgSpec, Entry, Slot
-from fluxloom.core.access import Access
-from fluxloom.core.layout import SoA
+from fluxloom.codegen.slots import slots_of
+from fluxloom.codegen.spec import ArgSpec, Entry
 
-__all__ = ["Driver", "combine", "neutral", "slots_of"]
-
-
-def slots_of(group: Group) -> tuple[Slot, ...]:
-    """Return the argument block of a group: pointers, sizes, constants and plan tables, in order."""
-    out: dict[str, Slot] = {}
-
-    def add(ctype: str, name: str, origin: str, key: int | str) -> None:
-        out.setdefault(name, Slot(ctype, name, origin, key))
-
-    add("int64_t", "n", "size", "n")
-    add("int64_t", "threads", "size", "threads")
-    for member in group.members:
-        for arg in member.spec.args:
-            _arg_slots(arg, group, member, add)
-        for constant in member.spec.kernel.constants:
-            kind = {"real": "double", "int": "int64_t", "bool": "int64_t"}[constant.kind.value]
-            name = f"c{member.number}_{constant.name}"
-            add(kind, name, "constant", name)
-    if group.listed:
-        add("int32_t *", "list", "plan", "list")
-    for ctype, name in _plan_slots(group):
-        add(ctype, name, "plan", name)
-    return tuple(out.values())
-
-
-def _arg_slots(arg: ArgSpec, group: Group, member: Member, add) -> None:  # noqa: ANN001
-    pointer = f"{arg.scalar.c} *"
-    add(pointer, f"d{arg.dat}", "global" if arg.kind == "global" else "dat", arg.dat)
-    if arg.dat in group.renamed:
-        add(pointer, f"d{arg.dat}o", "output", arg.dat)
-    if isinstance(arg.layout, SoA):
-        add("int64_t", f"s{arg.dat}", "stride", arg.dat)
-    if arg.positioned:
-        add("int32_t *", f"z{arg.dat}", "position", arg.dat)
-    if arg.kind == "table":
-        add("int32_t *", f"m{arg.map}", "map", arg.map)
-    if arg.kind in ("ragged", "entries"):
-        for part, ctype in (("start", "int64_t *"), ("length", "int32_t *"), ("index", "int32_t *"), ("rows", "int64_t")):
-            add(ctype, f"r{arg.map}_{part}", "ragged_" + part, arg.map)
-    if arg.kind == "global" and arg.access is not Access.READ:
-        ctype = "double *" if arg.scalar.floating else "int64_t *"
-        add(ctype, f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")
-    if group.strategy == "two_pass" and arg.kind == "table" and arg.access.reduces:
-        add(pointer, f"x{arg.dat}_{arg.parameter}", "scratch", arg.parameter)
-        add("int64_t *", f"i{arg.map}_ptr", "plan", f"i{arg.map}_ptr")
-        add("int32_t *", f"i{arg.map}_elem", "plan", f"i{arg.map}_elem")
-        add("uint8_t *", f"i{arg.map}_leg", "plan", f"i{arg.map}_leg")
-        add("int64_t", f"i{arg.map}_n", "plan", f"i{arg.map}_n")
-
-
-def _plan_slots(group: Group) -> list[tuple[str, str]]:
-    match group.strategy:
-        case "block_colour" | "block_permute":
-            names = [("int64_t", "n_colours"), ("int64_t *", "colour_off"), ("int32_t *", "blocks"), ("int64_t *", "block_off")]
-            return names + ([("int32_t *", "perm")] if group.strategy == "block_permute" else [])
-        case "element_colour":
-            return [("int64_t", "n_colours"), ("int64_t *", "colour_off"), ("int32_t *", "perm")]
-        case "gather" if group.tile == 1:
-            return [("int64_t", "targets"), ("int64_t *", "inv_ptr"), ("int32_t *", "inv_elem"), ("uint8_t *", "inv_leg")]
-        case "gather":
-            names = [("int64_t", "targets"), ("int64_t", "tiles")]
-            for m in group.scatter:
-                k = m.number
-                names += [("int64_t *", f"seg_ptr{k}"), ("int64_t *", f"seg_pos{k}"), ("int32_t *", f"seg_len{k}")]
-                names.append(("int32_t *", f"elem{k}"))
-            return names
-    return []
+__all__ = ["Driver"]
 
 
 @dataclass
@@ -156,7 +89,10 @@ class Driver:
             self.helpers |= pack.helpers
             lines.append(f"AI void {symbol}_{lanes}(const {self.group.symbol}_args *restrict A, const int64_t i{tail}) {{")
             lines += [*body, "}", ""]
-        lines.append(f"AI void {symbol}(const {self.group.symbol}_args *restrict A, int64_t i, const int64_t end{tail}) {{")
+        lines.append(
+            f"static __attribute__((noinline)) void {symbol}("
+            f"const {self.group.symbol}_args *restrict A, int64_t i, const int64_t end{tail}) {{"
+        )
         if style.lanes > 1:
             lines.append(f"    for (; i + {style.lanes} <= end; i += {style.lanes}) {symbol}_{style.lanes}(A, i{passed});")
         lines += [f"    for (; i < end; i++) {symbol}_1(A, i{passed});", "}", ""]
@@ -177,48 +113,6 @@ class Driver:
             renamed=group.renamed if direct else frozenset(),
         )
 
-    # ------------------------------------------------------------------------------ reductions
-    def _acc_declare(self, members: tuple[Member, ...], pad: str) -> list[str]:
-        lines = []
-        for member, arg in self.group.reductions(members):
-            kind = "double" if arg.scalar.floating else "int64_t"
-            name = f"acc{member.number}_{arg.parameter}"
-            start = neutral(arg)
-            lines.append(f"{pad}FL_ALIGN {kind} {name}[{arg.dim}][{REDUCTION_LANES}];")
-            lines.append(
-                f"{pad}for (int c = 0; c < {arg.dim}; c++) "
-                f"for (int l = 0; l < {REDUCTION_LANES}; l++) {name}[c][l] = {start};"
-            )
-        return lines
-
-    def _acc_store(self, members: tuple[Member, ...], index: str, pad: str) -> list[str]:
-        """Fold the lanes of a chunk pairwise and keep the partial result of the chunk."""
-        lines = []
-        for member, arg in self.group.reductions(members):
-            name = f"acc{member.number}_{arg.parameter}"
-            folded = combine(arg, f"{name}[c][l]", f"{name}[c][l + h]")
-            lines.append(f"{pad}for (int c = 0; c < {arg.dim}; c++) {{")
-            lines.append(
-                f"{pad}    for (int h = {REDUCTION_LANES // 2}; h > 0; h /= 2) "
-                f"for (int l = 0; l < h; l++) {name}[c][l] = {folded};"
-            )
-            lines.append(f"{pad}    A->part{member.number}_{arg.parameter}[({index}) * {arg.dim} + c] = {name}[c][0];")
-            lines.append(f"{pad}}}")
-        return lines
-
-    def _acc_finish(self, members: tuple[Member, ...], count: str) -> list[str]:
-        """Combine the partial results in order: the same sum for any number of threads."""
-        lines = []
-        for member, arg in self.group.reductions(members):
-            kind = "double" if arg.scalar.floating else "int64_t"
-            part = f"A->part{member.number}_{arg.parameter}[p * {arg.dim} + c]"
-            lines.append(f"    for (int c = 0; c < {arg.dim}; c++) {{")
-            lines.append(f"        {kind} total = {neutral(arg)};")
-            lines.append(f"        for (int64_t p = 0; p < {count}; p++) total = {combine(arg, 'total', part)};")
-            lines.append(f"        A->d{arg.dat}[c] = ({arg.scalar.c})({combine(arg, f'A->d{arg.dat}[c]', 'total')});")
-            lines.append("    }")
-        return lines
-
     # ------------------------------------------------------------------------------ strategies
     def _open(self, extra: str = "") -> list[str]:
         symbol = self.group.symbol
@@ -235,10 +129,10 @@ class Driver:
         if parallel:
             lines.append(self._parallel())
         lines.append(f"    for (int64_t b = 0; b < n; b += {CHUNK}) {{")
-        lines += self._acc_declare(members, "        ")
+        lines += declare(self.group, members, "        ")
         passed = "".join(", " + p for p in names)
         lines.append(f"        {self.group.symbol}_{tag}(A, b, b + {CHUNK} < n ? b + {CHUNK} : n{passed});")
-        lines += self._acc_store(members, f"b / {CHUNK}", "        ")
+        lines += store(self.group, members, f"b / {CHUNK}", "        ")
         if self.group.stream:
             lines.append("        fl_fence();")
         lines.append("    }")
@@ -249,19 +143,19 @@ class Driver:
         members = group.members
         text, names = self._range("run", members, self._style("serial", listed=group.listed, direct=True))
         lines = text + self._chunks("run", members, names, parallel=True)
-        return [*lines, *self._acc_finish(members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
 
     def _serial(self) -> list[str]:
         group = self.group
         text, names = self._range("run", group.members, self._style("serial", listed=group.listed, direct=True))
         lines = text + self._chunks("run", group.members, names, parallel=False)
-        return [*lines, *self._acc_finish(group.members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, group.members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
 
     def _atomic(self) -> list[str]:
         group = self.group
         text, names = self._range("run", group.members, self._style("atomic", listed=group.listed, direct=True))
         lines = text + self._chunks("run", group.members, names, parallel=True)
-        return [*lines, *self._acc_finish(group.members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, group.members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
 
     def _block_colour(self) -> list[str]:
         return self._blocks(permuted=self.group.listed, source="list")
@@ -279,12 +173,12 @@ class Driver:
         lines.append(self._parallel())
         lines.append("        for (int64_t k = A->colour_off[colour]; k < A->colour_off[colour + 1]; k++) {")
         lines.append("            const int64_t block = A->blocks[k];")
-        lines += self._acc_declare(members, "            ")
+        lines += declare(self.group, members, "            ")
         passed = "".join(", " + p for p in names)
         lines.append(f"            {self.group.symbol}_run(A, A->block_off[block], A->block_off[block + 1]{passed});")
-        lines += self._acc_store(members, "block", "            ")
+        lines += store(self.group, members, "block", "            ")
         lines += ["        }", "    }"]
-        return [*lines, *self._acc_finish(members, "A->colour_off[A->n_colours]"), "}"]
+        return [*lines, *finish(self.group, members, "A->colour_off[A->n_colours]"), "}"]
 
     def _element_colour(self) -> list[str]:
         members = self.group.members
@@ -295,12 +189,12 @@ class Driver:
         lines.append("        const int64_t begin = A->colour_off[colour], end = A->colour_off[colour + 1];")
         lines.append(self._parallel())
         lines.append(f"        for (int64_t b = begin; b < end; b += {CHUNK}) {{")
-        lines += self._acc_declare(members, "            ")
+        lines += declare(self.group, members, "            ")
         passed = "".join(", " + p for p in names)
         lines.append(f"            {self.group.symbol}_run(A, b, b + {CHUNK} < end ? b + {CHUNK} : end{passed});")
-        lines += self._acc_store(members, f"done + (b - begin) / {CHUNK}", "            ")
+        lines += store(self.group, members, f"done + (b - begin) / {CHUNK}", "            ")
         lines += ["        }", f"        done += (end - begin + {CHUNK - 1}) / {CHUNK};", "    }"]
-        return [*lines, *self._acc_finish(members, "done"), "}"]
+        return [*lines, *finish(self.group, members, "done"), "}"]
 
     def _two_pass(self) -> list[str]:
         members = self.group.members
@@ -310,7 +204,7 @@ class Driver:
             for arg in member.spec.args:
                 if arg.kind == "table" and arg.access.reduces:
                     lines += self._second_pass(arg)
-        return [*lines, *self._acc_finish(members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
 
     def _second_pass(self, arg: ArgSpec) -> list[str]:
         inverse, stride = f"A->i{arg.map}", arg.legs * arg.dim
@@ -367,7 +261,7 @@ class Driver:
         if group.direct:
             lines += self._tile_direct(direct_names)
         lines.append("    }")
-        return [*lines, *self._acc_finish(group.direct, f"(A->targets + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, group.direct, f"(A->targets + {CHUNK - 1}) / {CHUNK}"), "}"]
 
     def _tile_scatter(self, member: Member) -> list[str]:
         """Walk the elements of a tile in ascending order: inner runs as ranges, the rest from the list."""
@@ -388,9 +282,9 @@ class Driver:
     def _tile_direct(self, names: list[str]) -> list[str]:
         group, passed = self.group, "".join(", " + p for p in names)
         lines = [f"        for (int64_t b = t0; b < t1; b += {CHUNK}) {{"]
-        lines += self._acc_declare(group.direct, "            ")
+        lines += declare(self.group, group.direct, "            ")
         lines.append(f"            {group.symbol}_cells(A, b, b + {CHUNK} < t1 ? b + {CHUNK} : t1{passed});")
-        lines += self._acc_store(group.direct, f"b / {CHUNK}", "            ")
+        lines += store(self.group, group.direct, f"b / {CHUNK}", "            ")
         lines.append("        }")
         if group.stream:
             lines.append("        fl_fence();")
@@ -409,21 +303,3 @@ class Driver:
             else:
                 lines.append(f"        memcpy(b{dat}, A->d{dat} + t0 * {dim}, (size_t)tn * sizeof({kind}) * {dim});")
         return lines
-
-
-def neutral(arg: ArgSpec) -> str:
-    if arg.access is Access.INC:
-        return "0"
-    if arg.scalar.floating:
-        return "INFINITY" if arg.access is Access.MIN else "-INFINITY"
-    return "INT64_MAX" if arg.access is Access.MIN else "INT64_MIN"
-
-
-def combine(arg: ArgSpec, left: str, right: str) -> str:
-    kind = "double" if arg.scalar.floating else "int64_t"
-    match arg.access:
-        case Access.MIN:
-            return f"fl_min_{kind}({left}, {right})"
-        case Access.MAX:
-            return f"fl_max_{kind}({left}, {right})"
-    return f"{left} + {right}"

@@ -6,6 +6,7 @@ from fluxloom.codegen.group import CHUNK
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.plan import tile_redundancy
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
@@ -94,6 +95,6 @@ def _stream(bound: Bound, races: RaceInfo) -> bool:
     writes = sum(
         a.data.set.size * a.data.dim * a.data.scalar.size
         for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
-        if p.access is Access.WRITE and a.map is None
+        if p.access is Access.WRITE and a.map is None and isinstance(a.data, Dat)
     )
     return writes > 0 and bound.over.size * 64 > _STREAM_BYTES // 4

@@ -14,7 +14,7 @@ from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.sets import Grid, Set
 

@@ -190,7 +190,7 @@ def _meets_globals(group: FusedGroup, loop: Loop) -> bool:
     )
 
 
-def _globals(loop: Loop, *, reads: bool):  # noqa: ANN202
+def _globals(loop: Loop, *, reads: bool):
     return [
         a
         for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
@@ -251,7 +251,7 @@ def _zero_facts(items: list[FusedGroup | Copy]) -> dict[int, frozenset[int]]:
 # ----------------------------------------------------------------------------------------- helpers
 
 
-def _dats(loops: list[Loop], through, modes: tuple[Access, ...] | None) -> list[Dat]:  # noqa: ANN001
+def _dats(loops: list[Loop], through, modes: tuple[Access, ...] | None) -> list[Dat]:
     out: list[Dat] = []
     for loop in loops:
         for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):

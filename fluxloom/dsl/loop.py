@@ -9,7 +9,7 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
-from fluxloom.core.errors import LoopError, PlanError, did_you_mean
+from fluxloom.core.errors import LoopError, did_you_mean
 from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
@@ -21,7 +21,7 @@ from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
 from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.sets import Set
 from fluxloom.dsl.tuning import TuningFile, tuning_key
 from fluxloom.kernel.frontend import Kernel
 

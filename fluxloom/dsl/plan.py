@@ -143,7 +143,7 @@ def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan
             "inv_elem": inverse.element,
             "inv_leg": inverse.leg,
         }
-        return Plan(values, 0, 0, target.size, inverse.element.size / max(1, races.tables[0].shape[0]))
+        return Plan(values, 0, 0, target.size, inverse.element.size / max(1, len(races.tables[0])))
     tiles = target_tiles(races.tables, target.size, block)
     pointer, position, length = _segments(races, tiles.elem_ptr, tiles.elements, block)
     values |= {
@@ -154,7 +154,7 @@ def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan
         "seg_len": length,
         "elem": tiles.elements,
     }
-    computed = tiles.elements.size / max(1, races.tables[0].shape[0])
+    computed = tiles.elements.size / max(1, len(races.tables[0]))
     return Plan(values, -(-target.size // CHUNK), 0, tiles.offset.size - 1, computed)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import Entry

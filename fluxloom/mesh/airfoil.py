@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.optional import require
+from fluxloom.core.optional import require
 
 __all__ = ["FAR_FIELD", "WALL", "AirfoilMesh", "airfoil_mesh", "six_decimals"]
 

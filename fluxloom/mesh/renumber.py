@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.optional import require
+from fluxloom.core.optional import require
 
 __all__ = [
     "MeshRenumbering",

@@ -113,7 +113,7 @@ def _median_reports(rounds: list[list[LoopReport]]) -> list[LoopReport]:
                 name=first.name, calls=first.calls, seconds=seconds, useful_bytes=first.useful_bytes,
                 strategy=first.strategy, colours=first.colours, lanes=first.lanes,
                 vectorised=first.vectorised, block=first.block,
-            )  # fmt: skip
+            )
         )
     return found
 

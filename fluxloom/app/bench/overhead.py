@@ -45,9 +45,8 @@ class OverheadBench:
             chain_times.append(_time(runner.advance, calls))
             spent = difference(list(runner.reports()), seen)
             chain_native.append(sum(item.seconds for item in spent) / calls)
-            tell(
-                f"round {number}/{rounds}: loop call {1e6 * loop_times[-1]:.2f} us, chain {1e6 * chain_times[-1]:.2f} us"
-            )
+            loop_text, chain_text = f"{1e6 * loop_times[-1]:.2f} us", f"{1e6 * chain_times[-1]:.2f} us"
+            tell(f"round {number}/{rounds}: loop call {loop_text}, chain {chain_text}")
         loop_us, chain_us = 1e6 * median(loop_times), 1e6 * median(chain_times)
         native_us, chain_native_us = 1e6 * median(loop_native), 1e6 * median(chain_native)
         copy = BandwidthMeter(context.threads).measure(3).copy_gbs if context.device.native else 0.0

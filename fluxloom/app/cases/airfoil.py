@@ -101,7 +101,13 @@ class AirfoilRunner:
     """
 
     def __init__(
-        self, context: Context, mesh: AirfoilMesh, constants: AirfoilConstants, schedule: Schedule, *, fused: bool = True
+        self,
+        context: Context,
+        mesh: AirfoilMesh,
+        constants: AirfoilConstants,
+        schedule: Schedule,
+        *,
+        fused: bool = True,
     ) -> None:
         self.solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused)
         self.constants = constants
@@ -120,7 +126,7 @@ class AirfoilRunner:
     @property
     def pictures(self) -> Sequence[Picture]:
         """Pressure and Mach number around the section."""
-        where = f"NACA 0012, free stream at Mach {self.constants.mach:.3g}"
+        where = f"NACA 0012 at Mach {self.constants.mach:.3g} (iteration {self.solver.iterations:,})"
         return (
             Picture("pressure", f"Pressure around {where}", "pressure / free stream", _WINDOW, "RdBu_r", 1.0),
             Picture("mach", f"Mach number around {where}", "local Mach number", _WINDOW, "viridis"),

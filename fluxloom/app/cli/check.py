@@ -44,7 +44,7 @@ def command(
         )
     if build if build is not None else estimate.cells <= BUILD_BELOW:
         runner = application.build(model, context)
-        facts([("loops", ", ".join(loop.name for loop in runner.loops))])
+        facts([(f"{'loops':<14}", ", ".join(loop.name for loop in runner.loops))])
     messages().print(f"{case}: correct", style="green", soft_wrap=True, markup=False)
 
 

@@ -33,6 +33,7 @@ def command(
             console.print(Text(" " * (8 + width) + f"-> {item.advice}", style="cyan"), soft_wrap=True)
     broken = [item.name for item in findings if item.state is State.BROKEN]
     if broken:
-        console.print(Text(f"\nmissing: {', '.join(broken)}; only the reference device works without", style="bold red"))
+        text = f"\nmissing: {', '.join(broken)}; only the reference device works without"
+        console.print(Text(text, style="bold red"))
         raise typer.Exit(1)
     console.print(Text("\neverything that every run needs is there", style="green"))

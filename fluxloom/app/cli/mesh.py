@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from rich.text import Text
@@ -13,13 +14,15 @@ from fluxloom.app.files import atomic
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, check, orient, read_data, read_fields, renumber, write
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.renumber import Method
 
 __all__ = ["build"]
 
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="Mesh file: .su2, .msh, .vtu, .vtkhdf ...")]
 Target = Annotated[Path, typer.Argument(metavar="NEW", help="File to write; its suffix tells the format.")]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="Format, when the suffix does not tell.", show_default=False)
+    str | None,
+    typer.Option("--format", metavar="NAME", help="Format, when the suffix does not tell.", show_default=False),
 ]
 SHAPES = ("airfoil", "box2d", "box3d")
 
@@ -39,6 +42,7 @@ def _info(file: Source, format: Format = None) -> None:
     """Say what a mesh file holds, without judging it."""
     fields = read_fields(file, format=format)
     mesh = fields.mesh
+    kinds = ", ".join(f"{len(block):,} {name}" for name, block in mesh.cells.items())
     box = " x ".join(
         f"[{a:.6g}, {b:.6g}]" for a, b in zip(mesh.points.min(axis=0), mesh.points.max(axis=0), strict=True)
     )
@@ -47,7 +51,7 @@ def _info(file: Source, format: Format = None) -> None:
             ("file", str(file)),
             ("dimension", str(mesh.dimension)),
             ("points", f"{mesh.n_points:,}"),
-            ("cells", f"{mesh.n_cells:,}: " + ", ".join(f"{len(block):,} {name}" for name, block in mesh.cells.items())),
+            ("cells", f"{mesh.n_cells:,}: {kinds}"),
             ("patches", ", ".join(f"{name} ({len(faces):,})" for name, faces in mesh.patches.items()) or "none"),
             ("bounding box", box),
             ("cell data", ", ".join(fields.cell_data) or "none"),
@@ -109,8 +113,8 @@ def _generate(
         mesh = airfoil_mesh(*counts).to_mesh_data()
     else:
         sides = _numbers("--lengths", lengths, n) or [1.0] * n
-        options: dict[str, Any] = {"kind": kind} if kind else {}
-        mesh = box2d(*counts, sides, **options) if n == 2 else box3d(*counts, sides, **options)
+        make: Callable[..., MeshData] = box2d if n == 2 else box3d
+        mesh = make(*counts, sides, **({"kind": kind} if kind else {}))
     _save(new, mesh)
 
 
@@ -121,11 +125,10 @@ def _renumber(
     format: Format = None,
 ) -> None:
     """Renumber cells by their graph and points by first touch, for locality."""
-    known: tuple[Literal["rcm", "gps"], ...] = ("rcm", "gps")
-    chosen = next((name for name in known if name == method), None)
-    if chosen is None:
+    known = get_args(Method)
+    if method not in known:
         raise CaseError(f"unknown method {method!r}{did_you_mean(method, known)} (allowed: {', '.join(known)})")
-    result = renumber(read_data(file, format=format), chosen)
+    result = renumber(read_data(file, format=format), cast("Method", method))
     _save(new, result.mesh)
     facts(
         [

@@ -29,7 +29,7 @@ from fluxloom.app.files import ResidualLog, prepare_directory, vtk_name, write_j
 from fluxloom.app.march import March, march
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.summary import HEADINGS, LoopRow, loop_rows, overall
-from fluxloom.app.system import commit, package_version, processor, python_version
+from fluxloom.app.system import commit, fluxloom_version, package_version, processor, python_version
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.device.bandwidth import Bandwidth, BandwidthMeter
 from fluxloom.dsl.context import Context
@@ -101,18 +101,18 @@ class _Job:
 
     def _record(self, context: Context, runner: Runner) -> dict[str, Any]:
         """Return what is known before the first iteration."""
-        packages = {name: package_version(name) for name in ("fluxloom", "numpy", "scipy", "h5py")}
+        packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py")}
+        versions = {"fluxloom": fluxloom_version(), "python": python_version()}
         return {
             "case": self.case.model_dump(),
             "file": self.file,
             "command": self.command,
             "commit": commit(),
-            "versions": {"python": python_version(), **{k: v for k, v in packages.items() if v}},
+            "versions": versions | {name: text for name, text in packages.items() if text},
             "device": context.device.name,
             "device_name": processor().name,
             "threads": context.threads,
             "cells": runner.cells,
-            "pictures": [vars(picture) for picture in runner.pictures],
         }
 
     def _finish(
@@ -137,6 +137,7 @@ class _Job:
             "useful_gbs": moved / seconds / 1e9 if seconds else None,
             "loops": [row.record() | {"colours": row.colours, "lanes": row.lanes, "block": row.block,
                                       "vectorised": row.vectorised} for row in rows],
+            "pictures": [vars(picture) for picture in runner.pictures],
             "files": self.written,
         }  # fmt: skip
         write_json(self.directory / "run.json", record)

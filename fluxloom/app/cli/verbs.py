@@ -9,7 +9,7 @@ import typer
 
 from fluxloom.app.cli import bench, check, codegen, devices, doctor, mesh, plot, run, tune, verify
 from fluxloom.app.cli.console import Session
-from fluxloom.app.system import package_version, python_version
+from fluxloom.app.system import fluxloom_version, python_version
 
 __all__ = ["build"]
 
@@ -37,7 +37,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"fluxloom {package_version('fluxloom') or '0.1.0'} ({python_version()})")
+        typer.echo(f"fluxloom {fluxloom_version()} ({python_version()})")
         raise typer.Exit
 
 

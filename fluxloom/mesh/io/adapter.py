@@ -13,7 +13,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import ELEMENTS, element
 from fluxloom.mesh.io.vtk_cells import Array, Fields
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.mesh.optional import require
+from fluxloom.core.optional import require
 
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
