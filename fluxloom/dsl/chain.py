@@ -106,8 +106,8 @@ class Chain:
 
     def _touched(self) -> bool:
         """Whether somebody else changed a dat since the last call, or could through a live view."""
-        for dat, version in zip(self.dats, self._versions, strict=True):
-            if dat.version != version or dat.buffer.exported:
+        for dat, version in zip(self.dats, self._versions):  # noqa: B905 - on the hot path
+            if dat.version != version or (dat.viewed and dat.watched):
                 return True
         return False
 

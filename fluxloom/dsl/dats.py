@@ -67,6 +67,8 @@ class Dat:
         self.stride = padded(over.storage_size)
         self.buffer = over.context.allocate(self.stride * self.dim * self.scalar.size)
         self.version = 0
+        self.viewed = False
+        """Whether a NumPy view of the storage was ever given out; see `watched`."""
         if values is not None:
             self.write(values)
 
@@ -116,6 +118,7 @@ class Dat:
         if not isinstance(self.set, Grid) or isinstance(self.layout, Blocked):
             raise DatError(f"dat {self.name!r}: storage() is for AoS and SoA dats on a grid")
         self.version += 1
+        self.viewed = True
         full = self._stored(write=True)[: self.set.storage_size]
         return full.reshape(*self.set.full_shape, *self.shape) if isinstance(self.layout, AoS) else self._soa_grid(full)
 
@@ -126,7 +129,15 @@ class Dat:
         moved = np.moveaxis(parts, list(range(lead)), list(range(-lead, 0)))
         return moved if self.shape else moved[..., 0]
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody holds a NumPy view of the storage now."""
+        if self.viewed:
+            self.viewed = self.buffer.exported
+        return self.viewed
+
     def _view(self, *, write: bool) -> npt.NDArray[Any]:
+        self.viewed = True
         if isinstance(self.layout, Blocked) or (self.set.position is not None and not isinstance(self.set, Grid)):
             raise DatError(
                 f"dat {self.name!r} is stored in another order than NumPy's: use read() and write(), which copy"

@@ -232,7 +232,7 @@ class FusedReplay:
         prepared = self._prepared.get(self._now.key)
         if prepared is None:
             prepared = self._prepared[self._now.key] = self._prepare(self._now)
-        if prepared.moved and any(d.buffer.exported for d in prepared.moved):
+        if prepared.moved and any(d.viewed and d.watched for d in prepared.moved):
             return False
         prepared.sequencer()
         self._now = prepared.end
