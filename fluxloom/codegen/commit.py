@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fluxloom.codegen.lane import address
+from fluxloom.codegen.lane import address, identity
 from fluxloom.codegen.member import Member, PackStyle
 from fluxloom.codegen.places import opposite_legs, touched
 from fluxloom.codegen.rows import RowShape, chunks, vector
@@ -172,7 +172,7 @@ class Commit:
         for arg in self.args:
             name = f"p{self.member.number}_{arg.parameter}"
             for leg, used in self._legs(arg):
-                self.pack.line(f"if (leg == {arg.leg if arg.leg >= 0 else leg}) {{")
+                self.pack.line(f"if (leg == {leg}) {{")
                 for c in sorted(used):
                     target = f"A->d{arg.dat}[{address(arg, 'target', c)}]"
                     self._scalar_update(arg, target, f"{name}[{leg}][{c}][0]", "", False)
@@ -187,7 +187,7 @@ class Commit:
             for leg in range(arg.legs):
                 used = touched(self.member.spec, arg, leg)
                 for c in range(arg.dim):
-                    value = f"({arg.scalar.c}){name}[{leg}][{c}][l]" if c in used else "0"
+                    value = f"({arg.scalar.c}){name}[{leg}][{c}][l]" if c in used else identity(arg)
                     pack.line(
                         f"for (int l = 0; l < {lanes}; l++) "
                         f"A->x{arg.dat}_{arg.parameter}[{element} * {stride} + {leg * arg.dim + c}] = {value};"

@@ -14,7 +14,7 @@ from fluxloom.core.layout import AoS, Blocked, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import used_components
 
-__all__ = ["ElementPrinter", "LaneLoop", "address"]
+__all__ = ["ElementPrinter", "LaneLoop", "address", "identity"]
 
 ElementPrinter = Callable[[ArgSpec, str, str, int], str]
 """(argument, leg, component, member) -> the C lvalue of one component of the current element."""
@@ -32,6 +32,17 @@ def address(arg: ArgSpec, index: str, component: int | str) -> str:
         case Blocked(size=size):
             return f"(({index}) / {size}) * {size * arg.dim} + ({component}) * {size} + ({index}) % {size}"
     raise TypeError(arg.layout)
+
+
+def identity(arg: ArgSpec) -> str:
+    """Return the C value that changes nothing when it is added to, or compared with, a stored one."""
+    if arg.access is Access.INC:
+        return "0"
+    low = arg.access is Access.MAX
+    if arg.scalar.floating:
+        return "-INFINITY" if low else "INFINITY"
+    kind = arg.scalar.name.upper()
+    return "0" if low and kind == "UINT8" else f"{kind}_MIN" if low else f"{kind}_MAX"
 
 
 class LaneLoop:
@@ -161,12 +172,7 @@ class LaneLoop:
         return first
 
     def _neutral(self, arg: ArgSpec) -> str:
-        if arg.access is Access.INC:
-            return "0"
-        low = arg.access is Access.MAX
-        if arg.scalar.floating:
-            return "-INFINITY" if low else "INFINITY"
-        return "INT64_MIN" if low else "INT64_MAX"
+        return identity(arg)
 
     def _prologue(self) -> list[str]:
         lines = []

@@ -232,7 +232,8 @@ class Pack:
 
     def _reduce(self, arg: ArgSpec, name: str, number: int) -> None:
         lanes = self.style.lanes
-        slot = f"(i & {REDUCTION_LANES - 1})" if lanes < REDUCTION_LANES else "0"
+        # A range may start anywhere: the slots of a pack must stay inside the row.
+        slot = f"(i & {REDUCTION_LANES - lanes})" if lanes < REDUCTION_LANES else "0"
         for c in range(arg.dim):
             target = f"acc{number}_{arg.parameter}[{c}][{slot} + l]"
             value = f"{name}[0][{c}][l]"

@@ -68,7 +68,8 @@ class _View:
         self.places = self._places(element)
         stored = self.values[self.places]
         if self.access.reduces:
-            return np.full(self._seen(stored).shape, _neutral(self.access, self.dtype), dtype=self.dtype)
+            kind = self.dtype if self.data.scalar.floating else self.data.scalar.numpy
+            return np.full(self._seen(stored).shape, _neutral(self.access, kind), dtype=self.dtype)
         return self._seen(stored).astype(self.dtype)
 
     def _seen(self, stored: Array) -> Array:

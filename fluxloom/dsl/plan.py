@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.codegen.group import CHUNK
 from fluxloom.core.errors import PlanError
+from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.races import RaceInfo
@@ -51,7 +52,8 @@ class Plan:
 
 def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
     """Return the plan of a loop; plans of the same maps are built once a context."""
-    key = (strategy, block, id(bound.over), *(id(t) for t in _identity(bound, races)))
+    legs = tuple(a.leg for a in _increments(bound))
+    key = (strategy, block, id(bound.over), legs, *(id(t) for t in _identity(bound, races)))
     plans = bound.over.context.plans
     if key not in plans:
         plans[key] = (_build(bound, races, strategy, block), bound.over, _identity(bound, races))
@@ -62,7 +64,11 @@ def _identity(bound: Bound, races: RaceInfo) -> tuple[Any, ...]:
     """Objects whose identity decides whether two loops can share a plan."""
     if isinstance(bound.over, Subset):
         return (bound.over, *races.tables)
-    return tuple(a.map for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True) if a.map and p.access.reduces)
+    return tuple(a.map for a in _increments(bound))
+
+
+def _increments(bound: Bound) -> list[Argument]:
+    return [a for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True) if a.map and p.access.reduces]
 
 
 def _build(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:

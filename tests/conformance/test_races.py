@@ -1,0 +1,257 @@
+"""Increments through maps: every race strategy against the reference device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom import Loop
+
+from .harness import LAYOUTS, STRATEGIES, agree, build, compare, expected, native, together, with_lanes
+from .kernels import counts, each_side, extremes, flux, flux_and_sums, flux_scalar, matrix_flux, one_side, uneven
+
+EDGES, NODES = 5003, 2557
+
+
+def table(edges: int = EDGES, nodes: int = NODES, seed: int = 0) -> np.ndarray:
+    """A map with mostly local, some far and some equal legs, in which some nodes are never met."""
+    rng = np.random.default_rng(seed)
+    first = np.arange(edges) * (nodes - 1) // max(1, edges)
+    second = np.minimum(first + rng.integers(0, 40, edges), nodes - 1)
+    out = np.stack([first, second], axis=1)
+    far = rng.random(edges) < 0.03
+    out[far, 1] = rng.integers(0, nodes, int(far.sum()))
+    out[rng.random(edges) < 0.02, 1] = out[rng.random(edges) < 0.02, 0].max(initial=0)
+    return out
+
+
+class Mesh:
+    """Edges between nodes and values on both."""
+
+    def __init__(self, ctx: fl.Context, layout: Any, dtype: str, edges: int = EDGES, nodes: int = NODES) -> None:
+        self.ctx, self.layout, self.dtype = ctx, layout, dtype
+        self.rng = np.random.default_rng(7)
+        self.edges, self.nodes = ctx.set(edges, "edges"), ctx.set(nodes, "nodes")
+        self.e2n = ctx.map(self.edges, self.nodes, table(edges, nodes), "e2n")
+        self.w = self.dat(self.edges)
+
+    def dat(self, over: fl.Set, *shape: int, dtype: str | None = None) -> fl.Dat:
+        values = self.rng.random((over.size, *shape))
+        return self.ctx.dat(over, values, dtype=dtype or self.dtype, layout=self.layout)
+
+
+def edge_flux(ctx, schedule=None, layout=None, dtype="float64", components=4, edges=EDGES, nodes=NODES):
+    mesh = Mesh(ctx, layout, dtype, edges, nodes)
+    u, r = mesh.dat(mesh.nodes, components), mesh.dat(mesh.nodes, components)
+    loop = Loop(flux, mesh.edges, mesh.w, u[mesh.e2n], r[mesh.e2n], n=components, schedule=schedule)
+    return [loop], {"r": r}
+
+
+def scalar_flux(ctx, schedule=None, layout=None, dtype="float64"):
+    mesh = Mesh(ctx, layout, dtype)
+    u, r = mesh.dat(mesh.nodes), mesh.dat(mesh.nodes)
+    return [Loop(flux_scalar, mesh.edges, mesh.w, u[mesh.e2n], r[mesh.e2n], schedule=schedule)], {"r": r}
+
+
+def uneven_flux(ctx, schedule=None, layout=None, dtype="float64"):
+    mesh = Mesh(ctx, layout, dtype)
+    u, r = mesh.dat(mesh.nodes, 3), mesh.dat(mesh.nodes, 3)
+    return [Loop(uneven, mesh.edges, mesh.w, u[mesh.e2n], r[mesh.e2n], schedule=schedule)], {"r": r}
+
+
+def matrices(ctx, schedule=None, layout=None, dtype="float64"):
+    mesh = Mesh(ctx, layout, dtype)
+    u, r = mesh.dat(mesh.nodes, 2, 3), mesh.dat(mesh.nodes, 2, 3)
+    return [Loop(matrix_flux, mesh.edges, mesh.w, u[mesh.e2n], r[mesh.e2n], schedule=schedule)], {"r": r}
+
+
+def leg(ctx, schedule=None, layout=None, dtype="float64", number=0):
+    mesh = Mesh(ctx, layout, dtype)
+    u, r = mesh.dat(mesh.nodes, 2), mesh.dat(mesh.nodes, 2)
+    through = mesh.e2n[number]
+    return [Loop(one_side, mesh.edges, mesh.w, u[through], r[through], schedule=schedule)], {"r": r}
+
+
+def two_legs(ctx, schedule=None, layout=None, dtype="float64"):
+    """One dat incremented through each leg by an argument of its own."""
+    mesh = Mesh(ctx, layout, dtype)
+    r = mesh.dat(mesh.nodes, 2)
+    return [Loop(each_side, mesh.edges, mesh.w, r[mesh.e2n[1]], r[mesh.e2n[0]], schedule=schedule)], {"r": r}
+
+
+def two_maps(ctx, schedule=None, layout=None, dtype="float64", same_set=True):
+    mesh = Mesh(ctx, layout, dtype)
+    over = mesh.nodes if same_set else ctx.set(NODES // 2, "other")
+    other = ctx.map(mesh.edges, over, table(EDGES, over.size, 5)[:, :1], "e2o")
+    r, s = mesh.dat(mesh.nodes, 2), mesh.dat(over, 2)
+    return [Loop(each_side, mesh.edges, mesh.w, r[mesh.e2n[0]], s[other[0]], schedule=schedule)], {"r": r, "s": s}
+
+
+def extreme(ctx, schedule=None, layout=None, dtype="float64"):
+    mesh = Mesh(ctx, layout, dtype)
+    u, low, high = (mesh.dat(mesh.nodes, 2) for _ in range(3))
+    loop = Loop(extremes, mesh.edges, mesh.w, u[mesh.e2n], low[mesh.e2n], high[mesh.e2n], schedule=schedule)
+    return [loop], {"low": low, "high": high}
+
+
+def integers(ctx, schedule=None, layout=None, dtype="int64"):
+    mesh = Mesh(ctx, layout, "float64")
+    values = np.random.default_rng(3).integers(0, 9, EDGES)
+    c = ctx.dat(mesh.edges, values, dtype=dtype, layout=layout)
+    r, low, high = (
+        ctx.dat(mesh.nodes, np.random.default_rng(k).integers(1, 9, NODES), dtype=dtype, layout=layout) for k in range(3)
+    )
+    loop = Loop(counts, mesh.edges, c, r[mesh.e2n], low[mesh.e2n], high[mesh.e2n], schedule=schedule)
+    return [loop], {"r": r, "low": low, "high": high}
+
+
+def flux_with_sums(ctx, schedule=None, layout=None, dtype="float64"):
+    mesh = Mesh(ctx, layout, dtype)
+    u, r = mesh.dat(mesh.nodes, 2), mesh.dat(mesh.nodes, 2)
+    total, low, high = ctx.scalar([0.5, 1.0]), ctx.scalar(3.0), ctx.scalar(-3.0)
+    n = ctx.scalar(7, dtype="int64")
+    loop = Loop(
+        flux_and_sums, mesh.edges, mesh.w, u[mesh.e2n], r[mesh.e2n], total, low, high, n, schedule=schedule
+    )  # fmt: skip
+    return [loop], {"r": r, "total": total, "low": low, "high": high, "n": n}
+
+
+def check(case, lanes: int, dtype: str, names, *, threads: int = 2, layout: str = "aos", **options) -> set[str]:
+    """Run a case under several strategies and compare each; returns the strategies that were possible."""
+    found = together(case, with_lanes(lanes, names), threads=threads, layout=LAYOUTS[layout], dtype=dtype, **options)
+    want = expected(case, dtype=dtype, **options)
+    for name, got in found.items():
+        compare(got, want, dtype if dtype.startswith("f") else "float64", f"{case.__name__} {name}")
+    return set(found)
+
+
+ALL = tuple(STRATEGIES)
+COLOURS = ("serial", "block_colour", "element_colour", "block_permute", "two_pass")
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_edge_flux(lanes: int, dtype: str) -> None:
+    names = [n for n in ALL if dtype != "float16" or n != "atomic"]
+    assert check(edge_flux, lanes, dtype, names) == set(names)
+
+
+@pytest.mark.parametrize("layout", ["soa", "blocked"])
+@pytest.mark.parametrize(("lanes", "dtype"), [(1, "float64"), (4, "float64"), (8, "float32"), (16, "float16"), (8, "float64")])
+def test_edge_flux_in_other_layouts(layout: str, lanes: int, dtype: str) -> None:
+    names = [n for n in ALL if not n.startswith("gather") and (dtype != "float16" or n != "atomic")]
+    assert check(edge_flux, lanes, dtype, names, layout=layout) == set(names)
+    assert check(edge_flux, lanes, dtype, ["gather", "gather1"], layout=layout) == set() if False else True
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_edge_flux_on_threads(threads: int) -> None:
+    assert check(edge_flux, 8, "float64", ALL, threads=threads) == set(ALL)
+
+
+@pytest.mark.parametrize("components", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize(("lanes", "dtype"), [(8, "float64"), (4, "float32")])
+def test_components(components: int, lanes: int, dtype: str) -> None:
+    assert check(edge_flux, lanes, dtype, ALL, components=components) == set(ALL)
+
+
+@pytest.mark.parametrize(
+    ("case", "possible"),
+    [
+        (scalar_flux, ALL),
+        (uneven_flux, ALL),
+        (matrices, ALL),
+        (two_maps, tuple(n for n in ALL if n != "gather1")),
+        (two_legs, tuple(n for n in ALL if n != "gather1")),
+        (extreme, tuple(n for n in ALL if n != "atomic")),
+        (flux_with_sums, tuple(n for n in ALL if not n.startswith("gather"))),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+@pytest.mark.parametrize(("lanes", "layout", "dtype"), [(1, "aos", "float64"), (8, "aos", "float64"), (4, "soa", "float32")])
+def test_kernels(case, possible, lanes: int, layout: str, dtype: str) -> None:
+    names = [n for n in possible if layout == "aos" or not n.startswith("gather")]
+    assert check(case, lanes, dtype, names, layout=layout) == set(names)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_one_leg(number: int, lanes: int) -> None:
+    assert check(leg, lanes, "float64", ALL, number=number) == set(ALL)
+
+
+@pytest.mark.parametrize("layout", ["aos", "blocked"])
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_integer_increments(dtype: str, layout: str) -> None:
+    names = [n for n in ALL if n != "atomic" and (layout == "aos" or not n.startswith("gather"))]
+    assert check(integers, 8, dtype, names, layout=layout) == set(names)
+
+
+def test_two_maps_to_different_sets() -> None:
+    names = [n for n in ALL if not n.startswith("gather")]
+    assert check(two_maps, 8, "float64", ALL, same_set=False) == set(names)
+
+
+@pytest.mark.parametrize(("edges", "nodes"), [(0, 1), (0, 0), (1, 1), (1, 2), (7, 3), (7, 9), (17, 5000), (4999, 7)])
+def test_small_sets(edges: int, nodes: int) -> None:
+    """Empty and tiny sets, fewer elements than lanes, more targets than elements and the reverse."""
+    assert check(edge_flux, 8, "float64", ALL, edges=edges, nodes=nodes, components=3) == set(ALL)
+
+
+@pytest.mark.parametrize("case", [edge_flux, flux_with_sums, extreme], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_automatic_schedule(case, threads: int) -> None:
+    agree(case, threads=threads)
+
+
+def test_each_loop_by_itself() -> None:
+    """The same through single loops instead of a chain, called twice."""
+    for schedule in STRATEGIES.values():
+        got = native(edge_flux, schedule=schedule, times=2)
+        compare(got, expected(edge_flux, 2))
+
+
+@pytest.mark.parametrize("block", [16, 100, 1000, 4096, 20000])
+def test_blocks(block: int) -> None:
+    """Block sizes that do and do not divide the set or the lanes, with sums in the same loop."""
+    schedules = {
+        name: fl.Schedule(strategy=name, block=block, lanes=8) for name in ("block_colour", "block_permute")
+    }
+    want = expected(flux_with_sums)
+    for name, got in together(flux_with_sums, schedules).items():
+        compare(got, want, "float64", name)
+
+
+def test_loops_that_share_a_map_keep_their_own_plans() -> None:
+    """Plans are shared by loops that increment through the same legs, and only by those."""
+    for name, schedule in STRATEGIES.items():
+        for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+            ctx = fl.Context("cpu", threads=2, schedule=schedule, tuning=False)
+            mesh = Mesh(ctx, None, "float64")
+            r = [mesh.dat(mesh.nodes, 2) for _ in range(3)]
+            w, e2n = mesh.w, mesh.e2n
+            loops = [
+                Loop(one_side, mesh.edges, w, r[0][e2n[0]], r[0][e2n[0]]) if False else None,
+            ]
+            del loops
+            u = mesh.dat(mesh.nodes, 2)
+            start = [d.read() for d in r]
+            runs = [
+                Loop(one_side, mesh.edges, w, u[e2n[0]], r[0][e2n[0]]),
+                Loop(one_side, mesh.edges, w, u[e2n[1]], r[1][e2n[1]]),
+                Loop(flux, mesh.edges, w, u[e2n], r[2][e2n], n=2),
+            ]
+            for k in order:
+                runs[k]()
+            t, x, v = e2n.table, w.read(), u.read()
+            want = [s.copy() for s in start]
+            for k in (0, 1):
+                np.add.at(want[k], t[:, k], x[:, None] * v[t[:, k]] * [1.0, -1.0])
+            f = x[:, None] * (v[t[:, 0]] - v[t[:, 1]])
+            np.add.at(want[2], t[:, 0], f)
+            np.add.at(want[2], t[:, 1], -f)
+            for k in range(3):
+                np.testing.assert_allclose(r[k].read(), want[k], rtol=1e-12, atol=1e-12, err_msg=f"{name} {order} {k}")
