@@ -6,6 +6,7 @@ A case file has the tables ``[case]``, ``[run]`` and ``[output]``, described her
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -161,18 +162,23 @@ def parse_case(document: Document) -> tuple[CaseModel, Application]:
         raise CaseError(describe_errors(document, application.model, error)) from None
 
 
+def _misspelt(name: str, given: Iterable[str]) -> str:
+    """Return a question about a given name that resembles the one that is missing."""
+    return did_you_mean(name, given).replace("did you mean", "is it misspelt as")
+
+
 def _solver_name(document: Document, known: list[str]) -> str:
     """Return the name of the solver, without which no other table can be judged."""
     table = document.data.get("case")
     allowed = f"(allowed: {', '.join(known)})"
     if table is None:
-        hint = did_you_mean("case", document.data)
+        hint = _misspelt("case", document.data)
         needed = 'name = "..." and solver = "..."'
         raise CaseError(f"{document.path}: there is no table [case] with {needed}{hint} {allowed}")
     if not isinstance(table, dict):
         raise CaseError(f"{document.where(('case',))}: case: must be a table [case]")
     if "solver" not in table:
-        hint = did_you_mean("solver", table)
+        hint = _misspelt("solver", table)
         raise CaseError(f"{document.where(('case',))}: case.solver: the key is missing{hint} {allowed}")
     name = table["solver"]
     if not isinstance(name, str) or name not in known:

@@ -87,7 +87,9 @@ def _describe(
         return where + f"must be {_TYPES[kind]}, got {_shown(value)}{hint}"
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return where + f"must be {words} {context[name]}, got {_shown(value)}"
+        bound = context[name]
+        bound = int(bound) if isinstance(bound, float) and bound.is_integer() else bound
+        return where + f"must be {words} {bound}, got {_shown(value)}"
     if kind == "finite_number":
         return where + f"must be a finite number, got {value}"
     if kind in ("literal_error", "enum"):

@@ -96,9 +96,10 @@ def _levels(values: npt.NDArray[np.float64], centre: float | None) -> tuple[Any,
     from matplotlib.colors import Normalize, TwoSlopeNorm
     from matplotlib.ticker import MaxNLocator
 
-    low, high = (float(value) for value in np.nanpercentile(values, _SHOWN_PERCENT))
-    if not np.isfinite([low, high]).all():
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         raise CaseError("the field has no finite values to draw")
+    low, high = (float(value) for value in np.percentile(finite, _SHOWN_PERCENT))
     margin = max(1e-12, 1e-6 * max(abs(low), abs(high)))
     if high - low < margin:
         low, high = low - margin, high + margin

@@ -76,10 +76,9 @@ class LaneLoop:
         """Return the statements; the constants they use are left in `constants`."""
         kernel, pad = self.spec.kernel, "    " * indent
         declarations = self.printer.declare(kernel, indent)
-        self.constants = [
-            f"    const {self.printer.ctype(c.kind)} k_{c.name} = ({self.printer.ctype(c.kind)})A->c{self.number}_{c.name};"
-            for c in kernel.constants
-        ]
+        for c in kernel.constants:
+            kind = self.printer.ctype(c.kind)
+            self.constants.append(f"    const {kind} k_{c.name} = ({kind})A->c{self.number}_{c.name};")
         return [
             *declarations,
             *(pad + line for line in self._prologue()),

@@ -91,7 +91,7 @@ class Pack:
         if arg.kind == "direct":
             return f"o{arg.dat}[{component}][{lane}]"
         if arg.kind == "global" and arg.access is Access.READ:
-            return f"A->d{arg.dat}[{component}]"
+            return f"p{member}_{arg.parameter}[{component}]"
         return f"p{member}_{arg.parameter}[{leg}][{component}][{lane}]"
 
     def line(self, text: str) -> None:
@@ -190,13 +190,17 @@ class Pack:
         return shape.name
 
     def _global(self, member: Member, arg: ArgSpec) -> None:
-        name = f"p{member.number}_{arg.parameter}"
+        name, kind = f"p{member.number}_{arg.parameter}", self.real(arg)
         if arg.access is not Access.READ:
-            self.line(f"FL_ALIGN {self.real(arg)} {name}[1][{arg.dim}][{self.style.lanes}];")
+            self.line(f"FL_ALIGN {kind} {name}[1][{arg.dim}][{self.style.lanes}];")
+            return
+        # Loaded outside the lane loop: a load inside a branch would keep it from being vectorised.
+        values = ", ".join(f"({kind})A->d{arg.dat}[{c}]" for c in range(arg.dim))
+        self.line(f"const {kind} {name}[{arg.dim}] = {{{values}}};")
 
     def _ragged(self, member: Member, arg: ArgSpec) -> None:
         """Declare the row of a ragged map: its length, first position and stride."""
-        assert arg.ragged is not None and self.style.lanes == 1
+        assert arg.ragged is not None
         name = f"r{arg.map}"
         if name in self._ids:
             return

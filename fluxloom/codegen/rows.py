@@ -222,7 +222,7 @@ def _storeseq(shape: RowShape) -> str:
 
 
 def stream_source(scalar: Scalar, width: int) -> str:
-    """Return the streaming store of one row or vector (aligned): it passes the caches when the machine has such a store."""
+    """Return the store of one aligned row or vector that passes the caches, where the machine has one."""
     row = vector(scalar, width)
     bits = scalar.size * width * 8
     form = {

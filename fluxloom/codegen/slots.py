@@ -50,7 +50,8 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
     if arg.kind == "table":
         add("int32_t *", f"m{arg.map}", "map", arg.map)
     if arg.kind in ("ragged", "entries"):
-        for part, ctype in (("start", "int64_t *"), ("length", "int32_t *"), ("index", "int32_t *"), ("rows", "int64_t")):
+        parts = {"start": "int64_t *", "length": "int32_t *", "index": "int32_t *", "rows": "int64_t"}
+        for part, ctype in parts.items():
             add(ctype, f"r{arg.map}_{part}", "ragged_" + part, arg.map)
     if arg.kind == "global" and arg.access is not Access.READ:
         ctype = "double *" if arg.scalar.floating else "int64_t *"
@@ -66,12 +67,14 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
 def _plan_slots(group: Group) -> list[tuple[str, str]]:
     match group.strategy:
         case "block_colour" | "block_permute":
-            names = [("int64_t", "n_colours"), ("int64_t *", "colour_off"), ("int32_t *", "blocks"), ("int64_t *", "block_off")]
+            names = [("int64_t", "n_colours"), ("int64_t *", "colour_off")]
+            names += [("int32_t *", "blocks"), ("int64_t *", "block_off")]
             return names + ([("int32_t *", "perm")] if group.strategy == "block_permute" else [])
         case "element_colour":
             return [("int64_t", "n_colours"), ("int64_t *", "colour_off"), ("int32_t *", "perm")]
         case "gather" if group.tile == 1:
-            return [("int64_t", "targets"), ("int64_t *", "inv_ptr"), ("int32_t *", "inv_elem"), ("uint8_t *", "inv_leg")]
+            names = [("int64_t", "targets"), ("int64_t *", "inv_ptr")]
+            return [*names, ("int32_t *", "inv_elem"), ("uint8_t *", "inv_leg")]
         case "gather":
             names = [("int64_t", "targets"), ("int64_t", "tiles")]
             for m in group.scatter:

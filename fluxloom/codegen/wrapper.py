@@ -87,14 +87,16 @@ class Driver:
             pack = Pack(members, PackStyle(**{**style.__dict__, "lanes": lanes}), self.dialect, compute)
             body = pack.write()
             self.helpers |= pack.helpers
-            lines.append(f"AI void {symbol}_{lanes}(const {self.group.symbol}_args *restrict A, const int64_t i{tail}) {{")
+            block = f"const {self.group.symbol}_args *restrict A"
+            lines.append(f"AI void {symbol}_{lanes}({block}, const int64_t i{tail}) {{")
             lines += [*body, "}", ""]
         lines.append(
             f"static __attribute__((noinline)) void {symbol}("
             f"const {self.group.symbol}_args *restrict A, int64_t i, const int64_t end{tail}) {{"
         )
         if style.lanes > 1:
-            lines.append(f"    for (; i + {style.lanes} <= end; i += {style.lanes}) {symbol}_{style.lanes}(A, i{passed});")
+            w = style.lanes
+            lines.append(f"    for (; i + {w} <= end; i += {w}) {symbol}_{w}(A, i{passed});")
         lines += [f"    for (; i < end; i++) {symbol}_1(A, i{passed});", "}", ""]
         return lines, names
 

@@ -112,7 +112,8 @@ class CpuDevice(Device):
 
     def describe(self) -> str:
         """Return processor, threads and compiler."""
-        return f"{platform.processor() or platform.machine()}, {self.threads} threads, {self.compiler.name} {self.compiler.version}"
+        machine = platform.processor() or platform.machine()
+        return f"{machine}, {self.threads} threads, {self.compiler.name} {self.compiler.version}"
 
 
 def _address(library: Any, symbol: str) -> int:

@@ -60,7 +60,11 @@ class Bound:
 
 
 def bind(
-    kernel: Kernel, over: Set, arguments: Sequence[Argument | Dat | Global], constants: Mapping[str, Any], name: str = ""
+    kernel: Kernel,
+    over: Set,
+    arguments: Sequence[Argument | Dat | Global],
+    constants: Mapping[str, Any],
+    name: str = "",
 ) -> Bound:
     """Check the arguments of a loop against its kernel and its set.
 

@@ -149,7 +149,8 @@ class Chain:
         if self._fused is None:
             return f"{self.name}: {len(self.loops)} loops, none fused"
         before, after = self.bytes_unfused / 1e6, self.bytes_fused / 1e6
-        lines = [f"{self.name}: {before:.1f} MB a call unfused, {after:.1f} MB fused ({100 * (1 - after / before):.0f} % less)"]
+        saved = 100 * (1 - after / before) if before else 0.0
+        lines = [f"{self.name}: {before:.1f} MB a call unfused, {after:.1f} MB fused ({saved:.0f} % less)"]
         return "\n".join([*lines, *self._fused.describe()])
 
     @property

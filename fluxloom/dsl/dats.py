@@ -61,7 +61,8 @@ class Dat:
         self.set = over
         self.name = name or "dat"
         self.shape = self._shape_of(values, shape)
-        self.scalar: Scalar = scalar(dtype if dtype is not None else (values.dtype if values is not None else "float64"))
+        default = values.dtype if values is not None else "float64"
+        self.scalar: Scalar = scalar(dtype if dtype is not None else default)
         self.layout: Layout = layout if layout is not None else AoS()
         self.dim = prod(self.shape) if self.shape else 1
         self.stride = padded(over.storage_size)
@@ -77,7 +78,9 @@ class Dat:
             return () if shape is None else tuple(shape)
         lead = self.set.shape
         if values.shape[: len(lead)] != lead:
-            raise DatError(f"dat {self.name!r}: values of shape {values.shape} do not fit {self.set} (expected {lead} first)")
+            raise DatError(
+                f"dat {self.name!r}: values of shape {values.shape} do not fit {self.set} (expected {lead} first)"
+            )
         tail = values.shape[len(lead) :]
         if shape is not None and tuple(shape) != tail:
             raise DatError(f"dat {self.name!r}: values have components {tail}, shape says {tuple(shape)}")

@@ -97,8 +97,8 @@ class ArgumentBlock:
 
     def _keep(self, array: npt.NDArray[Any], ctype: str) -> int:
         """Return the address of an array after making sure that it has the type C expects."""
-        wanted = {"int32_t *": np.int32, "int64_t *": np.int64, "uint8_t *": np.uint8, "double *": np.float64}.get(ctype)
-        array = np.ascontiguousarray(array, dtype=wanted)
+        types = {"int32_t *": np.int32, "int64_t *": np.int64, "uint8_t *": np.uint8, "double *": np.float64}
+        array = np.ascontiguousarray(array, dtype=types.get(ctype))
         if not array.size:
             array = np.zeros(1, dtype=array.dtype)
         self._kept.append(array)
@@ -119,7 +119,8 @@ class ArgumentBlock:
                 return dat.stride
             case "position":
                 dat = self._dat(int(key))
-                assert isinstance(dat, Dat) and dat.set.position is not None
+                assert isinstance(dat, Dat)
+                assert dat.set.position is not None
                 return self._keep(dat.set.position, slot.ctype)
             case "map":
                 through = self.numbering.maps[int(key)]

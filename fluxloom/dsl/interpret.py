@@ -28,7 +28,8 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
     device does; arithmetic is in the compute precision of the loop.
     """
     accesses = [p.access for p in bound.kernel.parameters]
-    views = [_View(a, m, bound) for a, m in zip(bound.arguments, accesses, strict=True)]
+    shared: dict[int, Array] = {}
+    views = [_View(a, m, bound, shared) for a, m in zip(bound.arguments, accesses, strict=True)]
     baked = {c.name: bound.constants_baked[c.name] for c in bound.kernel.constants if c.baked}
     elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
     with np.errstate(all="ignore"):
@@ -44,14 +45,16 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
 class _View:
     """One argument: loads what the kernel sees of an element, stores what it left."""
 
-    def __init__(self, arg: Argument, access: Access, bound: Bound) -> None:
+    def __init__(self, arg: Argument, access: Access, bound: Bound, shared: dict[int, Array]) -> None:
         self.arg, self.access = arg, access
         self.data = arg.data
         self.dtype = _dtype(arg.data.scalar, bound.compute)
         self.shape = arg.data.shape or (1,)
         self.places: Array | int = 0
         if isinstance(self.data, Dat):
-            self.values = _values(self.data)
+            if id(self.data) not in shared:
+                shared[id(self.data)] = _values(self.data)
+            self.values = shared[id(self.data)]
             self.data.version += access.writes
         else:
             self.values = np.array(self.data.value, dtype=self.data.scalar.numpy).reshape(self.shape)
@@ -102,7 +105,8 @@ class _View:
         if self.access is Access.READ:
             return
         if isinstance(self.data, Global):
-            total = _reduce(self.access, np.asarray(self.values, dtype=self.partial.dtype), self.partial)
+            now = np.asarray(self.data.value, dtype=self.partial.dtype).reshape(self.shape)
+            total = _reduce(self.access, now, self.partial)
             self.data.value = total.reshape(self.data.shape)
         else:
             version = self.data.version

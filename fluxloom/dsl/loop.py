@@ -82,7 +82,8 @@ class Loop:
     @cached_property
     def tuning_key(self) -> str:
         """Key of this loop in the tuning file: kernel, device, size class."""
-        return tuning_key(self.bound.lowered.digest, self.context.device.describe(), self.over.size, self.context.threads)
+        device = self.context.device.describe()
+        return tuning_key(self.bound.lowered.digest, device, self.over.size, self.context.threads)
 
     @cached_property
     def schedule(self) -> Schedule:

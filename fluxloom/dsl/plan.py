@@ -138,18 +138,18 @@ def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chu
 
 
 def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan:
-    target = races.targets[0]
+    target, table = races.targets[0], races.tables[0]
     if block == 1:
         if len(races.tables) > 1:
             raise PlanError("gathering target by target needs one map for all increments; use block > 1")
-        inverse = inverse_map(races.tables[0], target.size)
+        inverse = inverse_map(table, target.size)
         values |= {
             "targets": target.size,
             "inv_ptr": inverse.offsets,
             "inv_elem": inverse.element,
             "inv_leg": inverse.leg,
         }
-        return Plan(values, 0, 0, target.size, inverse.element.size / max(1, len(races.tables[0])))
+        return Plan(values, 0, 0, target.size, inverse.element.size / max(1, len(table)))
     tiles = target_tiles(races.tables, target.size, block)
     pointer, position, length = _segments(races, tiles.elem_ptr, tiles.elements, block)
     values |= {
@@ -160,7 +160,7 @@ def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan
         "seg_len": length,
         "elem": tiles.elements,
     }
-    computed = tiles.elements.size / max(1, len(races.tables[0]))
+    computed = tiles.elements.size / max(1, len(table))
     return Plan(values, -(-target.size // CHUNK), 0, tiles.offset.size - 1, computed)
 
 

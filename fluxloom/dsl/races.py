@@ -110,8 +110,8 @@ def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: 
     table = _targets(bound.over, arg)
     if not is_injective(table, through.target.size):
         raise LoopError(
-            f"{bound.name}: argument {parameter!r} is written through map {through.name!r}, which leads two elements to "
-            "the same target; use Inc, or a map that meets each target at most once"
+            f"{bound.name}: argument {parameter!r} is written through map {through.name!r}, which leads two elements "
+            "to the same target; use Inc, or a map that meets each target at most once"
         )
 
 

@@ -25,7 +25,9 @@ from fluxloom.dsl.steps import Reset
 __all__ = ["FusedReplay", "PlainReplay"]
 
 
-def _compile(groups: Sequence[Group], device: CpuDevice, name: str, contract: bool) -> tuple[Unit, NativeUnit, list[Entry]]:
+def _compile(
+    groups: Sequence[Group], device: CpuDevice, name: str, contract: bool
+) -> tuple[Unit, NativeUnit, list[Entry]]:
     """Generate one translation unit; groups that differ in name only become one function."""
     distinct: dict[Group, Group] = {}
     for group in groups:
@@ -327,7 +329,8 @@ class FusedReplay:
 
     def _vectorised(self, fused: FusedGroup, group: Group) -> bool | None:
         lanes = {id(loop): group.lanes for loop in fused.scatter}
-        lanes |= {id(loop): (group.direct_lanes or group.lanes) if group.scatter else group.lanes for loop in fused.direct}
+        wide = (group.direct_lanes or group.lanes) if group.scatter else group.lanes
+        lanes |= {id(loop): wide for loop in fused.direct}
         found = [vectorised(self.text, self.compiled.vectorised, loop.name, lanes[id(loop)]) for loop in fused.loops]
         return None if None in found else all(found)
 

@@ -1,19 +1,23 @@
-"""The tuning file: the best schedule found for a kernel on a device at a size."""
+"""The tuning file: the best schedule found for a kernel on a device at a size; and what a search reports."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from typing import Any
 
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.toolchain import open_cache
+from fluxloom.toolchain import Cache, open_cache
 
-__all__ = ["TuningFile", "tuning_key"]
+__all__ = ["LoopTuning", "TuneReport", "TuneRow", "TuningFile", "TuningRow", "schedule_words", "tuning_key"]
+
+Entries = dict[str, dict[str, Any]]
 
 
 def tuning_key(digest: str, device: str, size: int, threads: int) -> str:
@@ -21,8 +25,47 @@ def tuning_key(digest: str, device: str, size: int, threads: int) -> str:
     return f"{digest[:16]}:{sha256(device.encode()).hexdigest()[:8]}:t{threads}:2^{max(0, size - 1).bit_length()}"
 
 
+def schedule_words(schedule: Schedule) -> str:
+    """Return a schedule in a few words, for tables: ``"gather, block 4096, lanes 4"``."""
+    if schedule == Schedule():
+        return "automatic"
+    words = [schedule.strategy or "direct"]
+    words += [f"block {schedule.block}"] if schedule.block else []
+    words += [f"lanes {schedule.lanes}"] if schedule.lanes else []
+    words += ["stream"] if schedule.stream else []
+    return ", ".join(words)
+
+
+# -------------------------------------------------------------------------------------------- the file
+
+
+@dataclass(frozen=True)
+class TuningRow:
+    """One record of a tuning file.
+
+    Attributes
+    ----------
+    key
+        Kernel digest, device, threads and size class, as made by `tuning_key`.
+    loop
+        Name of the loop that was measured.
+    schedule
+        The fastest that was found.
+    seconds
+        Of one call.
+    """
+
+    key: str
+    loop: str
+    schedule: Schedule
+    seconds: float
+
+
 class TuningFile:
     """Schedules by key, kept as JSON.
+
+    Several processes may write at once: a record is added under a lock, and the file is replaced as a whole,
+    so that a reader never sees a part of it.
 
     Parameters
     ----------
@@ -37,7 +80,8 @@ class TuningFile:
         self.enabled = chosen != "off"
         self.path = Path(chosen) if chosen and self.enabled else open_cache().folder / "tuning.json"
 
-    def entries(self) -> dict[str, dict[str, object]]:
+    # ------------------------------------------------------------------------------------- reading
+    def entries(self) -> Entries:
         """Return everything recorded.
 
         Raises
@@ -45,31 +89,230 @@ class TuningFile:
         FluxloomError
             If the file is not readable JSON; the message says how to start anew.
         """
-        if not self.enabled or not self.path.exists():
+        if not self.enabled:
             return {}
         try:
-            return json.loads(self.path.read_text())
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
         except (OSError, ValueError) as error:
-            raise FluxloomError(
-                f"tuning file {self.path} cannot be read ({error}); delete it, or set FLUXLOOM_TUNING=off"
-            ) from error
+            raise self._broken(error) from error
+        if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+            raise self._broken("it does not hold one record a key")
+        return found
+
+    def _broken(self, reason: object) -> FluxloomError:
+        return FluxloomError(
+            f"tuning file {self.path} cannot be read ({reason}); delete it, or set FLUXLOOM_TUNING=off"
+        )
 
     def get(self, key: str) -> Schedule | None:
         """Return the recorded schedule of a loop, if any."""
         entry = self.entries().get(key)
-        return Schedule(**entry["schedule"]) if entry else None  # type: ignore[arg-type]
+        return self._schedule(entry) if entry else None
 
+    def _schedule(self, entry: dict[str, Any]) -> Schedule:
+        values = entry.get("schedule")
+        known = {f.name for f in fields(Schedule)}
+        if not isinstance(values, dict):
+            raise self._broken("a record has no schedule")
+        if unknown := sorted(set(values) - known):
+            raise self._broken(f"a schedule has the unknown choices {', '.join(unknown)}: of another version?")
+        return Schedule(**values)
+
+    def show(self) -> list[TuningRow]:
+        """Return the records, by the name of the loop."""
+        rows = [
+            TuningRow(key, str(entry.get("loop", "?")), self._schedule(entry), float(entry.get("seconds", 0.0)))
+            for key, entry in self.entries().items()
+        ]
+        return sorted(rows, key=lambda row: (row.loop, row.key))
+
+    # ------------------------------------------------------------------------------------- writing
     def put(self, key: str, name: str, schedule: Schedule, seconds: float) -> None:
         """Record a schedule; the file is replaced in one step."""
+        entry = {"loop": name, "seconds": seconds, "schedule": asdict(schedule)}
+        self._change(lambda entries: entries | {key: entry})
+
+    def merge(self, other: TuningFile | str | Path, *, replace: bool = False) -> int:
+        """Take the records of another file.
+
+        Parameters
+        ----------
+        other
+            For instance a file that came with a program.
+        replace
+            Whether its records replace those that are here already.
+
+        Returns
+        -------
+        int
+            Records taken.
+
+        Raises
+        ------
+        FluxloomError
+            If the other file does not exist or cannot be read.
+        """
+        source = other if isinstance(other, TuningFile) else TuningFile(other)
+        if not source.path.exists():
+            raise FluxloomError(f"there is no tuning file {source.path} to take records from")
+        theirs = source.entries()
+        for entry in theirs.values():
+            source._schedule(entry)
+        taken = 0
+
+        def change(mine: Entries) -> Entries:
+            nonlocal taken
+            taken = sum(replace or key not in mine for key in theirs)
+            return mine | theirs if replace else theirs | mine
+
+        self._change(change)
+        return taken
+
+    def ship(self, path: str | Path, *, replace: bool = True) -> int:
+        """Give the records of this file to another one, made if it is missing; returns how many it took.
+
+        The other file can be put beside a program and taken in elsewhere with `merge`, or be used as it is
+        through ``FLUXLOOM_TUNING``.
+        """
+        return TuningFile(path).merge(self, replace=replace)
+
+    def clear(self, loop: str | None = None) -> None:
+        """Forget everything, or the records of the loops of one name."""
+        if loop is None:
+            self.path.unlink(missing_ok=True)
+        else:
+            self._change(lambda entries: {k: e for k, e in entries.items() if e.get("loop") != loop})
+
+    def _change(self, change: Callable[[Entries], Entries]) -> None:
+        """Read, change and replace the file while nobody else does."""
         if not self.enabled:
             return
-        entries = self.entries()
-        entries[key] = {"loop": name, "seconds": seconds, "schedule": asdict(schedule)}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=self.path.parent, suffix=".tmp", delete=False) as handle:
-            json.dump(entries, handle, indent=1, sort_keys=True)
-        os.replace(handle.name, self.path)
+        with self._lock() as folder:
+            text = json.dumps(change(self.entries()), indent=1, sort_keys=True)
+            folder.write(self.path.name, text.encode())
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.path.unlink(missing_ok=True)
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[Cache]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FluxloomError(
+                f"cannot record tuning results in {self.path}: {error.strerror or error}; "
+                "set FLUXLOOM_TUNING to another file, or to off"
+            ) from error
+        folder = Cache(self.path.parent)
+        with folder.lock(sha256(self.path.name.encode()).hexdigest()):
+            yield folder
+
+
+# ------------------------------------------------------------------------------------------ the report
+
+
+@dataclass(frozen=True)
+class TuneRow:
+    """One measured schedule.
+
+    Attributes
+    ----------
+    loop
+        Name of the loop or chain.
+    schedule
+        How it ran.
+    seconds
+        Median of one call.
+    percent
+        Seconds of the best, divided by these, in per cent.
+    final
+        Whether the time comes from the interleaved rounds that the fastest few ran in.
+    note
+        What the schedule does not say: ``"before"``, ``"fused"``, ``"each loop's own"``.
+    """
+
+    loop: str
+    schedule: Schedule
+    seconds: float
+    percent: float
+    final: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LoopTuning:
+    """What was found for one loop, or for the fused form of a chain.
+
+    Attributes
+    ----------
+    name, key
+        Name, and key in the tuning file.
+    before, before_seconds
+        The schedule that was in force, and its time.
+    best, seconds
+        The schedule in force now, and its time.
+    rows
+        Everything that was measured, fastest first.
+    skipped
+        Points that cannot run.
+    """
+
+    name: str
+    key: str
+    before: Schedule
+    before_seconds: float
+    best: Schedule
+    seconds: float
+    rows: tuple[TuneRow, ...]
+    skipped: int = 0
+
+    @property
+    def gain(self) -> float:
+        """How many times faster than before."""
+        return self.before_seconds / self.seconds if self.seconds else 1.0
+
+
+@dataclass(frozen=True)
+class TuneReport:
+    """What `fluxloom.dsl.tune.tune` measured and chose; ``str`` makes a table of it.
+
+    Attributes
+    ----------
+    results
+        One a distinct loop, and one for the fused form of a chain.
+    path
+        Where the winners were recorded; None when they were not.
+    notes
+        What could not be tuned, and why.
+    """
+
+    results: tuple[LoopTuning, ...]
+    path: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[TuneRow]:
+        """All rows of all loops."""
+        return [row for result in self.results for row in result.rows]
+
+    @property
+    def best(self) -> dict[str, Schedule]:
+        """The schedule of each loop, by name."""
+        return {result.name: result.best for result in self.results}
+
+    def __getitem__(self, name: str) -> LoopTuning:
+        for result in self.results:
+            if result.name == name:
+                return result
+        raise FluxloomError(f"{name!r} was not tuned (tuned were: {', '.join(self.best)})")
+
+    def __str__(self) -> str:
+        lines = []
+        for result in self.results:
+            lines.append(f"{result.name}: {schedule_words(result.best)}, {result.gain:.2f} times as fast as before")
+            for row in result.rows:
+                note = f"  ({row.note})" if row.note else ""
+                words = schedule_words(row.schedule)
+                lines.append(f"  {words:<44} {1e3 * row.seconds:10.4f} ms {row.percent:6.1f} %{note}")
+        lines += self.notes
+        lines.append(f"recorded in {self.path}" if self.path else "not recorded")
+        return "\n".join(lines)

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.core.optional import require
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = ["FAR_FIELD", "WALL", "AirfoilMesh", "airfoil_mesh", "six_decimals"]
 

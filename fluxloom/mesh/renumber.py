@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.core.optional import require
+from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = [
     "MeshRenumbering",

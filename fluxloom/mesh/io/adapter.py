@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.core.optional import require
 from fluxloom.mesh.elements import ELEMENTS, element
 from fluxloom.mesh.io.vtk_cells import Array, Fields
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
-from fluxloom.core.optional import require
 
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.core.optional import require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, Fields, VtkCells, from_vtk, to_vtk
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.core.optional import require
 
 __all__ = ["read_vtkhdf", "write_vtkhdf"]
 
