@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError
 from fluxloom.core.registry import Registry
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
@@ -84,6 +85,11 @@ class Runner(Protocol):
     @property
     def loops(self) -> Sequence[Loop]:
         """Every loop once."""
+        ...
+
+    @property
+    def chain(self) -> Chain | None:
+        """The loops as one captured sequence, where there is one."""
         ...
 
     @property

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError
-from fluxloom.core.layout import AoS
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat, Global
@@ -169,8 +168,6 @@ def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tup
         reason = _not_gatherable(bound, modes, targets)
         if reason:
             reasons["gather"] = reason
-    if any(not isinstance(a.data.layout, AoS) for a, _ in racing if isinstance(a.data, Dat)):
-        reasons.setdefault("gather", "an incremented dat is not stored as AoS")
     if isinstance(bound.over, (Subset, Grid)):
         reasons.setdefault("gather", f"it runs over {bound.over}")
         reasons.setdefault("two_pass", f"it runs over {bound.over}") if isinstance(bound.over, Subset) else None

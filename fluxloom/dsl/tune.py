@@ -7,20 +7,20 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from fluxloom.core.access import Access
-from fluxloom.core.errors import FluxloomError, PlanError, did_you_mean
+from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.cost import TILES, choose_tile
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.fusion import fuse
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.tuning import LoopTuning, TuneReport, TuneRow, TuningFile
+from fluxloom.dsl.tuning import LoopTuning, TuneReport, TuningFile, rank_rows
+from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb, sweep, tabu
 
 __all__ = ["tune"]
@@ -33,11 +33,7 @@ FINALISTS = 4
 
 METHODS = {"sweep": sweep, "hill_climb": hill_climb, "tabu": tabu}
 
-_ROUND_SECONDS = 2e-3
-_MOST_CALLS = 50
 _CHAIN_WARM = 3  # one step loop by loop, then fused ones until the buffers are where they return to
-
-Run = Callable[[], None]
 
 
 def tune(
@@ -150,50 +146,16 @@ class _Snapshot:
         self.restore()
 
 
-class _Stopwatch:
-    """Times candidates of one loop or chain, each round from the same values."""
-
-    def __init__(self, plan: _Plan, snapshot: _Snapshot, device: object, warm: int = 1) -> None:
-        self._clock, self._rounds, self._snapshot, self._warm = plan.clock, plan.rounds, snapshot, warm
-        self._wait: Run = getattr(device, "synchronize", _nothing)
-        self._calls = 0
-
-    def round(self, run: Run) -> float:
-        """Return the seconds of a call."""
-        self._snapshot.restore()
-        for _ in range(self._warm):
-            run()
-        if not self._calls:
-            once = self._timed(run, 1)
-            self._calls = max(1, min(_MOST_CALLS, ceil(_ROUND_SECONDS / once))) if once > 0 else 1
-        return self._timed(run, self._calls) / self._calls
-
-    def _timed(self, run: Run, calls: int) -> float:
-        self._wait()
-        start = self._clock()
-        for _ in range(calls):
-            run()
-        self._wait()
-        return self._clock() - start
-
-    def median(self, run: Run) -> float:
-        """Return the median over the rounds of one candidate."""
-        return median(self.round(run) for _ in range(self._rounds))
-
-    def race(self, runs: Sequence[Run]) -> list[float]:
-        """Return the medians of several candidates whose rounds are interleaved."""
-        rounds = [[self.round(run) for run in runs] for _ in range(self._rounds)]
-        return [median(column) for column in zip(*rounds, strict=True)]
+def _stopwatch(plan: _Plan, snapshot: _Snapshot, context: Context, warm: int = 1) -> Stopwatch:
+    wait = getattr(context.device, "synchronize", None)
+    rest = {} if wait is None else {"wait": wait}
+    return Stopwatch(plan.rounds, snapshot.restore, warm=warm, clock=plan.clock, **rest)
 
 
 def _reschedule(loop: Loop, schedule: Schedule) -> None:
     """Change a schedule and drop the plan of the old one, which a chain would otherwise still find."""
     loop.reschedule(schedule)
     loop.__dict__.pop("plan", None)
-
-
-def _nothing() -> None:
-    """Wait for a device that has finished when a call returns."""
 
 
 @contextmanager
@@ -325,7 +287,7 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
     schedule_of = partial(_schedule, loop, now)
     snapshot = _Snapshot(loop.written)
     with _borrowed([loop], snapshot):
-        watch = _Stopwatch(plan, snapshot, loop.context.device)
+        watch = _stopwatch(plan, snapshot, loop.context)
 
         def prepare(schedule: Schedule) -> Run:
             _reschedule(loop, schedule)
@@ -337,9 +299,7 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
 
         started = watch.median(prepare(before))
         start = {"lanes": now.lanes} if any(k.name == "lanes" for k in knobs) else None
-        found = _search(
-            plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=start, identity=in_force
-        )
+        found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=start, identity=in_force)
         times = {before: started} | {in_force(t.point): t.seconds for t in found.trials if t.feasible}
         finalists = sorted(times, key=lambda s: times[s])[:FINALISTS]
         final = dict(zip(finalists, watch.race([prepare(s) for s in finalists]), strict=True))
@@ -347,7 +307,7 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
     for twin in twins:
         _reschedule(twin, best)
     key = _record(file, loop, best, final[best])
-    rows = _rows(loop.name, times, final, {before: "before"})
+    rows = rank_rows(loop.name, times, final, {before: "before"})
     skipped = sum(not trial.feasible for trial in found.trials)
     return LoopTuning(loop.name, key, before, final.get(before, started), best, final[best], rows, skipped)
 
@@ -359,16 +319,6 @@ def _record(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: fl
     if file is not None and schedule.threads == loop.context.threads:
         file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
     return key
-
-
-def _rows(
-    name: str, times: dict[Schedule, float], final: dict[Schedule, float], notes: dict[Schedule, str]
-) -> tuple[TuneRow, ...]:
-    seconds = times | final
-    best = min(final.values())
-    percents = {s: 100.0 * best / t if t > 0 else 100.0 for s, t in seconds.items()}
-    ranked = sorted(seconds, key=lambda s: (s not in final, seconds[s]))
-    return tuple(TuneRow(name, s, seconds[s], percents[s], s in final, notes.get(s, "")) for s in ranked)
 
 
 # ---------------------------------------------------------------------------------------- one chain
@@ -418,7 +368,7 @@ def _tune_chain(
         return Schedule(strategy="gather", block=point["tile"], lanes=point["lanes"])
 
     with _borrowed(_unique(chain.loops), snapshot):
-        watch = _Stopwatch(plan, snapshot, chain.context.device, _CHAIN_WARM)
+        watch = _stopwatch(plan, snapshot, chain.context, _CHAIN_WARM)
         found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=first)
         times = {schedule_of(t.point): t.seconds for t in found.trials if t.feasible}
         finalists: list[Schedule] = sorted(times, key=lambda s: times[s])[: FINALISTS - 1]
@@ -432,7 +382,7 @@ def _tune_chain(
     for loop in scatters if fused else []:
         _record(file, loop, loop.schedule, final[best])
     chain.build()
-    rows = _rows(chain.name, times, final, {s: "fused" for s in times} | {apart: "each loop's own schedule"})
+    rows = rank_rows(chain.name, times, final, dict.fromkeys(times, "fused") | {apart: "each loop's own schedule"})
     return [LoopTuning(chain.name, "", before, final[before], best, final[best], rows)]
 
 

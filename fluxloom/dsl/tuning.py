@@ -15,7 +15,18 @@ from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.toolchain import Cache, open_cache
 
-__all__ = ["LoopTuning", "TuneReport", "TuneRow", "TuningFile", "TuningRow", "schedule_words", "tuning_key"]
+__all__ = [
+    "LoopTuning",
+    "TuneReport",
+    "TuneRow",
+    "TuningFile",
+    "TuningRow",
+    "rank_rows",
+    "schedule_words",
+    "tuning_key",
+]
+
+_IN_BLOCKS = ("block_colour", "block_permute", "gather")
 
 Entries = dict[str, dict[str, Any]]
 
@@ -30,7 +41,7 @@ def schedule_words(schedule: Schedule) -> str:
     if schedule == Schedule():
         return "automatic"
     words = [schedule.strategy or "direct"]
-    words += [f"block {schedule.block}"] if schedule.block else []
+    words += [f"block {schedule.block}"] if schedule.block and schedule.strategy in _IN_BLOCKS else []
     words += [f"lanes {schedule.lanes}"] if schedule.lanes else []
     words += ["stream"] if schedule.stream else []
     return ", ".join(words)
@@ -236,6 +247,17 @@ class TuneRow:
     percent: float
     final: bool
     note: str = ""
+
+
+def rank_rows(
+    name: str, times: dict[Schedule, float], final: dict[Schedule, float], notes: dict[Schedule, str]
+) -> tuple[TuneRow, ...]:
+    """Return the rows of one loop from its search times and those of its final rounds, which come first."""
+    seconds = times | final
+    best = min(final.values())
+    percents = {s: 100.0 * best / t if t > 0 else 100.0 for s, t in seconds.items()}
+    ranked = sorted(seconds, key=lambda s: (s not in final, seconds[s]))
+    return tuple(TuneRow(name, s, seconds[s], percents[s], s in final, notes.get(s, "")) for s in ranked)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ which last improved is followed first.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -278,10 +279,8 @@ class _Search:
 
     def run(self, method: Callable[[], None]) -> SearchResult:
         """Run a search to its end or that of the budget."""
-        try:
+        with contextlib.suppress(_Spent):
             method()
-        except _Spent:
-            pass
         best = min(self._trials, key=lambda trial: trial.seconds)
         if not best.feasible:
             raise FluxloomError(f"none of {len(self._trials)} points can run; the first: {self._trials[0].error}")

@@ -79,7 +79,7 @@ def _metrics(
     seconds = median(times) / iterations
     moved, _ = overall(reports)
     copy = median(item.copy_gbs for item in copies) if copies else 0.0
-    separate = runner.bytes_per_iteration()
+    separate = runner.solver.chain.bytes_unfused
     gbs = moved / iterations / seconds / 1e9
     return {
         "percent_of_copy": 100 * gbs / copy if copy else None,

@@ -12,6 +12,7 @@ from pydantic import Field
 from fluxloom.app.application import Estimate, Picture
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.schedules import parse_schedule
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
@@ -124,6 +125,11 @@ class AirfoilRunner:
         return self.solver.loops
 
     @property
+    def chain(self) -> Chain | None:
+        """One iteration."""
+        return self.solver.chain
+
+    @property
     def pictures(self) -> Sequence[Picture]:
         """Pressure and Mach number around the section."""
         where = f"NACA 0012 at Mach {self.constants.mach:.3g} (iteration {self.solver.iterations:,})"
@@ -166,11 +172,6 @@ class AirfoilRunner:
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
         return f"lower flow.cfl (now {self.constants.cfl:.3g}) or raise flow.eps (now {self.constants.eps:.3g})"
-
-    def bytes_per_iteration(self) -> int:
-        """Return the useful bytes of an iteration when every loop runs by itself."""
-        once, *twice = self.solver.loops
-        return once.useful_bytes + 2 * sum(loop.useful_bytes for loop in twice)
 
 
 class AirfoilApplication:

@@ -31,6 +31,7 @@ def command(
     loop: Annotated[
         str | None, typer.Option("--loop", metavar="NAME", help="Only this loop.", show_default=False)
     ] = None,
+    chain: Annotated[bool, typer.Option("--chain", help="The fused form of one iteration.")] = False,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
     schedule: ScheduleOption = None,
@@ -45,7 +46,13 @@ def command(
     context = Context(model.run.device, threads=model.run.threads)
     if not context.device.native:
         raise CaseError(f"the device {context.device.name} runs kernels as Python; there is no generated code")
-    for chosen in select(application.build(model, context).loops, loop):
+    runner = application.build(model, context)
+    if chain:
+        if runner.chain is None:
+            raise CaseError(f"{what}: the solver {model.case.solver} has no chain of loops")
+        typer.echo(runner.chain.source)
+        return
+    for chosen in select(runner.loops, loop):
         typer.echo(f"/* ---- {chosen.name}: {chosen.strategy}, {chosen.schedule} ---- */")
         typer.echo(chosen.source)
 

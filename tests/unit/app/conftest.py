@@ -36,6 +36,7 @@ class FakeRunner:
 
     loops: tuple[Any, ...] = ()
     pictures: tuple[Any, ...] = ()
+    chain = None
 
     def __init__(self, *, lost_at: int = 0, stop_at: int = 0) -> None:
         self.lost_at, self.stop_at = lost_at, stop_at

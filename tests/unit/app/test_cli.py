@@ -194,6 +194,7 @@ def test_codegen(fluxloom: Call, case_file: Write) -> None:
     assert "void fl_update(" in done.out
     assert "void fl_res_calc(" not in done.out
     assert "void fl_res_calc(" in fluxloom("codegen", case).out
+    assert "+" in fluxloom("codegen", case, "--chain").out
     assert "no loop 'updat'; did you mean 'update'?" in fluxloom("codegen", case, "--loop", "updat").err
     assert fluxloom("codegen", case, "--device", "reference").code == 2
 
@@ -241,7 +242,8 @@ def test_mesh_verbs(fluxloom: Call, tmp_path: Path) -> None:
 
 def test_mesh_errors(fluxloom: Call, tmp_path: Path) -> None:
     assert "did you mean 'box2d'?" in fluxloom("mesh", "generate", "box2", tmp_path / "a.su2").err
-    assert "give 2 positive whole numbers" in fluxloom("mesh", "generate", "box2d", tmp_path / "a.su2", "--cells", "3").err
+    done = fluxloom("mesh", "generate", "box2d", tmp_path / "a.su2", "--cells", "3")
+    assert "give 2 positive whole numbers" in done.err
     assert "unknown method 'rmc'" in fluxloom("mesh", "renumber", tmp_path / "x", tmp_path / "y", "--method", "rmc").err
     assert fluxloom("mesh", "info", tmp_path / "none.su2").code == 2
     (tmp_path / "broken.su2").write_text("NDIME= 2\nNELEM= 1\n5 0 1 7\n")
@@ -324,7 +326,7 @@ def test_verify_names(fluxloom: Call) -> None:
 
 def test_tune(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
     assert "nothing recorded" in fluxloom("tune", "--show").out
-    done = fluxloom("tune", case_file(), "--loop", "bres_calc", "--keep")
+    done = fluxloom("tune", case_file(), "--loop", "bres_calc", "--budget", 4)
     assert done.code == 0, done.text
     assert "recorded in" in done.out
     assert "bres_calc" in fluxloom("tune", "--show").out

@@ -78,9 +78,14 @@ def test_atomic_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"x": float("nan"), "y": np.float64(2.0), "z": (1, None, Path("p"))})
     assert json.loads(path.read_text()) == {"x": None, "y": 2.0, "z": [1, None, "p"]}
-    with pytest.raises(FluxloomError, match="disk is full"), atomic(path) as temporary:
-        temporary.write_text("half")
-        raise OSError(28, "No space left on device")
+
+    def fails_half_way() -> None:
+        with atomic(path) as temporary:
+            temporary.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(FluxloomError, match="disk is full"):
+        fails_half_way()
     assert json.loads(path.read_text())["y"] == 2.0
     assert list(tmp_path.iterdir()) == [path]
 

@@ -1,0 +1,257 @@
+"""Loops over rows of ragged maps and over their entries, in every layout."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
+
+from .harness import LAYOUTS, STRATEGIES, compare, expected, native
+
+STORES = {
+    "csr": fl.CSR(),
+    "ell-row": fl.ELL(column_major=False),
+    "ell-column": fl.ELL(),
+    **{f"sliced{n}-{'column' if c else 'row'}": fl.SlicedELL(n, c) for n in (1, 4, 8, 32) for c in (True, False)},
+}
+
+
+@fl.kernel
+def spmv(a: Read, x: Read, y: Write):
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * x[j]
+    y[0] = total
+
+
+@fl.kernel
+def block_spmv(a: Read, x: Read, y: Inc):
+    """Two by two blocks."""
+    for j in range(len(x)):
+        for r in range(2):
+            y[r] += a[j][r, 0] * x[j][0] + a[j][r, 1] * x[j][1]
+
+
+@fl.kernel
+def spread(w: Read, x: Inc, low: Min, high: Max):
+    """Adds to every target of a row."""
+    for j in range(len(x)):
+        x[j] += w[0] * (j + 1)
+        low[j] = min(low[j], w[0])
+        high[j] = max(high[j], w[0] + len(x))
+
+
+@fl.kernel
+def fill(x: Read, a: Write, b: RW):
+    """Writes the entries of a row."""
+    for j in range(len(x)):
+        a[j] = x[j] * (j + 1)
+        b[j] = b[j] - x[j]
+
+
+@fl.kernel
+def entrywise(a: Read, x: Read, y: Inc):
+    """SpMV driven from the entries."""
+    y[0] += a[0] * x[0]
+
+
+@fl.kernel
+def interpolate(w: Read, p: Read, v: Inc):
+    """Cell to node, driven from the cells."""
+    for k in range(4):
+        v[k] += w[0] * p[0]
+
+
+@fl.kernel
+def gather_cells(p: Read, w: Read, v: Write):
+    """Cell to node, driven from the nodes."""
+    v[0] = 0.0
+    for j in range(len(p)):
+        v[0] += w[j] * p[j]
+
+
+def rows(n: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 9, n)
+    lengths[rng.random(n) < 0.1] = 0
+    if n > 40:
+        lengths[17] = 33
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return offsets, rng.integers(0, max(1, columns), offsets[-1]) if columns else np.zeros(0, dtype=int)
+
+
+def matrix(ctx, store, n=4321, columns=999):
+    offsets, indices = rows(n, columns)
+    row_set, column_set = ctx.set(n, "rows"), ctx.set(columns, "columns")
+    return ctx.ragged(row_set, column_set, offsets, indices, "matrix", store), np.random.default_rng(1)
+
+
+def product(ctx, store=None, layout=None, dtype="float64", n=4321, schedule=None):
+    m, rng = matrix(ctx, store, n)
+    a = ctx.dat(m.entries, rng.random(m.entries.size), dtype=dtype, layout=layout)
+    x = ctx.dat(m.target, rng.random(999), dtype=dtype, layout=layout)
+    y = ctx.dat(m.source, dtype=dtype, layout=layout)
+    return [Loop(spmv, m.source, a[m.to_entries], x[m], y, schedule=schedule)], {"y": y, "a": a}
+
+
+def blocks(ctx, store=None, layout=None, dtype="float64"):
+    m, rng = matrix(ctx, store, 1500)
+    a = ctx.dat(m.entries, rng.random((m.entries.size, 2, 2)), dtype=dtype, layout=layout)
+    x = ctx.dat(m.target, rng.random((999, 2)), dtype=dtype, layout=layout)
+    y = ctx.dat(m.source, rng.random((1500, 2)), dtype=dtype, layout=layout)
+    return [Loop(block_spmv, m.source, a[m.to_entries], x[m], y)], {"y": y}
+
+
+def increments(ctx, store=None, layout=None, dtype="float64", schedule=None):
+    m, rng = matrix(ctx, store, 4200)
+    w = ctx.dat(m.source, rng.random(4200), dtype=dtype)
+    x, low, high = (ctx.dat(m.target, rng.random(999), dtype=dtype, layout=layout) for _ in range(3))
+    loop = Loop(spread, m.source, w, x[m], low[m], high[m], schedule=schedule)
+    return [loop], {"x": x, "low": low, "high": high}
+
+
+def entries_written(ctx, store=None, layout=None, dtype="float64"):
+    m, rng = matrix(ctx, store)
+    x = ctx.dat(m.target, rng.random(999), dtype=dtype, layout=layout)
+    a = ctx.dat(m.entries, dtype=dtype, layout=layout)
+    b = ctx.dat(m.entries, rng.random(m.entries.size), dtype=dtype, layout=layout)
+    return [Loop(fill, m.source, x[m], a[m.to_entries], b[m.to_entries])], {"a": a, "b": b}
+
+
+def entries_driven(ctx, store=None, layout=None, dtype="float64", schedule=None):
+    m, rng = matrix(ctx, store)
+    a = ctx.dat(m.entries, rng.random(m.entries.size), dtype=dtype, layout=layout)
+    x = ctx.dat(m.target, rng.random(999), dtype=dtype)
+    y = ctx.dat(m.source, rng.random(m.source.size), dtype=dtype)
+    through, rows_of = m.entry_target, m.entry_row
+    return [Loop(entrywise, m.entries, a, x[through[0]], y[rows_of[0]], schedule=schedule)], {"y": y}
+
+
+@pytest.mark.parametrize("store", list(STORES))
+def test_spmv(store: str) -> None:
+    want = expected(product)
+    compare(native(product, store=STORES[store], threads=1), want)
+    compare(native(product, store=STORES[store], threads=3), want)
+
+
+@pytest.mark.parametrize("layout", ["soa", "blocked"])
+@pytest.mark.parametrize(("store", "dtype"), [("csr", "float64"), ("sliced8-column", "float32"), ("ell-column", "float16")])
+def test_spmv_layouts(store: str, layout: str, dtype: str) -> None:
+    want = expected(product, dtype=dtype)
+    compare(native(product, store=STORES[store], layout=LAYOUTS[layout], dtype=dtype), want, dtype)
+
+
+@pytest.mark.parametrize("store", ["csr", "ell-column", "sliced4-column", "sliced32-row"])
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+def test_blocks(store: str, layout: str) -> None:
+    compare(native(blocks, store=STORES[store], layout=LAYOUTS[layout]), expected(blocks))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 33])
+@pytest.mark.parametrize("store", ["csr", "ell-row", "ell-column", "sliced8-column", "sliced8-row"])
+def test_few_rows(store: str, n: int) -> None:
+    compare(native(product, store=STORES[store], n=n), expected(product, n=n))
+
+
+@pytest.mark.parametrize("strategy", ["serial", "block_colour", "element_colour", "block_permute"])
+@pytest.mark.parametrize("store", ["csr", "sliced8-column"])
+def test_increments_through_rows(store: str, strategy: str) -> None:
+    schedule = STRATEGIES[strategy]
+    compare(native(increments, store=STORES[store], schedule=schedule, threads=3), expected(increments))
+
+
+@pytest.mark.parametrize("layout", ["aos", "soa", "blocked"])
+def test_increments_through_rows_in_layouts(layout: str) -> None:
+    compare(native(increments, layout=LAYOUTS[layout], threads=2), expected(increments))
+
+
+def test_atomic_increments_through_rows() -> None:
+    @fl.kernel
+    def add(w: Read, x: Inc):
+        for j in range(len(x)):
+            x[j] += w[0] * (j + 1)
+
+    def case(ctx, schedule=None):
+        m, rng = matrix(ctx, None, 4200)
+        w, x = ctx.dat(m.source, rng.random(4200)), ctx.dat(m.target)
+        return [Loop(add, m.source, w, x[m], schedule=schedule)], {"x": x}
+
+    compare(native(case, schedule=fl.Schedule(strategy="atomic"), threads=3), expected(case))
+
+
+@pytest.mark.parametrize("store", list(STORES))
+def test_writes_of_entries(store: str) -> None:
+    compare(native(entries_written, store=STORES[store], threads=2), expected(entries_written))
+
+
+@pytest.mark.parametrize("store", ["csr", "ell-column", "sliced8-row", "sliced32-column"])
+@pytest.mark.parametrize("strategy", ["serial", "block_colour", "element_colour", "gather", "gather1", "two_pass"])
+def test_entries_drive(store: str, strategy: str) -> None:
+    schedule = fl.Schedule(**{**STRATEGIES[strategy].__dict__, "lanes": 8})
+    compare(native(entries_driven, store=STORES[store], schedule=schedule), expected(entries_driven))
+
+
+@pytest.mark.parametrize("layout", ["soa", "blocked"])
+def test_entries_drive_in_layouts(layout: str) -> None:
+    for store in ("csr", "sliced8-column"):
+        got = native(entries_driven, store=STORES[store], layout=LAYOUTS[layout], schedule=fl.Schedule(lanes=8))
+        compare(got, expected(entries_driven))
+
+
+def test_interpolation_from_both_sides() -> None:
+    """Cell to node: the incrementing form over cells and the gathering form over nodes agree."""
+
+    def from_cells(ctx):
+        rng = np.random.default_rng(5)
+        cells, nodes = ctx.set(4500, "cells"), ctx.set(2300, "nodes")
+        c2n = ctx.map(cells, nodes, rng.integers(0, 2300, (4500, 4)), "c2n")
+        w, p = ctx.dat(cells, rng.random(4500)), ctx.dat(cells, rng.random(4500))
+        v = ctx.dat(nodes)
+        return [Loop(interpolate, cells, w, p, v[c2n])], {"v": v}
+
+    def from_nodes(ctx):
+        rng = np.random.default_rng(5)
+        cells, nodes = ctx.set(4500, "cells"), ctx.set(2300, "nodes")
+        flat = rng.integers(0, 2300, (4500, 4)).ravel()
+        order = np.argsort(flat, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(flat, minlength=2300))])
+        n2c = ctx.ragged(nodes, cells, offsets, order // 4, "n2c")
+        w, p = ctx.dat(cells, rng.random(4500)), ctx.dat(cells, rng.random(4500))
+        v = ctx.dat(nodes)
+        return [Loop(gather_cells, nodes, p[n2c], w[n2c], v)], {"v": v}
+
+    want = expected(from_cells)
+    for case in (from_cells, from_nodes):
+        for threads in (1, 3):
+            compare(native(case, threads=threads), want)
+
+
+def test_a_subset_of_rows() -> None:
+    def case(ctx, store=None):
+        m, rng = matrix(ctx, store)
+        a, x = ctx.dat(m.entries, rng.random(m.entries.size)), ctx.dat(m.target, rng.random(999))
+        y = ctx.dat(m.source, rng.random(m.source.size))
+        some = ctx.subset(m.source, rng.random(m.source.size) < 0.3)
+        return [Loop(spmv, some, a[m.to_entries], x[m], y)], {"y": y}
+
+    for store in ("csr", "ell-column", "sliced8-column", "sliced8-row"):
+        compare(native(case, store=STORES[store]), expected(case))
+
+
+@fl.kernel
+def hidden_names(x: Read, y: Write, *, t: float, te: float):
+    """Loop variable and constants whose generated names are near each other."""
+    y[0] = 0.0
+    for k in range(len(x)):
+        y[0] += t * x[k] + te * k
+
+
+def test_names_of_counters_and_constants() -> None:
+    def case(ctx):
+        m, rng = matrix(ctx, None, 100)
+        x, y = ctx.dat(m.target, rng.random(999)), ctx.dat(m.source)
+        return [Loop(hidden_names, m.source, x[m], y, t=0.25, te=-3.0)], {"y": y}
+
+    compare(native(case), expected(case))
