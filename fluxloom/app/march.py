@@ -52,7 +52,7 @@ class March:
     error
         Why it failed.
     pace
-        Seconds of an iteration, without the first two, which compile.
+        Seconds of an iteration, without the first two, which may compile.
     """
 
     iterations: int

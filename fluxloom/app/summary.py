@@ -8,7 +8,7 @@ from typing import Any
 
 from fluxloom.dsl.report import LoopReport
 
-__all__ = ["LoopRow", "difference", "loop_rows", "overall"]
+__all__ = ["HEADINGS", "LEFT", "LoopRow", "difference", "loop_rows", "overall"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LoopRow:
 
     def cells(self) -> list[str]:
         """Return the row as texts of a table."""
-        vector = {True: "yes", False: "no", None: "?"}[self.vectorised]
+        packs = {True: str(self.lanes), False: "no", None: f"{self.lanes}?"}[self.vectorised]
         return [
             self.name.replace("+", " + "),
             f"{self.calls:,}",
@@ -66,13 +66,15 @@ class LoopRow:
             _number(self.percent_of_copy, 0),
             self.strategy,
             str(self.colours) if self.colours else "-",
-            str(self.lanes),
-            vector,
+            packs,
         ]
 
 
-HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "colours", "lanes", "vector")
-"""Headings of `LoopRow.cells`."""
+HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "colours", "SIMD")
+"""Headings of `LoopRow.cells`; SIMD: elements a vector pack, ``no`` where the compiler did not vectorise."""
+
+LEFT = (0, 6)
+"""Columns that are aligned left."""
 
 
 def loop_rows(reports: Sequence[LoopReport], copy_gbs: float = 0.0) -> list[LoopRow]:

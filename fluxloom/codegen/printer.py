@@ -207,7 +207,8 @@ class Printer:
         name = f"{node.name}_"
         compare = "<" if node.step > 0 else ">"
         # A hidden counter keeps Python's rule that assigning the loop variable does not change the trips.
-        hidden = f"{name}t"
+        # Locals end in an underscore, constants begin with k_: this name is neither.
+        hidden = f"for_{name}t"
         head = (
             f"{pad}for (int64_t {hidden} = {self.expression(node.start)}, {hidden}e = {self.expression(node.stop)}; "
             f"{hidden} {compare} {hidden}e; {hidden} += {node.step}) {{"

@@ -72,6 +72,8 @@ class Chain:
         self._plain: PlainReplay | None = None
         self._fused: FusedReplay | None = None
         self._versions: list[int] = []
+        self._watched: list[Loop | Global] = []
+        self._watched_versions: list[int] = []
 
     # -------------------------------------------------------------------------------- execution
     def __call__(self) -> None:
@@ -93,6 +95,7 @@ class Chain:
         for data in self._written:
             data.version += 1
         self._versions = [d.version for d in self.dats]
+        self._watched_versions = [w.version for w in self._watched]
 
     def build(self) -> PlainReplay:
         """Plan, generate and compile; happens by itself at the first call."""
@@ -101,7 +104,8 @@ class Chain:
         self._plain = PlainReplay(self.steps, device, self.name)
         if self._fuse:
             fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
-            self._fused = fused if fused.fusion.worthwhile else None
+            if fused.fusion.worthwhile:
+                self._fused, self._watched = fused, fused.watched()
         return self._plain
 
     def _touched(self) -> bool:
@@ -109,7 +113,7 @@ class Chain:
         for dat, version in zip(self.dats, self._versions):  # noqa: B905 - on the hot path
             if dat.version != version or (dat.viewed and dat.watched):
                 return True
-        return False
+        return any(w.version != v for w, v in zip(self._watched, self._watched_versions))  # noqa: B905
 
     # ----------------------------------------------------------------------------------- reports
     def reports(self) -> list[LoopReport]:

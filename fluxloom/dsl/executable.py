@@ -125,7 +125,7 @@ class ArgumentBlock:
             case "map":
                 through = self.numbering.maps[int(key)]
                 assert isinstance(through, TableMap)
-                return self._keep(through.table, slot.ctype)
+                return self._keep(_stored_at(through.table, through.target), slot.ctype)
             case "partial" | "scratch":
                 return self._work(slot)
             case "plan":
@@ -143,7 +143,8 @@ class ArgumentBlock:
         part = slot.origin.removeprefix("ragged_")
         if part == "rows":
             return through.store.rows
-        return self._keep(getattr(through.store, part), slot.ctype)
+        table = getattr(through.store, part)
+        return self._keep(_stored_at(table, through.target) if part == "index" else table, slot.ctype)
 
     def _argument(self, key: str) -> tuple[int, ArgSpec]:
         for member in self.group.members:
@@ -176,6 +177,11 @@ class ArgumentBlock:
                 value = candidate.values[name]
                 return value if isinstance(value, int) else self._keep(value, slot.ctype)
         raise KeyError(f"plan table {slot.name}")
+
+
+def _stored_at(elements: npt.NDArray[Any], over: Set) -> npt.NDArray[Any]:
+    """Turn element numbers of a set into places in the storage of its dats."""
+    return elements if over.position is None or not over.size else over.position[elements]
 
 
 def written(group: Group, numbering: Numbering) -> list[Dat | Global]:

@@ -42,6 +42,8 @@ class FusedGroup:
     scatter: list[Loop] = field(default_factory=list)
     direct: list[Loop] = field(default_factory=list)
     ahead: int = 0
+    alone: bool = False
+    """A loop that cannot be fused: it runs as it would outside the chain, in place."""
 
     @property
     def loops(self) -> list[Loop]:
@@ -105,16 +107,17 @@ def fuse(loops: list[Loop], transient: tuple[Dat, ...]) -> Fusion:
     items: list[FusedGroup | Copy] = []
     for loop in loops:
         pair = copied_pair(loop.bound)
-        if pair is not None and any(pair[1] is t for t in transient):
+        if pair is not None and any(pair[1] is t for t in transient) and _renamable(pair, loops):
             items.append(Copy(loop, *pair))
             continue
         last = items[-1] if items else None
         if not isinstance(last, FusedGroup) or not _append(last, loop):
             group = FusedGroup(loop.over)
             if not _append(group, loop):
-                group.direct.append(loop)  # runs alone, in its own way
+                group.direct.append(loop)
+                group.alone = True
             items.append(group)
-    head = _rotate(items)
+    head = _rotate(items, loops)
     return Fusion(tuple(items), tuple(head), _zero_facts(items))
 
 
@@ -142,6 +145,8 @@ def pointwise(loop: Loop) -> bool:
 
 def _append(group: FusedGroup, loop: Loop) -> bool:
     """Add a loop to a group if the result stays the same; returns whether it was added."""
+    if group.alone:
+        return False
     if group.loops and (group.loops[0].bound.compute != loop.bound.compute or _grade(group.loops[0]) != _grade(loop)):
         return False
     if _meets_globals(group, loop):
@@ -201,15 +206,25 @@ def _globals(loop: Loop, *, reads: bool):
 # ------------------------------------------------------------------------------- rotation and facts
 
 
-def _rotate(items: list[FusedGroup | Copy]) -> list[Loop]:
+def _renamable(pair: tuple[Dat, Dat], loops: list[Loop]) -> bool:
+    """Whether two dats may share a buffer: every other loop that changes one writes its own element only."""
+    for loop in loops:
+        for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
+            if any(arg.data is d for d in pair) and parameter.access.writes and not pointwise(loop):
+                return False
+    return True
+
+
+def _rotate(items: list[FusedGroup | Copy], loops: list[Loop]) -> list[Loop]:
     """Move the pointwise loops at the start of the chain behind its last group, one step ahead."""
     last = items[-1] if items else None
     place = next((k for k, item in enumerate(items) if isinstance(item, FusedGroup)), None)
     if not isinstance(last, FusedGroup) or place is None:
         return []
     first = items[place]
-    if first is last or not isinstance(first, FusedGroup) or first.scatter or not last.scatter:
+    if first is last or not isinstance(first, FusedGroup) or first.scatter or first.alone or not last.scatter:
         return []
+    reduced = [a.data for loop in loops for a in _globals(loop, reads=False)]
     copied = [item.target for item in items[:place] if isinstance(item, Copy)]
     moved: list[Loop] = []
     for loop in first.direct:
@@ -218,6 +233,8 @@ def _rotate(items: list[FusedGroup | Copy]) -> list[Loop]:
             for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
         )
         reads = _dats([loop], lambda _through: True, (Access.READ,))
+        if any(a.data is g for a in _globals(loop, reads=True) for g in reduced):
+            break  # its value would be the one of the step before
         if not whole or any(_among(d, copied) for d in reads) or not _append(last, loop):
             break
         moved.append(loop)

@@ -121,10 +121,11 @@ class _View:
         if through is None:
             return int(self._offset_place(element, None))
         if isinstance(through, TableMap):
-            row = through.table[element]
+            row = self._stored_at(through.table[element])
             return row.astype(np.int64) if self.arg.leg < 0 else int(row[self.arg.leg])
         if isinstance(through, RaggedMap):
-            return through.indices[through.offsets[element] : through.offsets[element + 1]].astype(np.int64)
+            row = through.indices[through.offsets[element] : through.offsets[element + 1]]
+            return self._stored_at(row).astype(np.int64)
         if isinstance(through, EntriesMap):
             offsets = through.ragged.offsets
             return np.arange(offsets[element], offsets[element + 1])
@@ -132,6 +133,12 @@ class _View:
         if self.arg.leg >= 0:
             return int(self._offset_place(element, through.offsets[self.arg.leg]))
         return np.array([self._offset_place(element, o) for o in through.offsets], dtype=np.int64)
+
+    def _stored_at(self, elements: Array) -> Array:
+        """Turn element numbers into storage places where `_values` holds those."""
+        assert isinstance(self.data, Dat)
+        position = self.data.set.position if _ghosted(self.data) else None
+        return elements if position is None else position[elements]
 
     def _offset_place(self, element: int, offset: tuple[int, ...] | None) -> int:
         over = self.data.set if isinstance(self.data, Dat) else None

@@ -77,6 +77,8 @@ class Loop:
         self._native: _Native | None = None
         self._blocks: list[tuple[ArgumentBlock, int]] = []
         self._calls = 0
+        self.version = 0
+        """Counts changes of run-time constants."""
 
     # --------------------------------------------------------------------------------- schedule
     @cached_property
@@ -148,6 +150,7 @@ class Loop:
                     f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
                 )
             self.constants[key] = value
+            self.version += 1
             for block, number in self._blocks:
                 block.set_constant(f"{number}_{key}", value)
 

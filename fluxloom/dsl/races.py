@@ -168,6 +168,10 @@ def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tup
         reason = _not_gatherable(bound, modes, targets)
         if reason:
             reasons["gather"] = reason
+    if any(t.position is not None for t in targets):
+        text = "it increments elements that are not stored in order"
+        reasons.setdefault("gather", text)
+        reasons.setdefault("two_pass", text)
     if isinstance(bound.over, (Subset, Grid)):
         reasons.setdefault("gather", f"it runs over {bound.over}")
         reasons.setdefault("two_pass", f"it runs over {bound.over}") if isinstance(bound.over, Subset) else None

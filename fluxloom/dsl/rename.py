@@ -79,6 +79,8 @@ class Placement:
 
     def renamed(self, group: FusedGroup) -> frozenset[int]:
         """Return ids of dats that the group must write to another buffer than the one it reads."""
+        if group.alone:
+            return frozenset()
         far = {id(d) for d in group.neighbours()}
         return frozenset(
             id(d)

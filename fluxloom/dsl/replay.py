@@ -13,7 +13,7 @@ from fluxloom.core.access import Access
 from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import choose_tile, direct_lanes
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.fusion import FusedGroup, Fusion, fuse
 from fluxloom.dsl.loop import Loop, serial_below
@@ -158,7 +158,7 @@ class FusedReplay:
         members = [Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(fused.loops)]
         scatter, direct = tuple(members[: len(fused.scatter)]), tuple(members[len(fused.scatter) :])
         renamed = frozenset(numbering.dat(d) for d in self.dats if id(d) in self.placement.renamed(fused))
-        if not scatter and len(direct) == 1 and fused.loops[0].races.racing:
+        if fused.alone:
             return fused.loops[0].group(numbering)
         first = fused.loops[0].schedule
         buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
@@ -200,7 +200,7 @@ class FusedReplay:
         groups = self.fusion.groups
         place = next(k for k, g in enumerate(groups) if g is fused)
         out = []
-        for dat in fused.own((Access.WRITE, Access.RW, Access.INC)):
+        for dat in [] if fused.alone else fused.own((Access.WRITE, Access.RW, Access.INC)):
             if id(dat) not in self._transient or any(dat is d for d in self.placement.ahead_dats):
                 continue
             for step in range(1, len(groups) + 1):
@@ -215,7 +215,18 @@ class FusedReplay:
     @property
     def ready(self) -> bool:
         """Whether the dats are where a fused step expects them."""
-        return self._now is not None and self._epoch == self.context.epoch
+        if self._now is None:
+            return False
+        if self._epoch != self.context.epoch:  # somebody moved buffers; perhaps not those of this chain
+            if any(d.buffer is not self._now.buffers[id(d)] for d in self.dats):
+                return False
+            self._epoch = self.context.epoch
+        return True
+
+    def watched(self) -> list[Loop | Global]:
+        """Return loops and globals whose changes make values computed one step ahead wrong."""
+        head = self.fusion.head
+        return [*head, *(a.data for loop in head for a in loop.bound.arguments if isinstance(a.data, Global))]
 
     def enter(self) -> None:
         """After an unfused step: compute what the fused steps expect one step ahead."""

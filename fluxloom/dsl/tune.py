@@ -19,7 +19,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.fusion import fuse
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.tuning import LoopTuning, TuneReport, TuningFile, rank_rows
+from fluxloom.dsl.tuning import LoopTuning, TuneReport, TuningFile, choose_finalists, choose_winner, gradable, rank_rows
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb, sweep, tabu
 
@@ -27,9 +27,6 @@ __all__ = ["tune"]
 
 BLOCKS = (256, 1024, 4096, 16384)
 """Elements a block of the colouring strategies."""
-
-FINALISTS = 4
-"""So many of the fastest run against each other, in turn, before the winner is chosen."""
 
 METHODS = {"sweep": sweep, "hill_climb": hill_climb, "tabu": tabu}
 
@@ -223,7 +220,7 @@ def _strategies(loop: Loop, wanted: tuple[str, ...] | None) -> list[str]:
         If one that was asked for is unknown, or none of them is possible.
     """
     grade = loop.schedule.deterministic
-    allowed = [name for name in loop.races.allowed if _graded(name, grade)]
+    allowed = [name for name in loop.races.allowed if gradable(name, grade)]
     if wanted is None:
         return allowed
     for name in wanted:
@@ -235,14 +232,6 @@ def _strategies(loop: Loop, wanted: tuple[str, ...] | None) -> list[str]:
             Schedule(strategy=name, deterministic=grade)
         raise PlanError(f"{loop.name}: no strategies to try; possible are {', '.join(allowed)}")
     return chosen
-
-
-def _graded(strategy: str, grade: str | None) -> bool:
-    try:
-        Schedule(strategy=strategy, deterministic=grade)
-    except PlanError:
-        return False
-    return True
 
 
 def _sizes(loop: Loop, strategy: str) -> tuple[int, ...]:
@@ -297,19 +286,20 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
             _reschedule(loop, schedule_of(point))
             return loop.schedule
 
-        started = watch.median(prepare(before))
+        times = {before: watch.median(prepare(before))}
         start = {"lanes": now.lanes} if any(k.name == "lanes" for k in knobs) else None
         found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=start, identity=in_force)
-        times = {before: started} | {in_force(t.point): t.seconds for t in found.trials if t.feasible}
-        finalists = sorted(times, key=lambda s: times[s])[:FINALISTS]
+        times |= {in_force(t.point): t.seconds for t in found.trials if t.feasible}
+        finalists = choose_finalists(times, before)
         final = dict(zip(finalists, watch.race([prepare(s) for s in finalists]), strict=True))
-        best = min(final, key=lambda s: final[s])
+        keep = not loop.races.racing or before.strategy == now.strategy
+        best = choose_winner(final, before, keep=keep)
     for twin in twins:
         _reschedule(twin, best)
     key = _record(file, loop, best, final[best])
     rows = rank_rows(loop.name, times, final, {before: "before"})
     skipped = sum(not trial.feasible for trial in found.trials)
-    return LoopTuning(loop.name, key, before, final.get(before, started), best, final[best], rows, skipped)
+    return LoopTuning(loop.name, key, before, final[before], best, final[best], rows, skipped)
 
 
 def _record(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
@@ -371,12 +361,11 @@ def _tune_chain(
         watch = _stopwatch(plan, snapshot, chain.context, _CHAIN_WARM)
         found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=first)
         times = {schedule_of(t.point): t.seconds for t in found.trials if t.feasible}
-        finalists: list[Schedule] = sorted(times, key=lambda s: times[s])[: FINALISTS - 1]
         before, apart = schedule_of(first), Schedule()
-        finalists += [before] if before not in finalists else []
+        finalists = choose_finalists(times, before)
         seconds = watch.race([*(prepare(s) for s in finalists), prepare(None)])
         final = dict(zip([*finalists, apart], seconds, strict=True))
-        best = min(final, key=lambda s: final[s])
+        best = choose_winner(final, before)
     fused = best is not apart
     apply(best if fused else None)
     for loop in scatters if fused else []:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.toolchain import Cache, open_cache
 
@@ -21,10 +21,19 @@ __all__ = [
     "TuneRow",
     "TuningFile",
     "TuningRow",
+    "choose_finalists",
+    "choose_winner",
+    "gradable",
     "rank_rows",
     "schedule_words",
     "tuning_key",
 ]
+
+FINALISTS = 4
+"""So many of the fastest run against each other, in turn, before the winner is chosen."""
+
+MARGIN = 0.02
+"""A schedule replaces the one in force when it is faster by more than this: less is noise."""
 
 _IN_BLOCKS = ("block_colour", "block_permute", "gather")
 
@@ -234,7 +243,7 @@ class TuneRow:
     seconds
         Median of one call.
     percent
-        Seconds of the best, divided by these, in per cent.
+        Seconds of the best, divided by these, in per cent (both of the final rounds, or both of the search).
     final
         Whether the time comes from the interleaved rounds that the fastest few ran in.
     note
@@ -249,13 +258,34 @@ class TuneRow:
     note: str = ""
 
 
+def gradable(strategy: str, grade: str | None) -> bool:
+    """Whether a strategy has a grade of determinism."""
+    try:
+        Schedule(strategy=strategy, deterministic=grade)
+    except PlanError:
+        return False
+    return True
+
+
+def choose_finalists(times: dict[Schedule, float], before: Schedule) -> list[Schedule]:
+    """Return the fastest schedules of a search, and what was in force before it."""
+    fastest = sorted(times, key=lambda s: times[s])[:FINALISTS]
+    return fastest if before in fastest else [*fastest, before]
+
+
+def choose_winner(final: dict[Schedule, float], before: Schedule, *, keep: bool = True) -> Schedule:
+    """Return the fastest; what was in force before (unless it may not be kept) when the others gain too little."""
+    best = min((s for s in final if keep or s != before), key=lambda s: final[s])
+    return before if keep and final[before] <= (1.0 + MARGIN) * final[best] else best
+
+
 def rank_rows(
     name: str, times: dict[Schedule, float], final: dict[Schedule, float], notes: dict[Schedule, str]
 ) -> tuple[TuneRow, ...]:
     """Return the rows of one loop from its search times and those of its final rounds, which come first."""
     seconds = times | final
-    best = min(final.values())
-    percents = {s: 100.0 * best / t if t > 0 else 100.0 for s, t in seconds.items()}
+    fastest = {True: min(final.values()), False: min(times.values())}
+    percents = {s: 100.0 * fastest[s in final] / t if t > 0 else 100.0 for s, t in seconds.items()}
     ranked = sorted(seconds, key=lambda s: (s not in final, seconds[s]))
     return tuple(TuneRow(name, s, seconds[s], percents[s], s in final, notes.get(s, "")) for s in ranked)
 

@@ -1,8 +1,9 @@
-"""Meshes: elements, connectivity, geometry, checks, generators, files and renumbering."""
+"""Meshes: elements, connectivity, geometry, checks, generators, files, renumbering; and a mesh in a context."""
 
 from __future__ import annotations
 
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.mesh.bind import Mesh, bind, read
 from fluxloom.mesh.check import check
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.generate import box2d, box3d
@@ -18,6 +19,7 @@ __all__ = [
     "AirfoilMesh",
     "Connectivity",
     "Geometry",
+    "Mesh",
     "MeshData",
     "MeshReport",
     "MeshSource",
@@ -25,10 +27,12 @@ __all__ = [
     "Permutation",
     "Ragged",
     "airfoil_mesh",
+    "bind",
     "box2d",
     "box3d",
     "check",
     "orient",
+    "read",
     "read_data",
     "read_fields",
     "renumber",

@@ -255,3 +255,27 @@ def test_names_of_counters_and_constants() -> None:
         return [Loop(hidden_names, m.source, x[m], y, t=0.25, te=-3.0)], {"y": y}
 
     compare(native(case), expected(case))
+
+
+@fl.kernel
+def assemble(k: Read, a: Inc):
+    """An element matrix added to the matrix."""
+    for i in range(4):
+        a[i] += k[i]
+
+
+def assembly(ctx, store=None, layout=None):
+    m, rng = matrix(ctx, store)
+    cells = ctx.set(4100, "cells")
+    c2a = ctx.map(cells, m.entries, rng.integers(0, m.entries.size, (4100, 4)), "c2a")
+    k, a = ctx.dat(cells, rng.random((4100, 4))), ctx.dat(m.entries, layout=layout)
+    x, y = ctx.dat(m.target, rng.random(999)), ctx.dat(m.source)
+    return [Loop(assemble, cells, k, a[c2a]), Loop(spmv, m.source, a[m.to_entries], x[m], y)], {"a": a, "y": y}
+
+
+@pytest.mark.parametrize("store", list(STORES))
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+def test_assembly(store: str, layout: str) -> None:
+    """A map to the entries of a matrix: storage places differ from entry numbers, results do not."""
+
+    compare(native(assembly, store=STORES[store], layout=LAYOUTS[layout]), expected(assembly))

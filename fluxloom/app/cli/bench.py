@@ -20,7 +20,7 @@ from fluxloom.app.cli.console import (
 )
 from fluxloom.app.files import write_json
 from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.summary import HEADINGS
+from fluxloom.app.summary import HEADINGS, LEFT
 
 __all__ = ["NAME", "command"]
 
@@ -59,7 +59,7 @@ def command(
     if json_file is not None and not json_file.parent.is_dir():
         json_file.parent.mkdir(parents=True, exist_ok=True)
     record = known[name].run(options, lambda line: told.print(line, soft_wrap=True, markup=False))
-    table(f"{name} on {record.device_name}", HEADINGS, [row.cells() for row in record.loops], left=(0, 6))
+    table(f"{name} on {record.device_name}", HEADINGS, [row.cells() for row in record.loops], left=LEFT)
     rows = [("copy", f"{record.copy_gbs:.1f} GB/s"), ("seconds", f"{record.seconds:.6g}")]
     rows += [(key, _text(value)) for key, value in record.metrics.items()]
     facts(rows)

@@ -44,7 +44,11 @@ def command(
         )
     if build if build is not None else estimate.cells <= BUILD_BELOW:
         runner = application.build(model, context)
-        facts([(f"{'loops':<14}", ", ".join(loop.name for loop in runner.loops))])
+        rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in runner.loops))]
+        if runner.chain is not None and context.device.native:
+            first, *more = runner.chain.describe().splitlines()
+            rows += [("chain", first.partition(": ")[2]), *(("", line.strip()) for line in more)]
+        facts(rows)
     messages().print(f"{case}: correct", style="green", soft_wrap=True, markup=False)
 
 

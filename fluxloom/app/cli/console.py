@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -96,15 +97,25 @@ def show_error(error: FluxloomError) -> None:
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> None:
-    """Print a table; the columns ``left`` are aligned left, the others right."""
+    """Print a table; the columns ``left`` are aligned left, the others right.
+
+    The texts of the first column are broken where the terminal is narrow, the others are not; a column that says
+    nothing ("-" in every row) is left out.
+    """
     console = output()
     if not console.is_terminal:
         console.width = max(console.width, 160)
-    shown = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
-    for number, heading in enumerate(headings):
-        shown.add_column(heading, justify="left" if number in left else "right", overflow="fold")
+    shown = Table(
+        title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False,
+        box=SIMPLE_HEAD, show_edge=False, padding=(0, 1),
+    )  # fmt: skip
+    said = [n for n in range(len(headings)) if not rows or any(row[n] != "-" for row in rows)]
+    for number in said:
+        width = max((len(word) for row in rows for word in row[0].split()), default=0) if not number else None
+        justify = "left" if number in left else "right"
+        shown.add_column(headings[number], justify=justify, no_wrap=number > 0, min_width=width)
     for row in rows:
-        shown.add_row(*(Text(cell) for cell in row))
+        shown.add_row(*(Text(row[number]) for number in said))
     console.print(shown)
 
 

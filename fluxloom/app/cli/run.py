@@ -28,7 +28,7 @@ from fluxloom.app.cli.console import (
 from fluxloom.app.files import ResidualLog, prepare_directory, vtk_name, write_json, write_vtk
 from fluxloom.app.march import March, march
 from fluxloom.app.pictures import draw_field, draw_residual
-from fluxloom.app.summary import HEADINGS, LoopRow, loop_rows, overall
+from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, loop_rows, overall
 from fluxloom.app.system import commit, fluxloom_version, package_version, processor, python_version
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.device.bandwidth import Bandwidth, BandwidthMeter
@@ -84,6 +84,8 @@ class _Job:
         context = Context(run.device, threads=run.threads)
         messages().print(f"building {self.case.case.name}: {estimate.cells:,} cells on {context!r}", soft_wrap=True)
         runner = self.application.build(self.case, context)
+        if runner.chain is not None and context.device.native:
+            runner.chain.build()
         record = self._record(context, runner)
         record["setup_seconds"] = time.perf_counter() - start
         write_json(self.directory / "run.json", record | {"status": "running"})
@@ -186,10 +188,10 @@ class _Job:
             title = f"loops (copy {copy:.1f} GB/s, measured in this run)" if copy else "loops"
             often = max(row.calls for row in rows) if rows else 0
             shown = [row for row in rows if row.calls > _FEW or often < 10 * _FEW]  # the first iteration runs unfused
-            table(title, HEADINGS, [row.cells() for row in shown], left=(0, 6))
+            table(title, HEADINGS, [row.cells() for row in shown], left=LEFT)
         if end.status == "failed":
             return
-        pace = f"{1e3 * end.pace:.4g} ms/iteration once compiled" if end.iterations else "none finished"
+        pace = f"{1e3 * end.pace:.4g} ms/iteration" if end.iterations else "none finished"
         facts(
             [
                 ("case", self.case.case.name),

@@ -1,0 +1,269 @@
+"""Loops over grids: stencils, ghosts, periodic axes, streaming, reductions, subsets of grids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
+
+from .harness import LAYOUTS, compare, expected, native
+
+FIVE = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
+D2Q9 = [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1)]
+PULL = [(-y, -x) for y, x in D2Q9]
+WEIGHTS = (4 / 9, 1 / 9, 1 / 9, 1 / 9, 1 / 9, 1 / 36, 1 / 36, 1 / 36, 1 / 36)
+
+
+@fl.kernel
+def five_points(u: Read, v: Write, *, h: float):
+    v[0] = u[0] + h * (u[1] + u[2] + u[3] + u[4] - 4.0 * u[0])
+
+
+@fl.kernel
+def wide(u: Read, v: RW, *, legs: Const[int]):
+    """A weighted sum of all legs of a two-component dat."""
+    for c in range(2):
+        total = 0.0
+        for k in range(legs):
+            total += (k + 1) * u[k][c]
+        v[c] = 0.5 * v[c] + total
+
+
+@fl.kernel
+def stream(f: Read, out: Write):
+    for k in range(9):
+        out[k] = f[k][k]
+
+
+@fl.kernel
+def stream_collide(f: Read, out: Write, rho: Write, *, omega: float):
+    """Pull streaming and relaxation towards rest."""
+    total = 0.0
+    for k in range(9):
+        total += f[k][k]
+    rho[0] = total
+    for k in range(9):
+        out[k] = f[k][k] + omega * (WEIGHTS[k] * total - f[k][k])
+
+
+@fl.kernel
+def grid_sums(u: Read, total: Inc, low: Min, high: Max, n: Inc, most: Max):
+    total[0] += u[0]
+    total[1] += u[0] * u[0]
+    low[0] = min(low[0], u[0])
+    high[0] = max(high[0], u[0])
+    if u[0] > 0.5:
+        n[0] += 1
+    most[0] = max(most[0], int(u[0] * 100))
+
+
+@fl.kernel
+def one_leg(right: Read, left: Read, v: Write):
+    v[0] = right[0] - left[0]
+
+
+@fl.kernel
+def grid_modes(a: Read, b: Inc, c: RW, d: Min, e: Max):
+    b[0] += a[0]
+    b[1] -= 2.0
+    if a[0] > 0.5:
+        c[0] += a[0]
+        d[0] = min(d[0], a[0])
+    e[0] = max(e[0], a[0])
+
+
+def smooth(ctx, layout=None, dtype="float64", shape=(70, 61), periodic=True, ghost=0, schedule=None, offsets=None):
+    rng = np.random.default_rng(0)
+    grid = ctx.grid(shape, periodic=periodic, ghost=ghost)
+    s = ctx.stencil(grid, FIVE)
+    u = ctx.dat(grid, rng.random(shape), dtype=dtype, layout=layout)
+    v = ctx.dat(grid, dtype=dtype, layout=layout)
+    if grid.ghost != (0, 0) and not isinstance(layout, fl.Blocked):
+        full = u.storage()
+        full[0], full[:, 0], full[-1], full[:, -1] = 1.0, 2.0, 3.0, 4.0
+    return [Loop(five_points, grid, u[s], v, h=0.2, schedule=schedule)], {"u": u, "v": v}
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize(("lanes", "dtype"), [(1, "float64"), (8, "float64"), (16, "float32"), (4, "float16")])
+def test_periodic(layout: str, lanes: int, dtype: str) -> None:
+    got = native(smooth, layout=LAYOUTS[layout], dtype=dtype, schedule=fl.Schedule(lanes=lanes), threads=2)
+    compare(got, expected(smooth, dtype=dtype), dtype)
+
+
+@pytest.mark.parametrize("layout", ["aos", "soa"])
+@pytest.mark.parametrize("ghost", [1, 2, (1, 3)])
+@pytest.mark.parametrize("periodic", [False, (False, True), (True, False)])
+def test_ghosts(layout: str, ghost, periodic) -> None:
+    options = {"ghost": ghost, "periodic": periodic}
+    compare(native(smooth, layout=LAYOUTS[layout], **options), expected(smooth, **options))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (1, 9), (9, 1), (2, 2), (3, 3), (2, 67), (67, 3), (80, 70)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_small_periodic_grids(shape, threads: int) -> None:
+    compare(native(smooth, shape=shape, threads=threads), expected(smooth, shape=shape))
+
+
+def dimensions(ctx, shape=(50,), offsets=((0,), (1,)), layout=None, periodic=True, ghost=0):
+    rng = np.random.default_rng(0)
+    grid = ctx.grid(shape, periodic=periodic, ghost=ghost)
+    s = ctx.stencil(grid, offsets)
+    u, v = (ctx.dat(grid, rng.random((*shape, 2)), layout=layout) for _ in range(2))
+    if any(grid.ghost):
+        places = u.storage()
+        places[...] = np.random.default_rng(4).random(places.shape)
+    return [Loop(wide, grid, u[s], v, legs=len(offsets))], {"u": u, "v": v}
+
+
+SEVEN = ((0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 2, 0), (0, -2, 0), (0, 0, 1), (0, 0, -1), (1, -1, 1))
+
+
+@pytest.mark.parametrize("layout", ["aos", "soa"])
+@pytest.mark.parametrize(
+    ("shape", "offsets"),
+    [
+        ((1,), ((0,), (1,), (-1,))),
+        ((3,), ((0,), (3,), (-3,), (2,))),
+        ((4500,), ((0,), (1,), (-1,), (7,), (-5,))),
+        ((9, 8, 7), SEVEN),
+        ((2, 2, 2), SEVEN),
+        ((20, 15, 17), SEVEN),
+    ],
+)
+def test_dimensions(shape, offsets, layout: str) -> None:
+    got = native(dimensions, shape=shape, offsets=offsets, layout=LAYOUTS[layout], threads=2)
+    compare(got, expected(dimensions, shape=shape, offsets=offsets))
+
+
+@pytest.mark.parametrize("periodic", [False, (False, True, False)])
+def test_three_dimensions_with_ghosts(periodic) -> None:
+    options = {"shape": (6, 7, 33), "offsets": SEVEN, "ghost": (1, 2, 1), "periodic": periodic}
+    for layout in ("aos", "soa"):
+        compare(native(dimensions, layout=LAYOUTS[layout], **options), expected(dimensions, **options))
+
+
+def lattice(ctx, shape=(63, 70), layout=None, dtype="float64", collide=False, schedule=None):
+    rng = np.random.default_rng(0)
+    grid = ctx.grid(shape, periodic=True)
+    s = ctx.stencil(grid, PULL)
+    f, g = (ctx.dat(grid, rng.random((*shape, 9)), n, layout=layout, dtype=dtype) for n in "fg")
+    rho = ctx.dat(grid, dtype=dtype, layout=layout)
+    if not collide:
+        return [Loop(stream, grid, f[s], g), Loop(stream, grid, g[s], f)], {"f": f, "g": g}
+    loops = [Loop(stream_collide, grid, a[s], b, rho, omega=1.2, schedule=schedule) for a, b in ((f, g), (g, f))]
+    return loops, {"f": f, "g": g, "rho": rho}
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (2, 1), (2, 2), (3, 2), (3, 3), (1, 64), (63, 70)])
+def test_streaming(shape, layout: str) -> None:
+    got = native(lattice, shape=shape, layout=LAYOUTS[layout], threads=2)
+    compare(got, expected(lattice, shape=shape))
+    rng = np.random.default_rng(0)
+    f = rng.random((*shape, 9))
+    g = np.stack([np.roll(f[..., k], D2Q9[k], axis=(0, 1)) for k in range(9)], axis=-1)
+    np.testing.assert_array_equal(got["g"], g)
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize(("lanes", "dtype"), [(8, "float64"), (16, "float32"), (16, "float16")])
+def test_stream_and_collide(layout: str, lanes: int, dtype: str) -> None:
+    schedule = fl.Schedule(lanes=lanes)
+    got = native(lattice, collide=True, layout=LAYOUTS[layout], dtype=dtype, schedule=schedule, threads=3)
+    compare(got, expected(lattice, collide=True, dtype=dtype), dtype)
+
+
+def sums(ctx, shape=(71, 65), layout=None, dtype="float64", ghost=0, schedule=None):
+    rng = np.random.default_rng(0)
+    grid = ctx.grid(shape, ghost=ghost)
+    u = ctx.dat(grid, rng.random(shape), dtype=dtype, layout=layout)
+    total, low, high = ctx.scalar([1.0, 2.0]), ctx.scalar(0.9), ctx.scalar(0.1)
+    n, most = ctx.scalar(3, dtype="int64"), ctx.scalar(-1, dtype="int32")
+    out = {"total": total, "low": low, "high": high, "n": n, "most": most}
+    return [Loop(grid_sums, grid, u, *out.values(), schedule=schedule)], out
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 1), (71, 65), (4, 5, 6), (4200,)])
+@pytest.mark.parametrize("ghost", [0, 1])
+def test_reductions(shape, ghost: int) -> None:
+    for threads in (1, 3):
+        compare(native(sums, shape=shape, ghost=ghost, threads=threads), expected(sums, shape=shape, ghost=ghost))
+
+
+def modes(ctx, layout=None, dtype="float64", ghost=0, over=None):
+    rng = np.random.default_rng(0)
+    shape = (71, 65)
+    grid = ctx.grid(shape, ghost=ghost)
+    a, c, d, e = (ctx.dat(grid, rng.random(shape), dtype=dtype, layout=layout) for _ in range(4))
+    b = ctx.dat(grid, rng.random((*shape, 2)), dtype=dtype, layout=layout)
+    where = grid if over is None else ctx.subset(grid, np.random.default_rng(3).random(grid.size) < 0.4)
+    return [Loop(grid_modes, where, a, b, c, d, e)], {"b": b, "c": c, "d": d, "e": e}
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+@pytest.mark.parametrize("ghost", [0, 2])
+@pytest.mark.parametrize("over", [None, "subset"])
+def test_modes(layout: str, ghost: int, over) -> None:
+    for dtype in ("float64", "float16"):
+        want = expected(modes, ghost=ghost, over=over, dtype=dtype)
+        compare(native(modes, ghost=ghost, over=over, layout=LAYOUTS[layout], dtype=dtype), want, dtype)
+
+
+def test_single_legs() -> None:
+    def case(ctx, layout=None):
+        rng = np.random.default_rng(0)
+        grid = ctx.grid((40, 30), periodic=True)
+        s = ctx.stencil(grid, [(0, 1), (0, -1)])
+        u, v = ctx.dat(grid, rng.random((40, 30)), layout=layout), ctx.dat(grid, layout=layout)
+        return [Loop(one_leg, grid, u[s[0]], u[s[1]], v)], {"v": v}
+
+    for layout in LAYOUTS.values():
+        compare(native(case, layout=layout), expected(case))
+
+
+def test_particles_on_a_grid() -> None:
+    """A table map that leads to a grid with ghosts, and one that starts there."""
+
+    @fl.kernel
+    def deposit(m: Read, rho: Inc):
+        rho[0] += m[0]
+
+    @fl.kernel
+    def back(rho: Read, m: Inc):
+        m[0] += 2.0 * rho[0]
+
+    def case(ctx, layout=None):
+        rng = np.random.default_rng(0)
+        grid, points = ctx.grid((30, 20)), ctx.set(5000, "points")
+        where = ctx.map(points, grid, rng.integers(0, 600, 5000), "where")
+        to = ctx.map(grid, points, rng.integers(0, 5000, 600), "to")
+        m = ctx.dat(points, rng.random(5000), layout=layout)
+        rho = ctx.dat(grid, rng.random((30, 20)), layout=layout)
+        return [Loop(deposit, points, m, rho[where[0]]), Loop(back, grid, rho, m[to[0]])], {"rho": rho, "m": m}
+
+    for layout in LAYOUTS.values():
+        compare(native(case, layout=layout), expected(case))
+
+
+def test_a_map_to_a_grid_with_ghosts() -> None:
+    """Element numbers of a ghosted grid are not storage places."""
+
+    @fl.kernel
+    def deposit(m: Read, rho: Inc):
+        rho[0] += m[0]
+
+    def case(ctx):
+        rng = np.random.default_rng(0)
+        grid, points = ctx.grid((30, 20), ghost=1), ctx.set(500, "points")
+        where = ctx.map(points, grid, rng.integers(0, 600, 500), "where")
+        m, rho = ctx.dat(points, rng.random(500)), ctx.dat(grid, rng.random((30, 20)))
+        return [Loop(deposit, points, m, rho[where[0]])], {"rho": rho}
+
+    rng = np.random.default_rng(0)
+    places, mass, want = rng.integers(0, 600, 500), rng.random(500), rng.random(600)
+    np.add.at(want, places, mass)
+    for got in (native(case), expected(case)):
+        np.testing.assert_allclose(got["rho"].ravel(), want, rtol=1e-13)
