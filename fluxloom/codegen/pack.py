@@ -119,11 +119,11 @@ class Pack:
         base, first = self._base(arg)
         if arg.positioned:
             ids = self._need_positions(arg)
-            self._load_rows(arg, f"o{arg.dat}", base, needed, ids=ids)
+            self._load_rows(arg, f"o{arg.dat}", base, needed, have, ids=ids)
         elif self.style.listed:
-            self._load_rows(arg, f"o{arg.dat}", base, needed, ids="e")
+            self._load_rows(arg, f"o{arg.dat}", base, needed, have, ids="e")
         else:
-            self._load_rows(arg, f"o{arg.dat}", base, needed, first=first)
+            self._load_rows(arg, f"o{arg.dat}", base, needed, have, first=first)
         have |= needed
 
     def _need_positions(self, arg: ArgSpec) -> str:
@@ -157,12 +157,12 @@ class Pack:
                 continue
             ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
             if arg.access in (Access.READ, Access.RW):
-                self._load_rows(arg, f"{name}[{leg}]", f"A->d{arg.dat}", used, ids=ids)
+                self._load_rows(arg, f"{name}[{leg}]", f"A->d{arg.dat}", used, set(), ids=ids)
 
     def _load_rows(
-        self, arg: ArgSpec, out: str, base: str, needed: set[int], *, ids: str = "", first: str = "i"
+        self, arg: ArgSpec, out: str, base: str, needed: set[int], have: set[int], *, ids: str = "", first: str = "i"
     ) -> None:
-        """Load the needed components of a pack's elements into ``out[component][lane]``."""
+        """Load the needed components of a pack's elements into ``out[component][lane]``, leaving those in ``have``."""
         lanes = self.style.lanes
         vectors = lanes >= 4 and arg.scalar.floating and arg.scalar.size > 2 and not isinstance(arg.layout, Blocked)
         if not vectors:
@@ -180,9 +180,12 @@ class Pack:
                 self.line(f"{shape}({out} + {c}, {base}{offset}, 1, {where});")
             return
         for offset, width in chunks(arg.dim, lanes, arg.scalar):
-            if needed & set(range(offset, offset + width)):
-                shape = self.helper(RowShape(mode, arg.scalar, self.compute, width, lanes))
-                self.line(f"{shape}({out} + {offset}, {base} + {offset}, {arg.dim}, {where});")
+            inside = set(range(offset, offset + width))
+            parts = [(offset, width)] if not inside & have else [(c, 1) for c in sorted(inside)]
+            for c, n in parts:
+                if needed & set(range(c, c + n)):
+                    shape = self.helper(RowShape(mode, arg.scalar, self.compute, n, lanes))
+                    self.line(f"{shape}({out} + {c}, {base} + {c}, {arg.dim}, {where});")
 
     def helper(self, shape: RowShape) -> str:
         """Ask for a row helper; returns its C name."""

@@ -14,9 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.device.base import Buffer, Device
-from fluxloom.toolchain import find_compiler, load_library, vectorised_lines
+from fluxloom.toolchain import compile_flags, find_compiler, load_library, vectorised_lines
 
 __all__ = ["CpuDevice", "NativeUnit", "Sequencer"]
+
+
+_WITHOUT_FMA = {("gcc", "x86_64"): ("-mno-fma", "-mno-avx512f")}
+"""GCC forms ``fmaddsub`` from neighbouring ``a * b + c`` and ``a * b - c`` even with ``-ffp-contract=off``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,9 @@ class CpuDevice(Device):
         CompileError
             With the path of the source and what the compiler said.
         """
-        library = load_library(text, name=name, contract=contract, report=True)
+        extra = () if contract else _WITHOUT_FMA.get((self.compiler.family, platform.machine()), ())
+        flags = compile_flags(self.compiler, contract=contract, extra=extra)
+        library = load_library(text, name=name, flags=flags, report=True)
         addresses = {s: _address(library, s) for s in symbols}
         lines = vectorised_lines(library.report)
         return NativeUnit(library, addresses, lines, library.compiled, library.seconds)

@@ -226,6 +226,7 @@ def _rotate(items: list[FusedGroup | Copy], loops: list[Loop]) -> list[Loop]:
         return []
     reduced = [a.data for loop in loops for a in _globals(loop, reads=False)]
     copied = [item.target for item in items[:place] if isinstance(item, Copy)]
+    changed = last.written()
     moved: list[Loop] = []
     for loop in first.direct:
         whole = all(
@@ -235,6 +236,8 @@ def _rotate(items: list[FusedGroup | Copy], loops: list[Loop]) -> list[Loop]:
         reads = _dats([loop], lambda _through: True, (Access.READ,))
         if any(a.data is g for a in _globals(loop, reads=True) for g in reduced):
             break  # its value would be the one of the step before
+        if any(_among(d, changed) for d in _dats([loop], lambda _through: True, (Access.WRITE,))):
+            break  # this step's own value would be lost
         if not whole or any(_among(d, copied) for d in reads) or not _append(last, loop):
             break
         moved.append(loop)

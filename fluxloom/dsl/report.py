@@ -112,6 +112,8 @@ def vectorised(source: str, lines: dict[int, str], name: str, lanes: int) -> boo
     for number, text in enumerate(source.splitlines(), 1):
         if begin in text:
             inside = True
+            if number - 1 in lines:  # clang names the line of the pragma, gcc that of the first statement
+                return True
         if inside and number in lines:
             return True
         if end in text:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.application import Picture
+from fluxloom.app.cases.airfoil import mesh_sizes
 from fluxloom.app.files import (
     ResidualLog,
     atomic,
@@ -32,7 +33,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, PlanError
 from fluxloom.device.bandwidth import BandwidthMeter, available_memory, last_level_cache
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.mesh import box2d, box3d, read_fields
+from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
 
 PNG = b"\x89PNG"
 
@@ -151,6 +152,15 @@ def test_first_bad_cell() -> None:
     good = {"a": np.ones(3)}
     assert first_bad_cell(good) is None
     assert first_bad_cell(good | {"v": np.array([[1, 1], [1, np.inf], [np.nan, 1]])}) == ("v", 1, 2)
+
+
+def test_sizes_of_the_airfoil_mesh() -> None:
+    assert mesh_sizes(400, 600) == {
+        "nodes": 721_801, "cells": 720_000, "edges": 1_438_600, "boundary_edges": 2_800,
+    }  # fmt: skip
+    mesh = airfoil_mesh(8, 12)
+    found = (len(mesh.points), len(mesh.cell_nodes), len(mesh.edge_nodes), len(mesh.boundary_nodes))
+    assert tuple(mesh_sizes(8, 12).values()) == found
 
 
 # ------------------------------------------------------------------------------------------- schedules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,13 +67,22 @@ class Line:
 
 
 class Clock:
-    """Says what the schedules cost, by a rule, instead of measuring it."""
+    """Time that passes as a rule says, instead of being measured: loops do nothing but cost."""
 
-    def __init__(self, loop: fl.Loop, cost: Callable[[fl.Schedule], float]) -> None:
-        self.now, self._loop, self._cost = 0.0, loop, cost
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cost: Callable[[fl.Schedule], float]) -> None:
+        self.now = 0.0
+        clock = self
+
+        class Fake:
+            def __init__(self, seconds: float) -> None:
+                self.seconds = seconds
+
+            def run(self) -> None:
+                clock.now += self.seconds
+
+        monkeypatch.setattr(fl.Loop, "build", lambda loop: Fake(cost(loop.schedule)))
 
     def __call__(self) -> float:
-        self.now += 0.5 * self._cost(self._loop.schedule)  # asked before and after each round
         return self.now
 
 
@@ -115,19 +125,41 @@ def test_a_plan_of_a_trial_is_not_kept() -> None:
     assert len(line.flux._blocks) == blocks
 
 
-def test_the_cheapest_wins_and_is_recorded(file: Path) -> None:
+def costs(schedule: fl.Schedule) -> float:
+    if schedule.lanes == 1:
+        raise PlanError("no scalar code today")
+    strategies = {"two_pass": 1.0, "gather": 2.0, "block_permute": 3.0}
+    return strategies.get(schedule.strategy or "", 5.0) * (1.0 if schedule.lanes == 8 else 1.5)
+
+
+@pytest.mark.parametrize("method", ["sweep", "hill_climb", "tabu"])
+def test_the_cheapest_wins_and_is_recorded(monkeypatch: pytest.MonkeyPatch, file: Path, method: str) -> None:
     line = Line()
-    costs = {"two_pass": 1.0, "gather": 2.0}
-    clock = Clock(line.flux, lambda s: costs.get(s.strategy or "", 4.0) * (2.0 if s.lanes != 8 else 1.0))
-    # The final rounds run without another reschedule, so the search decides: one finalist at a time.
-    report = tune(line.flux, strategies=["serial", "two_pass"], rounds=1, clock=clock, method="hill_climb")
-    found = {(row.schedule.strategy, row.schedule.lanes) for row in report.rows}
-    assert {("two_pass", 8), ("serial", 4)} <= found or ("two_pass", 4) in found
+    before = line.flux.schedule
+    report = tune(line.flux, method=method, rounds=3, clock=Clock(monkeypatch, costs))
+    result = report["flux"]
+    assert (result.best.strategy, result.best.lanes) == ("two_pass", 8)
+    assert line.flux.schedule == result.best
+    assert result.seconds == pytest.approx(1.0)
+    assert (result.before, result.before_seconds) == (before, pytest.approx(costs(before)))
+    assert result.gain == pytest.approx(costs(before))
+    assert result.skipped > 0
+    assert all(row.seconds == pytest.approx(costs(row.schedule)) for row in result.rows)
+    assert all(row.percent == pytest.approx(100 / costs(row.schedule)) for row in result.rows)
     [row] = TuningFile().show()
-    assert (row.key, row.loop) == (line.flux.tuning_key, "flux")
-    assert row.schedule.strategy == report["flux"].best.strategy
-    assert row.schedule.threads == 0
+    assert (row.key, row.loop, row.seconds) == (line.flux.tuning_key, "flux", pytest.approx(1.0))
+    assert row.schedule == replace(result.best, threads=0)
     assert report.path == file
+    assert Line().flux.schedule == result.best
+
+
+def test_what_is_in_force_stays_unless_another_is_clearly_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line()
+    before = line.flux.schedule
+    clock = Clock(monkeypatch, lambda s: 1.0 if s == before else 0.99)
+    assert tune(line.flux, clock=clock)["flux"].best == before
+    clock = Clock(monkeypatch, lambda s: 1.0 if s == before else 0.97)
+    assert tune(line.flux, clock=clock)["flux"].best != before
 
 
 def test_a_new_context_finds_the_winner() -> None:
