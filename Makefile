@@ -48,7 +48,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: env ## run the first simulation; its picture and numbers go to build/demo
-	$(BIN)/fluxloom run examples/airfoil.toml --output build/demo
+	$(BIN)/fluxloom run examples/airfoil_steady.toml --output build/demo
 
 test: env ## run the tests (ARGS="-k name" passes options on)
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)

@@ -229,7 +229,7 @@ class Loop:
         native = self._native
         device_native = self.context.device.native
         lanes = self.lanes
-        vector = None if native is None else vectorised(native.unit.text, native.compiled.vectorised, self.name, lanes)
+        vector = None if native is None else vectorised(native.unit.text, native.compiled.vectorised, self.bound, lanes)
         plan = self.plan if native is not None else None
         return LoopReport(
             name=self.name,

@@ -91,7 +91,7 @@ class PlainReplay:
             calls, seconds = int(self._sequencer.counts[k]), float(self._sequencer.seconds[k])
             known = rows.get(step.name)
             if known is None:
-                vector = vectorised(self.text, self.compiled.vectorised, step.name, step.lanes)
+                vector = vectorised(self.text, self.compiled.vectorised, step.bound, step.lanes)
                 row = replace(step.report(), calls=calls, seconds=seconds, vectorised=vector)
                 plan = step.plan
                 rows[step.name] = replace(row, colours=plan.colours, redundancy=plan.redundancy)
@@ -324,7 +324,7 @@ class FusedReplay:
             seconds = sum(float(p.sequencer.seconds[offset + k]) for p in self._prepared.values())
             rows.append(
                 LoopReport(
-                    name=fused.name,
+                    name=fused.name + self._stage(k),
                     calls=calls,
                     seconds=seconds,
                     useful_bytes=self._group_bytes(k, fused, buffers),
@@ -338,11 +338,17 @@ class FusedReplay:
             )
         return rows
 
+    def _stage(self, position: int) -> str:
+        """Return `` [k]`` for the k-th of several groups of the same loops."""
+        groups = self.fusion.groups
+        same = [k for k, g in enumerate(groups) if g.name == groups[position].name]
+        return f" [{same.index(position) + 1}]" if len(same) > 1 else ""
+
     def _vectorised(self, fused: FusedGroup, group: Group) -> bool | None:
         lanes = {id(loop): group.lanes for loop in fused.scatter}
         wide = (group.direct_lanes or group.lanes) if group.scatter else group.lanes
         lanes |= {id(loop): wide for loop in fused.direct}
-        found = [vectorised(self.text, self.compiled.vectorised, loop.name, lanes[id(loop)]) for loop in fused.loops]
+        found = [vectorised(self.text, self.compiled.vectorised, loop.bound, lanes[id(loop)]) for loop in fused.loops]
         return None if None in found else all(found)
 
     def _redundancy(self, fused: FusedGroup, group: Group) -> float:

@@ -334,7 +334,7 @@ def _tune_chain(
         return []
     written = [data for loop in chain.loops for data in loop.written]
     written += [step.target for step in chain.steps if isinstance(step, Reset)]
-    if any(isinstance(d, Dat) and d.buffer.exported for d in chain.dats):
+    if any(d.watched for d in chain.dats):
         notes.append(f"{chain.name}: the fused form was not tuned, because a NumPy view of its data is alive")
         chain.build()
         return []
