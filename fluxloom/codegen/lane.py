@@ -114,7 +114,7 @@ class LaneLoop:
             return self._ragged_access(arg, leg, index)
         if parameter in self._scalars:
             number, flat = self._constant_place(arg, leg, index)
-            return f"{parameter}_{number}_{flat}_"
+            return f"v_{parameter}_{number}_{flat}"
         leg_text = self.printer.expression(leg) if leg is not None else "0"
         return self._element(arg, leg_text, self._component(arg, index))
 
@@ -184,7 +184,7 @@ class LaneLoop:
         return lines
 
     def _declare_scalar(self, arg: ArgSpec, leg: int, c: int) -> str:
-        name, kind = f"{arg.parameter}_{leg}_{c}_", self.kind(arg)
+        name, kind = f"v_{arg.parameter}_{leg}_{c}", self.kind(arg)
         if arg.access is Access.RW:
             return f"{kind} {name} = {self._element(arg, str(leg), str(c))};"
         if arg.access.reduces and (arg.parameter, leg, c) not in self._first:
@@ -195,7 +195,7 @@ class LaneLoop:
         lines = []
         for arg in self.spec.args:
             for leg, c in sorted(self._scalars.get(arg.parameter, ())):
-                name = f"{arg.parameter}_{leg}_{c}_"
+                name = f"v_{arg.parameter}_{leg}_{c}"
                 target = self._element(arg, str(leg), str(c))
                 if arg.kind == "direct" and arg.access.reduces:
                     name = self._combine_direct(arg, target, name)

@@ -30,7 +30,12 @@ def literal(value: float | int | bool, kind: Kind, compute: Scalar) -> str:
         return "NAN"
     if math.isinf(real):
         return "INFINITY" if real > 0 else "(-INFINITY)"
-    text = repr(real) if compute.size == 8 else repr(float(np.float32(real))) + "f"
+    if compute.size == 4:
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(real))
+        text = repr(rounded) + "f" if math.isfinite(rounded) else "INFINITY"
+    else:
+        text = repr(real)
     return f"({text})" if real < 0 or text.startswith("-") else text
 
 

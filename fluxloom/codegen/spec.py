@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import prod
 
@@ -10,7 +11,19 @@ from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS, Layout
 from fluxloom.kernel.ir import LoweredKernel
 
-__all__ = ["ArgSpec", "Entry", "GridSpec", "LoopSpec", "RaggedStorage", "Slot", "StencilSpec"]
+__all__ = [
+    "ArgSpec",
+    "Entry",
+    "GridSpec",
+    "LoopSpec",
+    "RaggedStorage",
+    "Slot",
+    "StencilSpec",
+    "comment_text",
+    "symbol_name",
+]
+
+_SYMBOL_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -128,3 +141,12 @@ class Entry:
     symbol: str
     slots: tuple[Slot, ...]
 
+
+def symbol_name(prefix: str, *names: str) -> str:
+    """Return a C identifier from loop names, which may be any text; no helper begins with ``prefix``."""
+    return prefix + re.sub(r"\W", "_", "_".join(names), flags=re.ASCII)[:_SYMBOL_LENGTH]
+
+
+def comment_text(name: str) -> str:
+    """Return a loop name as it may stand in a C comment."""
+    return " ".join(name.split()).replace("*/", "* /").replace("/*", "/ *")

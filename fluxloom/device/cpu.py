@@ -19,6 +19,8 @@ from fluxloom.toolchain import compile_flags, find_compiler, load_library, vecto
 __all__ = ["CpuDevice", "NativeUnit", "Sequencer"]
 
 
+_NAME_LENGTH = 60
+
 _WITHOUT_FMA = {("gcc", "x86_64"): ("-mno-fma", "-mno-avx512f")}
 """GCC forms ``fmaddsub`` from neighbouring ``a * b + c`` and ``a * b - c`` even with ``-ffp-contract=off``."""
 
@@ -111,7 +113,7 @@ class CpuDevice(Device):
         """
         extra = () if contract else _WITHOUT_FMA.get((self.compiler.family, platform.machine()), ())
         flags = compile_flags(self.compiler, contract=contract, extra=extra)
-        library = load_library(text, name=name, flags=flags, report=True)
+        library = load_library(text, name=name[:_NAME_LENGTH], flags=flags, report=True)
         addresses = {s: _address(library, s) for s in symbols}
         lines = vectorised_lines(library.report)
         return NativeUnit(library, addresses, lines, library.compiled, library.seconds)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fluxloom.codegen.spec import ArgSpec, GridSpec, LoopSpec, RaggedStorage, StencilSpec
+from fluxloom.codegen.spec import ArgSpec, GridSpec, LoopSpec, RaggedStorage, StencilSpec, comment_text
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import FLOAT32, FLOAT64, Scalar
 from fluxloom.core.errors import LoopError, did_you_mean
@@ -159,7 +159,7 @@ def specialise(bound: Bound, numbering: Numbering) -> LoopSpec:
         grid = GridSpec(over.periodic, over.ghost)
     elif any(a.kind == "stencil" for a in args):
         raise LoopError(f"{bound.name}: a stencil argument needs a loop over the whole grid, without table maps")
-    return LoopSpec(bound.name, bound.lowered, args, bound.compute, grid, isinstance(over, Subset))
+    return LoopSpec(comment_text(bound.name), bound.lowered, args, bound.compute, grid, isinstance(over, Subset))
 
 
 def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numbering) -> ArgSpec:

@@ -212,7 +212,10 @@ def _renamable(pair: tuple[Dat, Dat], loops: list[Loop]) -> bool:
         for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
             if any(arg.data is d for d in pair) and parameter.access.writes and not pointwise(loop):
                 return False
-    return True
+    # Between two steps each dat needs a buffer of its own: the old value of the target must be dead there.
+    first = next(loop for loop in loops if any(a.data is pair[1] for a in loop.bound.arguments))
+    copied = copied_pair(first.bound)
+    return copied is not None and copied[1] is pair[1]
 
 
 def _rotate(items: list[FusedGroup | Copy], loops: list[Loop]) -> list[Loop]:

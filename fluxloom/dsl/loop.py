@@ -7,6 +7,7 @@ from typing import Any
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
+from fluxloom.codegen.spec import symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, did_you_mean
@@ -175,7 +176,7 @@ class Loop:
         strategy = self.strategy
         racing = strategy != "direct"
         return Group(
-            symbol=f"fl_{self.name}" if self.name.isidentifier() else "fl_loop",
+            symbol=symbol_name("fl_loop_", self.name),
             scatter=(member,) if racing else (),
             direct=() if racing else (member,),
             strategy=strategy,

@@ -11,7 +11,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
-from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.dats import Global
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset

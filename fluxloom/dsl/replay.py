@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.spec import Entry
+from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
 from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
@@ -163,7 +163,7 @@ class FusedReplay:
         first = fused.loops[0].schedule
         buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
         return Group(
-            symbol="fl_fused_" + "_".join(loop.name for loop in fused.loops)[:60],
+            symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
             scatter=scatter,
             direct=direct,
             strategy="gather" if scatter else "direct",

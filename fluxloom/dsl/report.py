@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fluxloom.codegen.spec import comment_text
 from fluxloom.core.access import Access
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
@@ -111,6 +112,7 @@ def vectorised(source: str, lines: dict[int, str], bound: Bound, lanes: int) -> 
         return False
     if bound.lowered.flops == 0:
         return True
+    name = comment_text(name)
     begin, end = f"/* lanes {lanes}: {name} */", f"/* end lanes {lanes}: {name} */"
     if not lines or begin not in source:
         return None
