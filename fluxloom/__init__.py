@@ -70,6 +70,10 @@ def __getattr__(name: str) -> Any:
         import fluxloom.mesh as mesh
 
         return mesh
+    if name == "tune":
+        from fluxloom.dsl.tune import tune
+
+        return tune
     if name == "Airfoil":
         from fluxloom.solvers.airfoil import Airfoil
 

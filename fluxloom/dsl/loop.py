@@ -123,6 +123,7 @@ class Loop:
             self.races.require(self.name, schedule.strategy)
         self._wanted = schedule
         self.__dict__.pop("schedule", None)
+        self.__dict__.pop("plan", None)
         self._native = None
 
     # -------------------------------------------------------------------------------- execution

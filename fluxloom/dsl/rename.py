@@ -55,7 +55,8 @@ class Placement:
         self.context, self.fusion, self.dats = context, fusion, dats
         self.transient = {id(d) for d in transient}
         self.by_id = {id(d): d for d in dats}
-        self._spares: dict[tuple[int, int], list[Buffer]] = {}
+        self.owned: list[Buffer] = []
+        """Buffers that belong to the chain and to no dat."""
         self.ahead_dats = self._ahead_dats()
 
     def _ahead_dats(self) -> list[Dat]:
@@ -74,7 +75,7 @@ class Placement:
         buffers = {id(d): d.buffer for d in self.dats}
         ahead: dict[int, Buffer] = {}
         for dat in self.ahead_dats:
-            ahead[id(dat)] = self._free(dat, [*buffers.values(), *ahead.values()])
+            ahead[id(dat)] = self._free(dat, buffers, [*buffers.values(), *ahead.values()])
         return Arrangement(buffers, ahead)
 
     def renamed(self, group: FusedGroup) -> frozenset[int]:
@@ -108,33 +109,25 @@ class Placement:
             renamed = self.renamed(item)
             for dat in item.own((Access.WRITE, Access.RW, Access.INC, Access.MIN, Access.MAX)):
                 if id(dat) in renamed:
-                    outputs[id(dat)] = self._output(dat, item, position, state, outputs, ahead)
+                    taken = self._taken(dat, item, position, state, [*outputs.values(), *ahead.values()])
+                    outputs[id(dat)] = self._free(dat, begin.buffers, taken)
             for key, buffer in outputs.items():
                 if _ahead(item, self.by_id[key]):
                     ahead[key] = buffer
                 else:
                     state[key] = buffer
             placed.append(GroupBuffers(inputs, outputs))
-        return placed, Arrangement(self._settle(state, ahead), ahead)
+        return placed, Arrangement(self._settle(state, begin.buffers, ahead), ahead)
 
-    def _output(
-        self,
-        dat: Dat,
-        group: FusedGroup,
-        position: int,
-        state: dict[int, Buffer],
-        outputs: dict[int, Buffer],
-        ahead: dict[int, Buffer],
-    ) -> Buffer:
-        """Choose where a group writes ``dat``: a buffer that nobody else reads then or later."""
-        taken = [*outputs.values(), *ahead.values()]
-        taken += [state[id(d)] for d in group.neighbours()]
+    def _taken(
+        self, dat: Dat, group: FusedGroup, position: int, state: dict[int, Buffer], used: list[Buffer]
+    ) -> list[Buffer]:
+        """Return the buffers where a group must not write ``dat``: somebody reads them then or later."""
+        taken = [*used, *(state[id(d)] for d in group.neighbours())]
         if _ahead(group, dat):
             taken.append(state[id(dat)])  # this step's value stays where it is
-        for key, buffer in state.items():
-            if key != id(dat) and not self._dead(self.by_id[key], position):
-                taken.append(buffer)
-        return self._free(dat, taken)
+        taken += [b for k, b in state.items() if k != id(dat) and not self._dead(self.by_id[k], position)]
+        return taken
 
     def _dead(self, dat: Dat, position: int) -> bool:
         """Whether the value of ``dat`` after the item at ``position`` is never used."""
@@ -153,7 +146,9 @@ class Placement:
                 return False
         return True
 
-    def _settle(self, state: dict[int, Buffer], ahead: dict[int, Buffer]) -> dict[int, Buffer]:
+    def _settle(
+        self, state: dict[int, Buffer], homes: dict[int, Buffer], ahead: dict[int, Buffer]
+    ) -> dict[int, Buffer]:
         """Give every dat a buffer of its own again."""
         out: dict[int, Buffer] = {}
         last = len(self.fusion.items) - 1
@@ -161,25 +156,28 @@ class Placement:
         out.update(alive)
         for key in state:
             if key not in out:
-                out[key] = self._free(self.by_id[key], [*out.values(), *ahead.values()])
+                out[key] = self._free(self.by_id[key], homes, [*out.values(), *ahead.values()])
         return {id(d): out[id(d)] for d in self.dats}
 
-    def _free(self, dat: Dat, taken: list[Buffer]) -> Buffer:
-        """Return a buffer of the dat's size that is not taken: its own, then another's, then a new one."""
-        key = (dat.buffer.nbytes, 0)
-        if key not in self._spares:
-            self._spares[key] = [d.buffer for d in self.dats if d.buffer.nbytes == dat.buffer.nbytes]
-        pool = self._spares[key]
-        candidates = [dat.buffer, *pool]
-        movable = {id(d.buffer) for d in self.dats if id(d) in self._movable()}
-        spare = {id(b) for b in pool} - {id(d.buffer) for d in self.dats}
+    def _free(self, dat: Dat, homes: dict[int, Buffer], taken: list[Buffer]) -> Buffer:
+        """Return a buffer of the dat's size that is not taken: its own, another moved dat's, or one of the chain's."""
+        movable = self._movable()
+        candidates = [homes[id(dat)], *(b for k, b in homes.items() if k in movable), *self.owned]
         for buffer in candidates:
-            usable = buffer is dat.buffer or id(buffer) in movable or id(buffer) in spare
-            if usable and not any(buffer is t for t in taken):
+            if buffer.nbytes == dat.buffer.nbytes and not any(buffer is t for t in taken):
                 return buffer
         fresh = self.context.allocate(dat.buffer.nbytes)
-        pool.append(fresh)
+        self.owned.append(fresh)
         return fresh
+
+    def moved(self, before: list[Buffer], after: list[Buffer]) -> None:
+        """Keep the books after dats changed buffers: what they left is the chain's, what they took is theirs."""
+        pool = [*self.owned, *before]
+        self.owned = [b for b in pool if not any(b is a for a in after)]
+
+    def key(self, arrangement: Arrangement) -> tuple[int, ...]:
+        """Equal keys: the same buffers in the same places, so that a prepared step can be replayed."""
+        return (*arrangement.key, 0, *sorted(id(b) for b in self.owned))
 
     def _movable(self) -> set[int]:
         """Ids of dats that this chain moves between buffers anyway."""

@@ -113,6 +113,8 @@ class _Prepared:
     blocks: list[ArgumentBlock]
     end: Arrangement
     moved: list[Dat]
+    steady: bool
+    """Whether the next step starts from the same arrangement."""
 
 
 class FusedReplay:
@@ -129,6 +131,7 @@ class FusedReplay:
         self._transient = {id(d) for d in transient}
         self._prepared: dict[tuple[int, ...], _Prepared] = {}
         self._now: Arrangement | None = None
+        self._next: _Prepared | None = None
         self._epoch = -1
         if not self.fusion.worthwhile or self._reset_inside(steps):
             self.fusion = Fusion((), (), {})
@@ -237,24 +240,36 @@ class FusedReplay:
             for dat in self.placement.ahead_dats:
                 block.point(self._head_numbering.dat(dat), begin.ahead[id(dat)], output=True)
             Sequencer(self.device, [(self.compiled.addresses[self._entries[-1].symbol], block.address)])()
-        self._now, self._epoch = begin, self.context.epoch
+        self._now, self._epoch, self._next = begin, self.context.epoch, None
 
     def run(self) -> bool:
         """Run one fused step; returns False, having done nothing, if a buffer cannot be moved now."""
         assert self._now is not None
-        prepared = self._prepared.get(self._now.key)
+        prepared = self._next
         if prepared is None:
-            prepared = self._prepared[self._now.key] = self._prepare(self._now)
+            prepared = self._next = self._lookup(self._now)
         if prepared.moved and any(d.viewed and d.watched for d in prepared.moved):
             return False
         prepared.sequencer()
-        self._now = prepared.end
+        if not prepared.steady:
+            self._now, self._next = prepared.end, None
         if prepared.moved:
+            before = [d.buffer for d in self.dats]
             for dat in prepared.moved:
                 dat.buffer = prepared.end.buffers[id(dat)]
+            self.placement.moved(before, [d.buffer for d in self.dats])
             self.context.epoch += 1
             self._epoch = self.context.epoch
         return True
+
+    def _lookup(self, begin: Arrangement) -> _Prepared:
+        """Return the prepared step that starts from an arrangement of buffers."""
+        key = self.placement.key(begin)
+        if key not in self._prepared:
+            prepared = self._prepare(begin)
+            key = self.placement.key(begin)  # preparing may have added a buffer
+            self._prepared[key] = prepared
+        return self._prepared[key]
 
     def _prepare(self, begin: Arrangement) -> _Prepared:
         placed, end = self.placement.step(begin)
@@ -270,7 +285,7 @@ class FusedReplay:
             blocks.append(block)
             calls.append((self.compiled.addresses[entry.symbol], block.address))
         moved = [d for d in self.dats if end.buffers[id(d)] is not begin.buffers[id(d)]]
-        return _Prepared(Sequencer(self.device, calls), blocks, end, moved)
+        return _Prepared(Sequencer(self.device, calls), blocks, end, moved, end.key == begin.key)
 
     def _block(
         self, entry: Entry, group: Group, numbering: Numbering, loops: list[Loop], attach: bool
