@@ -201,6 +201,8 @@ class OffsetMap(Map):
         array = np.asarray(offsets, dtype=np.int64)
         if array.ndim != 2 or array.shape[1] != len(grid.shape):
             raise DatError(f"stencil {name!r}: offsets of shape {array.shape} do not fit a {len(grid.shape)}D grid")
+        if not len(array):
+            raise DatError(f"stencil {name!r}: it has no legs; give at least one offset")
         reach = np.abs(array).max(axis=0)
         for axis, (r, n) in enumerate(zip(reach, grid.shape, strict=True)):
             if grid.periodic[axis] and r > n:

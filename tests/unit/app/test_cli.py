@@ -191,9 +191,9 @@ def test_codegen(fluxloom: Call, case_file: Write) -> None:
     case = case_file()
     done = fluxloom("codegen", case, "--loop", "update")
     assert done.code == 0
-    assert "void fl_update(" in done.out
-    assert "void fl_res_calc(" not in done.out
-    assert "void fl_res_calc(" in fluxloom("codegen", case).out
+    assert "void fl_loop_update(" in done.out
+    assert "void fl_loop_res_calc(" not in done.out
+    assert "void fl_loop_res_calc(" in fluxloom("codegen", case).out
     assert "+" in fluxloom("codegen", case, "--chain").out
     assert "no loop 'updat'; did you mean 'update'?" in fluxloom("codegen", case, "--loop", "updat").err
     assert fluxloom("codegen", case, "--device", "reference").code == 2
@@ -202,7 +202,7 @@ def test_codegen(fluxloom: Call, case_file: Write) -> None:
 def test_codegen_of_a_kernel(fluxloom: Call) -> None:
     done = fluxloom("codegen", "fluxloom.solvers.airfoil:res_calc")
     assert done.code == 0
-    assert "void fl_res_calc(" in done.out
+    assert "void fl_loop_res_calc(" in done.out
     assert "has no 'nothing'" in fluxloom("codegen", "fluxloom.solvers.airfoil:nothing").err
     assert "no module" in fluxloom("codegen", "no_such_module:x").err
     assert "not a kernel or a loop" in fluxloom("codegen", "math:pi").err
