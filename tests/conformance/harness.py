@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import PlanError
@@ -71,7 +72,9 @@ def expected(case: Case, times: int = 1, **options: Any) -> Values:
     return build(case, fl.Context("reference"), **options).run(times)
 
 
-def native(case: Case, *, schedule: fl.Schedule | None = None, threads: int = 2, times: int = 1, **options: Any) -> Values:
+def native(
+    case: Case, *, schedule: fl.Schedule | None = None, threads: int = 2, times: int = 1, **options: Any
+) -> Values:
     """Return what the CPU device leaves."""
     return build(case, fl.Context("cpu", threads=threads, schedule=schedule, tuning=False), **options).run(times)
 
@@ -106,13 +109,13 @@ def agree(
     **options: Any,
 ) -> None:
     """Run a case that takes ``layout`` and ``dtype`` on both devices and compare."""
-    got = native(
-        case, schedule=schedule, threads=threads, times=times, layout=LAYOUTS[layout], dtype=dtype, **options
-    )
+    got = native(case, schedule=schedule, threads=threads, times=times, layout=LAYOUTS[layout], dtype=dtype, **options)
     compare(got, expected(case, times, dtype=dtype, **options), dtype)
 
 
-def together(case: Case, schedules: Mapping[str, fl.Schedule], *, threads: int = 2, **options: Any) -> dict[str, Values]:
+def together(
+    case: Case, schedules: Mapping[str, fl.Schedule], *, threads: int = 2, **options: Any
+) -> dict[str, Values]:
     """Run a case under many schedules, compiled as one unit; returns the outputs by schedule name.
 
     Schedules that are impossible for a loop of the case are left out.
@@ -133,3 +136,11 @@ def together(case: Case, schedules: Mapping[str, fl.Schedule], *, threads: int =
 def with_lanes(lanes: int, names: Sequence[str] = tuple(STRATEGIES)) -> dict[str, fl.Schedule]:
     """Return the named schedules with a number of lanes."""
     return {name: fl.Schedule(**{**STRATEGIES[name].__dict__, "lanes": lanes}) for name in names}
+
+
+def rest_is_long(values: Sequence[Any], *, keep: int) -> list[Any]:
+    """Return parameters of a test of which all but the first ``keep`` run only when long tests are asked for."""
+    return [
+        value if k < keep else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
+        for k, value in enumerate(values)
+    ]

@@ -9,7 +9,7 @@ import fluxloom as fl
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
-from .harness import STRATEGIES, Values, native, together
+from .harness import STRATEGIES, Values, native, rest_is_long, together
 from .test_direct import sums
 from .test_grid import sums as grid_sums
 from .test_races import edge_flux, flux_with_sums, two_maps, uneven_flux
@@ -41,7 +41,7 @@ def choices(gather: bool = True) -> dict[str, fl.Schedule]:
 
 
 @pytest.mark.parametrize("case", [edge_flux, uneven_flux, two_maps, flux_with_sums], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", rest_is_long(["float64", "float32"], keep=1))
 def test_global_grade(case, dtype: str) -> None:
     """Strategies, blocks, lanes and threads leave no trace in the bits."""
     schedules = choices(gather=case is not flux_with_sums)
@@ -56,7 +56,7 @@ def test_global_grade(case, dtype: str) -> None:
             same(got, first, f"{name} threads {threads}")
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("dtype", rest_is_long(["float64", "float32", "float16"], keep=1))
 def test_sums_of_direct_loops(dtype: str) -> None:
     first = None
     for lanes in (1, 4, 8, 16):
@@ -91,13 +91,12 @@ def airfoil(schedule: fl.Schedule, *, fused: bool, threads: int, iterations: int
 MESH = airfoil_mesh(40, 40)  # more cells than a serial loop has
 
 
-@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize("lanes", rest_is_long([4, 1, 8], keep=1))
 def test_airfoil_is_the_same_everywhere(lanes: int) -> None:
     """Fused and unfused, every strategy, every number of threads."""
     want = airfoil(fl.Schedule(strategy="serial", lanes=8, deterministic="global"), fused=False, threads=1)
     for fused, strategy, block, threads in [
-        (False, "serial", 0, 1), (False, "gather", 1024, 2), (False, "gather", 1, 3), (False, "two_pass", 0, 2),
-        (True, "gather", 1024, 1), (True, "gather", 2048, 3), (True, None, 0, 2), (True, "serial", 0, 2),
+        (False, "gather", 1, 3), (False, "two_pass", 0, 2), (True, "gather", 1024, 1), (True, None, 0, 3),
     ]:  # fmt: skip
         schedule = fl.Schedule(strategy=strategy, block=block, lanes=lanes, deterministic="global")
         got = airfoil(schedule, fused=fused, threads=threads)

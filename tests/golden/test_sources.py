@@ -94,7 +94,9 @@ def test_source(name: str, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden", default=False):
         path.write_text(text, encoding="utf-8")
     assert path.exists(), f"{path.name} is missing: run pytest tests/golden --update-golden"
-    assert text == path.read_text(encoding="utf-8"), f"{name} changed; if that is meant: pytest tests/golden --update-golden"
+    assert text == path.read_text(encoding="utf-8"), (
+        f"{name} changed; if that is meant: pytest tests/golden --update-golden"
+    )
 
 
 @pytest.mark.parametrize("name", ["res_calc_gather", "spmv_sliced", "airfoil_fused"])

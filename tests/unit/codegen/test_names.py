@@ -117,7 +117,16 @@ def test_counters() -> None:
     check(counters, t=0.25, te=-3.0, k=4)
 
 
-HELPERS = ["wrap", "threads", "fence", "min_double", "abs_double", "mod_int64_t", "load4_float64_float64_8", "float64x4"]
+HELPERS = [
+    "wrap",
+    "threads",
+    "fence",
+    "min_double",
+    "abs_double",
+    "mod_int64_t",
+    "load4_float64_float64_8",
+    "float64x4",
+]
 
 
 @pytest.mark.parametrize("name", HELPERS)
@@ -136,7 +145,9 @@ def test_loops_named_like_helpers(name: str) -> None:
         np.testing.assert_allclose(r.read(), q.read() % 0.3, rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["a b", "flux/interior", "x */ y", "/* x", "ünïcode", "σ-flux", "9", "", "a\nb", "q" * 300, "*/ #error"])
+@pytest.mark.parametrize(
+    "name", ["a b", "flux/interior", "x */ y", "/* x", "ünïcode", "σ-flux", "9", "", "a\nb", "q" * 300, "*/ #error"]
+)
 def test_any_name(name: str) -> None:
     @fl.kernel
     def kernel(q: Read, r: RW):
@@ -178,7 +189,11 @@ def test_members_of_one_group_keep_their_names_apart() -> None:
         ctx = fl.Context(device)
         over = ctx.set(50, "over")
         a, b, m = ctx.dat(over, np.linspace(0, 1, 50)), ctx.dat(over, np.ones(50)), ctx.scalar(0.0)
-        loops = [Loop(first(), over, a, b, c=2.0), Loop(second(), over, b, a, m, c=0.5), Loop(first(), over, b, a, c=0.1)]
+        loops = [
+            Loop(first(), over, a, b, c=2.0),
+            Loop(second(), over, b, a, m, c=0.5),
+            Loop(first(), over, b, a, c=0.1),
+        ]
         chain = Chain(loops)
         for _ in range(3):
             chain()

@@ -62,12 +62,12 @@ def test_real_division(lanes: int, dtype: str) -> None:
 @fl.kernel
 def signs(a: Read, k: Read, x: Write, n: Write):
     x[0] = -a[0]
-    x[1] = -(-a[0]) - -2.0
+    x[1] = -(-a[0]) - -2.0  # noqa: B002
     x[2] = a[0] ** 2 - 3 * -a[0]
-    x[3] = -a[0] ** 2
+    x[3] = -(a[0] ** 2)
     x[4] = 2.0**-2 * -1
     n[0] = -k[0] - -k[0] * -2
-    n[1] = -(k[0] // -2) + -(-k[0])
+    n[1] = -(k[0] // -2) + -(-k[0])  # noqa: B002
     n[2] = 1 if not k[0] > 0 or a[0] < 0 else -1
     n[3] = -9223372036854775807 + k[0] * 0
 
@@ -86,7 +86,9 @@ def test_negative_numbers() -> None:
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
 
-@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, 0.1, -2.5, 1e300, -1e-300, 5e-324, 123456789.123, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, 1.0, 0.1, -2.5, 1e300, -1e-300, 5e-324, 123456789.123, math.inf, -math.inf]
+)
 @pytest.mark.parametrize("compute", [FLOAT64, FLOAT32])
 def test_real_literals(value: float, compute) -> None:
     text = literal(value, Kind.REAL, compute)

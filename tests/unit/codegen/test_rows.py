@@ -17,7 +17,13 @@ PAIRS = [(FLOAT64, FLOAT64), (FLOAT32, FLOAT32), (FLOAT32, FLOAT64)]
 SHAPES = [
     RowShape(mode, storage, compute, width, lanes, stream)
     for (storage, compute), width, lanes in product(PAIRS, (1, 2, 4), (4, 8, 16))
-    for mode, stream in (("load", False), ("loadseq", False), ("unpack", False), ("storeseq", False), ("storeseq", True))
+    for mode, stream in (
+        ("load", False),
+        ("loadseq", False),
+        ("unpack", False),
+        ("storeseq", False),
+        ("storeseq", True),
+    )
     if not (mode == "unpack" and width == 1)
 ]
 DIM = 5

@@ -107,7 +107,7 @@ ERRORS = [
     (lambda c: Loop(move, c.nodes, c.u, c.r, c.s), "move: 3 arguments given"),
     (lambda c: Loop(move.function, c.nodes, c.u, c.r), "is not a kernel: decorate the function with @fl.kernel"),
     (lambda c: Loop(move, c.nodes, c.u, np.zeros(5)), "move: argument 'b' is a ndarray; pass a dat"),
-    (lambda c: Loop(move, c.nodes, c.w, c.r), r"argument 'a' lives on Set\(edges, 6\), the loop runs over Set\(nodes, 5\)"),
+    (lambda c: Loop(move, c.nodes, c.w, c.r), r"'a' lives on Set\(edges, 6\), the loop runs over Set\(nodes, 5\)"),
     (lambda c: Loop(move, c.nodes, c.u[c.e2n[0]], c.r), r"argument 'a': map 'e2n' starts at Set\(edges, 6\)"),
     (lambda c: Loop(move, c.nodes, c.u, c.g), "argument 'b' is a global: every element would write it"),
     (lambda c: Loop(change, c.nodes, c.u, c.g), "is a global"),
@@ -119,7 +119,7 @@ ERRORS = [
     ),
     (lambda c: Loop(scatter, c.edges, c.w, c.r[c.e2n]), "'b' is written through map 'e2n', which leads two elements"),
     (lambda c: Loop(change, c.edges, c.w, c.r[c.e2n[0]]), "'b' is written through map 'e2n'"),
-    (lambda c: Loop(move, c.nodes, c.u[c.n2n[0]], c.u), "'a' reads 'u' where another element of the same loop writes it"),
+    (lambda c: Loop(move, c.nodes, c.u[c.n2n[0]], c.u), "'a' reads 'u' where another element of the same loop"),
     (lambda c: Loop(flux, c.edges, c.u[c.e2n], c.u[c.e2n], nu=1.0), "'u' and 'r' are the same 'u' and it is written"),
     (lambda c: Loop(move, c.nodes, c.u, c.u[c.n2n[0]]), "are the same 'u' and it is written"),
     (lambda c: Loop(least, c.nodes, c.u, c.g, c.g), "'b' and 'c' are the same 'g' and it is written"),
@@ -167,12 +167,12 @@ STRATEGY_ERRORS = [
         lambda c, s: Loop(total, c.edges, c.w, c.r[c.e2n[0]], c.g, schedule=s), "gather",
         r"strategy 'gather' is not possible: 'g' \(Inc\) would be repeated .*possible are serial, block_colour",
     ),
-    (lambda c, s: Loop(least, c.edges, c.w, c.u[c.e2n[0]], c.r[c.e2n[0]], schedule=s), "atomic", "Min or Max increments"),
+    (lambda c, s: Loop(least, c.edges, c.w, c.u[c.e2n[0]], c.r[c.e2n[0]], schedule=s), "atomic", "Min or Max"),
     (
         lambda c, s: Loop(two, c.edges, c.w, c.w2, c.r[c.e2n[0]], schedule=s), "gather",
         r"'b' \(Inc\) would be repeated",
     ),
-    (lambda c, s: Loop(spread, c.nodes, c.u, c.r[c.rows], schedule=s), "two_pass", "increments go through a ragged map"),
+    (lambda c, s: Loop(spread, c.nodes, c.u, c.r[c.rows], schedule=s), "two_pass", "go through a ragged map"),
     (lambda c, s: Loop(spread, c.nodes, c.u, c.r[c.rows], schedule=s), "gather", "increments go through a ragged map"),
     (lambda c, s: Loop(accumulate, c.some, c.w, c.r[c.e2n[0]], schedule=s), "two_pass", "it runs over Subset"),
 ]  # fmt: skip
@@ -194,7 +194,14 @@ def test_impossible_strategies(make, strategy: str, message: str) -> None:
 def test_gather_by_target_needs_one_map() -> None:
     case = Case()
     with pytest.raises(PlanError, match="gathering target by target needs one map for all increments; use block > 1"):
-        Loop(two, case.edges, case.w, case.r[case.e2n[0]], case.s[case.e2n[1]], schedule=Schedule(strategy="gather", block=1))()
+        Loop(
+            two,
+            case.edges,
+            case.w,
+            case.r[case.e2n[0]],
+            case.s[case.e2n[1]],
+            schedule=Schedule(strategy="gather", block=1),
+        )()
 
 
 def test_a_strategy_of_the_context_is_a_wish() -> None:
@@ -249,7 +256,9 @@ def test_chain_errors(case: Case) -> None:
 
 
 def test_unknown_devices() -> None:
-    with pytest.raises(DeviceUnavailable, match=r"unknown device 'cup'; did you mean 'cpu'\? \(known: cpu, reference\)"):
+    with pytest.raises(
+        DeviceUnavailable, match=r"unknown device 'cup'; did you mean 'cpu'\? \(known: cpu, reference\)"
+    ):
         fl.Context("cup")
 
 

@@ -104,7 +104,7 @@ def test_places_of_entries(ctx, layout) -> None:
 def test_stencils(ctx) -> None:
     grid = ctx.grid((4, 5), periodic=(False, True), ghost=(1, 0))
     assert ctx.stencil(grid, [(1, 5), (-1, -5)], "s").legs == 2
-    with pytest.raises(DatError, match=r"reach 2 along axis 0 leaves the box; make the axis periodic or give the grid ghost=2"):
+    with pytest.raises(DatError, match=r"reach 2 along axis 0 leaves the box; make the axis periodic .* ghost=2"):
         ctx.stencil(grid, [(0, 0), (-2, 0)], "s")
     with pytest.raises(DatError, match=r"reach 6 is longer than the periodic axis 1 \(5 elements\)"):
         ctx.stencil(grid, [(0, 6)], "s")

@@ -11,7 +11,7 @@ from fluxloom.core.errors import PlanError
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"strategy": "blok_colour"}, r"unknown strategy 'blok_colour'; did you mean 'block_colour'\? \(known: serial, "),
+        ({"strategy": "blok_colour"}, r"strategy 'blok_colour'; did you mean 'block_colour'\? \(known: serial, "),
         ({"lanes": 3}, "lanes=3: a pack has 1, 4, 8 or 16 elements"),
         ({"block": -1}, "cannot be negative"),
         ({"threads": -2}, "cannot be negative"),
