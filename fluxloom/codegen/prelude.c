@@ -39,11 +39,14 @@ AI int64_t fl_min_int64_t(int64_t a, int64_t b) { return b < a ? b : a; }
 AI int64_t fl_max_int64_t(int64_t a, int64_t b) { return b > a ? b : a; }
 AI int64_t fl_abs_int64_t(int64_t a) { return a < 0 ? -a : a; }
 AI int64_t fl_sign_int64_t(int64_t a) { return (a > 0) - (a < 0); }
+/* Division by zero gives zero, as in NumPy; in C it would end the process. */
 AI int64_t fl_mod_int64_t(int64_t a, int64_t b) {
+    if (b == 0) return 0;
     int64_t m = a % b;
     return m != 0 && ((m < 0) != (b < 0)) ? m + b : m;
 }
 AI int64_t fl_floordiv_int64_t(int64_t a, int64_t b) {
+    if (b == 0) return 0;
     int64_t q = a / b;
     return q * b != a && ((a < 0) != (b < 0)) ? q - 1 : q;
 }

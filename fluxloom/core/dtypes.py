@@ -60,7 +60,10 @@ def scalar(dtype: npt.DTypeLike | Scalar) -> Scalar:
     """
     if isinstance(dtype, Scalar):
         return dtype
-    name = np.dtype(dtype).name
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
     if name not in SCALARS:
         allowed = ", ".join(SCALARS)
         raise DatError(f"dtype {name!r} cannot be stored; use one of {allowed}{did_you_mean(name, SCALARS)}")

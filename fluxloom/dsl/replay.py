@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fluxloom.codegen.group import Group
+from fluxloom.codegen.group import CHUNK, Group
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
@@ -23,6 +23,9 @@ from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
 from fluxloom.dsl.steps import Reset
 
 __all__ = ["FusedReplay", "PlainReplay"]
+
+_TILE_BYTES = 2**20
+"""Bytes of increments a tile may hold."""
 
 
 def _compile(
@@ -179,8 +182,14 @@ class FusedReplay:
             renamed=renamed,
         )
 
+    def _tile(self, fused: FusedGroup) -> int:
+        """Return the targets a tile: as chosen, but with buffers that fit on the stack of a thread."""
+        row = sum(d.dim * d.scalar.size for d in self._buffered(fused))
+        most = max(CHUNK, _TILE_BYTES // max(1, row) // CHUNK * CHUNK)
+        return min(self._wanted_tile(fused), most)
+
     @staticmethod
-    def _tile(fused: FusedGroup) -> int:
+    def _wanted_tile(fused: FusedGroup) -> int:
         chosen = [s.block for s in (loop.schedule for loop in fused.scatter) if s.strategy == "gather" and s.block > 1]
         if chosen or not fused.scatter:
             return chosen[0] if chosen else 0
