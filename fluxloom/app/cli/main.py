@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: done; 1: a check of ``verify``, ``doctor`` or ``mesh check`` failed; 2: an error the message
+        0: done; 1: a check of ``verify`` or ``doctor`` failed; 2: an error the message
         explains; 130: interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
