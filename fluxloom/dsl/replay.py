@@ -180,6 +180,7 @@ class FusedReplay:
             zero=frozenset(numbering.dat(d) for d in self._buffered(fused) if id(d) in self.fusion.zero[id(fused)]),
             elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
             renamed=renamed,
+            stream=renamed if any(loop.schedule.stream for loop in fused.direct) else frozenset(),
         )
 
     def _tile(self, fused: FusedGroup) -> int:

@@ -183,7 +183,7 @@ class Not(Expression):
 
 @dataclass(frozen=True)
 class Binary(Expression):
-    """Arithmetic. ``op`` is one of ``+ - * / // % **``; ``/`` always yields a real."""
+    """Arithmetic on operands of one kind. ``op`` is one of ``+ - * / // %``; ``/`` always yields a real."""
 
     op: str
     left: Expression
@@ -209,7 +209,7 @@ class Boolean(Expression):
 
 @dataclass(frozen=True)
 class Conditional(Expression):
-    """``yes if test else no``."""
+    """``yes if test else no``; only the chosen branch is evaluated."""
 
     test: Expression
     yes: Expression
