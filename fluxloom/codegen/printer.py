@@ -121,9 +121,6 @@ class Printer:
                 return f"{name}({self.expression(node.left)}, {self.expression(node.right)})"
             name = self.dialect.function(node.op, self.compute)
             return f"{name}({self.real(node.left)}, {self.real(node.right)})"
-        if node.op == "**":
-            name = self.dialect.function("pow", self.compute)
-            return f"{name}({self.real(node.left)}, {self.real(node.right)})"
         if both_int and node.op != "/":
             return f"({self.expression(node.left)} {node.op} {self.expression(node.right)})"
         return f"({self.real(node.left)} {node.op} {self.real(node.right)})"
@@ -149,10 +146,6 @@ class Printer:
         return f"(({self.ctype(node.kind)}){text})"
 
     def _call(self, node: ir.Call) -> str:
-        if node.function == "select":
-            test, yes, no = node.arguments
-            yes_text, no_text = self.convert(yes, node.kind), self.convert(no, node.kind)
-            return f"({self.expression(test)} ? {yes_text} : {no_text})"
         if node.function in ("floor", "ceil") and node.kind is Kind.INT:
             name = self.dialect.function(node.function, self.compute)
             return f"((int64_t){name}({self.real(node.arguments[0])}))"
@@ -162,11 +155,6 @@ class Printer:
         else:
             name = self.dialect.function(node.function, self.compute)
             texts = [self.real(a) for a in node.arguments]
-        if node.function in ("min", "max"):
-            text = texts[0]
-            for other in texts[1:]:
-                text = f"{name}({text}, {other})"
-            return text
         return f"{name}({', '.join(texts)})"
 
     # ------------------------------------------------------------------------------- statements
