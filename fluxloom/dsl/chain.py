@@ -8,8 +8,10 @@ from fluxloom.core.errors import LoopError
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.replay import FusedReplay, PlainReplay
+from fluxloom.dsl.plain import PlainReplay
+from fluxloom.dsl.replay import FusedReplay
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 
@@ -63,11 +65,11 @@ class Chain:
         if any(s.context is not self.context for s in steps):
             raise LoopError(f"{name}: the loops belong to different contexts")
         self.transient = tuple(transient)
-        self.dats = _dats(self.loops)
+        self.dats = unique(a.data for loop in self.loops for a in loop.bound.arguments if isinstance(a.data, Dat))
         for dat in self.transient:
-            if not any(dat is d for d in self.dats):
+            if not among(dat, self.dats):
                 raise LoopError(f"{name}: transient dat {dat.name!r} is not used by any loop of the chain")
-        self._written = _written(self.loops)
+        self._written = unique(data for loop in self.loops for data in loop.written)
         self._fuse = fuse
         self._plain: PlainReplay | None = None
         self._fused: FusedReplay | None = None
@@ -86,12 +88,10 @@ class Chain:
                 return
             plain = self.build()
         fused = self._fused
-        if fused is not None and fused.ready and not self._touched() and fused.run():
-            pass
-        else:
+        if fused is None or not self._versions or self._touched() or not fused.run():
             plain.run()
             if fused is not None:
-                fused.enter()
+                fused.leave()
         for data in self._written:
             data.version += 1
         self._versions = [d.version for d in self.dats]
@@ -119,7 +119,7 @@ class Chain:
     def reports(self) -> list[LoopReport]:
         """Return the counters of each fused group, and of each loop that ran by itself in this chain."""
         if self._plain is None:
-            return [loop.report() for loop in _unique(self.loops)]
+            return [loop.report() for loop in unique(self.loops)]
         rows = self._fused.reports() if self._fused is not None else []
         return rows + [r for r in self._plain.reports() if r.calls or not rows]
 
@@ -170,29 +170,3 @@ class Chain:
 
     def __repr__(self) -> str:
         return f"Chain({self.name}, {len(self.loops)} loops)"
-
-
-def _dats(loops: list[Loop]) -> list[Dat]:
-    out: list[Dat] = []
-    for loop in loops:
-        for arg in loop.bound.arguments:
-            if isinstance(arg.data, Dat) and not any(arg.data is d for d in out):
-                out.append(arg.data)
-    return out
-
-
-def _written(loops: list[Loop]) -> list[Dat | Global]:
-    out: list[Dat | Global] = []
-    for loop in loops:
-        for data in loop.written:
-            if not any(data is d for d in out):
-                out.append(data)
-    return out
-
-
-def _unique(loops: list[Loop]) -> list[Loop]:
-    out: list[Loop] = []
-    for loop in loops:
-        if not any(loop is k for k in out):
-            out.append(loop)
-    return out

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import ArgSpec, Entry, Slot
-from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
@@ -182,16 +181,3 @@ class ArgumentBlock:
 def _stored_at(elements: npt.NDArray[Any], over: Set) -> npt.NDArray[Any]:
     """Turn element numbers of a set into places in the storage of its dats."""
     return elements if over.position is None or not over.size else over.position[elements]
-
-
-def written(group: Group, numbering: Numbering) -> list[Dat | Global]:
-    """Return the dats and globals that a group changes."""
-    out: list[Dat | Global] = []
-    for member in group.members:
-        for arg in member.spec.args:
-            data = numbering.dats[arg.dat]
-            if arg.access is not Access.READ and not any(data is d for d in out):
-                out.append(data)
-    return out
-
-

@@ -15,6 +15,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.layout import AoS
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.facts import copied_pair, ends_zero
+from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
@@ -71,7 +72,7 @@ class FusedGroup:
     def written(self) -> list[Dat]:
         """Return dats whose values the group changes."""
         modes = (Access.WRITE, Access.RW, Access.INC, Access.MIN, Access.MAX)
-        return _unique([*self.incremented(), *self.own(modes)])
+        return unique([*self.incremented(), *self.own(modes)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ def _append(group: FusedGroup, loop: Loop) -> bool:
         return False
     written = group.written()
     reads_far = _dats([loop], lambda through: through is not None, None)
-    if any(_among(d, written) for d in reads_far):
+    if any(among(d, written) for d in reads_far):
         return False  # a neighbour's new value would be needed
     group.over = loop.over
     group.direct.append(loop)
@@ -170,7 +171,7 @@ def _append_scatter(group: FusedGroup, loop: Loop) -> bool:
         return False
     incremented = _dats([loop], lambda through: through is not None, (Access.INC,))
     reads = _dats([loop], lambda _through: True, (Access.READ,))
-    if any(_among(d, group.incremented()) for d in reads) or any(_among(d, group.neighbours()) for d in incremented):
+    if any(among(d, group.incremented()) for d in reads) or any(among(d, group.neighbours()) for d in incremented):
         return False
     if any(not isinstance(d.layout, AoS) for d in incremented):
         return False
@@ -239,9 +240,9 @@ def _rotate(items: list[FusedGroup | Copy], loops: list[Loop]) -> list[Loop]:
         reads = _dats([loop], lambda _through: True, (Access.READ,))
         if any(a.data is g for a in _globals(loop, reads=True) for g in reduced):
             break  # its value would be the one of the step before
-        if any(_among(d, changed) for d in _dats([loop], lambda _through: True, (Access.WRITE,))):
+        if any(among(d, changed) for d in _dats([loop], lambda _through: True, (Access.WRITE,))):
             break  # this step's own value would be lost
-        if not whole or any(_among(d, copied) for d in reads) or not _append(last, loop):
+        if not whole or any(among(d, copied) for d in reads) or not _append(last, loop):
             break
         moved.append(loop)
     if len(moved) != len(first.direct):
@@ -280,16 +281,4 @@ def _dats(loops: list[Loop], through, modes: tuple[Access, ...] | None) -> list[
         for arg, parameter in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True):
             if isinstance(arg.data, Dat) and through(arg.map) and (modes is None or parameter.access in modes):
                 out.append(arg.data)
-    return _unique(out)
-
-
-def _unique(dats: list[Dat]) -> list[Dat]:
-    out: list[Dat] = []
-    for dat in dats:
-        if not _among(dat, out):
-            out.append(dat)
-    return out
-
-
-def _among(dat: Dat, dats: list[Dat]) -> bool:
-    return any(dat is d for d in dats)
+    return unique(out)

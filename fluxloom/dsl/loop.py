@@ -17,6 +17,7 @@ from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
 from fluxloom.dsl.cost import choose, redundancy_is_low
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.interpret import run_reference
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
@@ -286,11 +287,8 @@ def _streamed(member: Member) -> frozenset[int]:
 
 
 def _written(bound: Bound) -> list[Dat | Global]:
-    out: list[Dat | Global] = []
-    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
-        if parameter.access.writes and not any(arg.data is d for d in out):
-            out.append(arg.data)
-    return out
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return unique(arg.data for arg, parameter in pairs if parameter.access.writes)
 
 
 def par_loop(kernel: Kernel, over: Set, *arguments: Argument | Dat | Global, **constants: Any) -> None:

@@ -1,111 +1,31 @@
-"""The two native forms of a chain: loop by loop, and fused."""
+"""The fused form of a chain: prepared once for each arrangement of buffers, replayed by one native call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fluxloom.codegen.group import CHUNK, Group
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import Entry, symbol_name
-from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
-from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
+from fluxloom.device.cpu import CpuDevice, Sequencer
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import choose_tile, direct_lanes
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.fusion import FusedGroup, Fusion, fuse
 from fluxloom.dsl.loop import Loop, serial_below
+from fluxloom.dsl.plain import compile_groups, may_contract
 from fluxloom.dsl.plan import build_plan
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
 from fluxloom.dsl.steps import Reset
 
-__all__ = ["FusedReplay", "PlainReplay"]
+__all__ = ["FusedReplay"]
 
 _TILE_BYTES = 2**20
 """Bytes of increments a tile may hold."""
-
-
-def _compile(
-    groups: Sequence[Group], device: CpuDevice, name: str, contract: bool
-) -> tuple[Unit, NativeUnit, list[Entry]]:
-    """Generate one translation unit; groups that differ in name only become one function."""
-    distinct: dict[Group, Group] = {}
-    for group in groups:
-        distinct.setdefault(replace(group, symbol=""), replace(group, symbol=f"{group.symbol}_{len(distinct)}"))
-    unit = generate(list(distinct.values()))
-    by_symbol = {e.symbol: e for e in unit.entries}
-    compiled = device.compile(unit.text, list(by_symbol), name, contract=contract)
-    entries = [by_symbol[distinct[replace(g, symbol="")].symbol] for g in groups]
-    return unit, compiled, entries
-
-
-def _contract(loops: Sequence[Loop]) -> bool:
-    return not any(loop.schedule.deterministic == "global" for loop in loops)
-
-
-class PlainReplay:
-    """Every loop of a chain by itself, in order, in one native call."""
-
-    def __init__(self, steps: Sequence[Loop | Reset], device: CpuDevice, name: str) -> None:
-        self.steps = steps
-        self.loops = [s for s in steps if isinstance(s, Loop)]
-        self.context = steps[0].context
-        numberings = {id(loop): Numbering() for loop in self.loops}
-        groups = [loop.group(numberings[id(loop)]) for loop in self.loops]
-        unit, self.compiled, entries = _compile(groups, device, name, _contract(self.loops))
-        self.text = unit.text
-        self._blocks: list[ArgumentBlock] = []
-        self._resets: list[object] = []
-        calls: list[tuple[int, int]] = []
-        waiting = iter(zip(self.loops, groups, entries, strict=True))
-        for step in steps:
-            if isinstance(step, Reset):
-                words = step.block()
-                self._resets.append(words)
-                calls.append((device.reset, words.ctypes.data))
-                continue
-            loop, group, entry = next(waiting)
-            constants = {f"0_{k}": v for k, v in loop.constants.items()}
-            threads = 1 if serial_below(loop.over) else loop.schedule.threads
-            block = ArgumentBlock(entry, group, numberings[id(loop)], {0: loop.plan}, loop.over, threads, constants)
-            loop.attach(block, 0)
-            self._blocks.append(block)
-            calls.append((self.compiled.addresses[entry.symbol], block.address))
-        self._sequencer = Sequencer(device, calls)
-        self._epoch = self.context.epoch
-
-    def run(self) -> None:
-        """Run every step once."""
-        if self._epoch != self.context.epoch:
-            for block in self._blocks:
-                block.refresh()
-            self._epoch = self.context.epoch
-        self._sequencer()
-
-    def reports(self) -> list[LoopReport]:
-        """Return one row a distinct loop."""
-        rows: dict[str, LoopReport] = {}
-        for k, step in enumerate(self.steps):
-            if isinstance(step, Reset):
-                continue
-            calls, seconds = int(self._sequencer.counts[k]), float(self._sequencer.seconds[k])
-            known = rows.get(step.name)
-            if known is None:
-                vector = vectorised(self.text, self.compiled.vectorised, step.bound, step.lanes)
-                row = replace(step.report(), calls=calls, seconds=seconds, vectorised=vector)
-                plan = step.plan
-                rows[step.name] = replace(row, colours=plan.colours, redundancy=plan.redundancy)
-            else:
-                rows[step.name] = replace(known, calls=known.calls + calls, seconds=known.seconds + seconds)
-        return list(rows.values())
-
-    def reset_counters(self) -> None:
-        """Set all counters to zero."""
-        self._sequencer.seconds[:] = 0
-        self._sequencer.counts[:] = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +62,9 @@ class FusedReplay:
         self._numberings = [Numbering() for _ in self.fusion.groups]
         self._groups = [self._group(g, n) for g, n in zip(self.fusion.groups, self._numberings, strict=True)]
         self._head_numbering = Numbering()
-        head = [self._head_group(self._head_numbering)] if self.fusion.head else []
-        unit, self.compiled, entries = _compile([*self._groups, *head], device, f"{name}_fused", _contract(self.loops))
+        self._head = [self._head_group(self._head_numbering)] if self.fusion.head else []
+        groups = [*self._groups, *self._head]
+        unit, self.compiled, entries = compile_groups(groups, device, f"{name}_fused", may_contract(self.loops))
         self.text = unit.text
         self._entries = entries
 
@@ -241,11 +162,14 @@ class FusedReplay:
         head = self.fusion.head
         return [*head, *(a.data for loop in head for a in loop.bound.arguments if isinstance(a.data, Global))]
 
+    def leave(self) -> None:
+        """Forget what was computed one step ahead: an unfused step has run."""
+        self._now = None
+
     def enter(self) -> None:
-        """After an unfused step: compute what the fused steps expect one step ahead."""
+        """Compute what the fused steps expect one step ahead, from where the dats are now."""
         begin = self.placement.start()
-        if self.fusion.head:
-            group = self._head_group(self._head_numbering)
+        for group in self._head:
             block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)
             for dat in self.placement.ahead_dats:
                 block.point(self._head_numbering.dat(dat), begin.ahead[id(dat)], output=True)
@@ -254,6 +178,8 @@ class FusedReplay:
 
     def run(self) -> bool:
         """Run one fused step; returns False, having done nothing, if a buffer cannot be moved now."""
+        if not self.ready:
+            self.enter()
         assert self._now is not None
         prepared = self._next
         if prepared is None:
