@@ -6,6 +6,8 @@ BIN   := $(VENV)/bin
 STAMP := $(VENV)/.fluxloom-env
 JOBS  ?= 2
 ARGS  ?=
+# POCL=no: do not let the tests install PoCL, the OpenCL driver of Debian for processors.
+POCL  ?= yes
 
 # The interpreter that builds the environment: the first one that is new enough.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -45,15 +47,19 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[mesh]" || \
 	  echo "warning: the optional mesh packages did not install; meshes of other programs cannot be read" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[opencl]" || \
+	  echo "warning: the optional pyopencl did not install; there is no opencl device" >&2
 	@touch $@
 
 demo: env ## run the first simulation; its picture and numbers go to build/demo
 	$(BIN)/fluxloom run examples/airfoil_steady.toml --output build/demo
 
 test: env ## run the tests (ARGS="-k name" passes options on)
+	@POCL="$(POCL)" sh tests/pocl.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 test-long: env ## run every test, the long ones too
+	@POCL="$(POCL)" sh tests/pocl.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) -m "long or not long" $(ARGS)
 
 lint: env ## check the code with ruff

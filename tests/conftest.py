@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,29 +12,40 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What a marker needs, tried in a process of its own: starting a driver or MPI here would leave traces.
-PROBES = {
-    "cuda": "import cupy; assert cupy.cuda.runtime.getDeviceCount() > 0",
-    "opencl": "import pyopencl; assert any(p.get_devices() for p in pyopencl.get_platforms())",
-    "mpi": "from mpi4py import MPI",
-}
+MARKERS = ("cuda", "nvcc", "opencl", "mpi")
 
 
 @functools.cache
-def available(marker: str) -> bool:
-    """Whether this machine has what tests with the marker need."""
-    try:
-        found = subprocess.run([sys.executable, "-c", PROBES[marker]], capture_output=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        return False
-    return found.returncode == 0
+def missing(marker: str) -> str:
+    """Return what tests with the marker need and this machine lacks, and how to get it; empty when all is there.
+
+    Each look is taken in a process of its own: starting a driver or MPI here would leave traces.
+    """
+    from fluxloom.app import gpus
+    from fluxloom.app.system import python_says
+
+    if marker == "mpi":
+        found = python_says(["-c", "from mpi4py import MPI; print(MPI.Get_version())"], seconds=120)
+        return "" if found else "mpi4py cannot be imported -> pip install 'fluxloom[mpi]'"
+    surveys = {"cuda": gpus.cuda_survey, "nvcc": gpus.compiler_survey, "opencl": gpus.opencl_survey}
+    survey = surveys[marker]()
+    return f"{survey.problem} -> {survey.advice}" if survey.problem else ""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give PoCL, which compiles into a folder of the user's, one for these tests where that cannot be written."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME", "")
+    if "POCL_CACHE_DIR" not in os.environ and not os.access(cache, os.W_OK):
+        folder = tempfile.TemporaryDirectory(prefix="fluxloom-pocl-", ignore_cleanup_errors=True)
+        os.environ["POCL_CACHE_DIR"] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose marker asks for something that is not here."""
-    for marker in PROBES:
-        if item.get_closest_marker(marker) and not available(marker):
-            pytest.skip(f"{marker} is not available here")
+    for marker in MARKERS:
+        if item.get_closest_marker(marker) and (lack := missing(marker)):
+            pytest.skip(f"{marker}: {lack}")
 
 
 @pytest.fixture(scope="session")

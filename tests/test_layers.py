@@ -33,7 +33,7 @@ FACADE = frozenset({PACKAGE, f"{PACKAGE}.__main__"})  # may import every layer
 
 APP_ONLY = frozenset({"pydantic", "typer", "rich"})
 OPTIONAL = frozenset({
-    "cupy", "cupyx", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
+    "cupy", "cupyx", "cuda", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
     "vtk", "pyfftw", "mkl_fft", "pyamg", "PIL", "ziglang",
 })  # fmt: skip
 OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph"})

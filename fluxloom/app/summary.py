@@ -54,13 +54,13 @@ class LoopRow:
             "strategy": self.strategy,
         }
 
-    def cells(self) -> list[str]:
-        """Return the row as texts of a table."""
-        packs = {True: str(self.lanes), False: "no", None: f"{self.lanes}?"}[self.vectorised]
+    def cells(self, *, simd: bool = True) -> list[str]:
+        """Return the row as texts of a table; without ``simd`` nothing about vector packs, which GPUs do not have."""
+        packs = {True: str(self.lanes), False: "no", None: f"{self.lanes}?"}[self.vectorised] if simd else "-"
         return [
             self.name.replace("+", " + "),
             f"{self.calls:,}",
-            f"{self.seconds:.3f}",
+            _number(self.seconds or None, 3),
             _number(self.milliseconds, 3),
             _number(self.useful_gbs, 1),
             _number(self.percent_of_copy, 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shlex
@@ -9,14 +10,26 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from fluxloom.device.bandwidth import available_memory, available_threads
 
-__all__ = ["Processor", "command_text", "commit", "fluxloom_version", "package_version", "processor", "python_version"]
+__all__ = [
+    "Processor",
+    "command_says",
+    "command_text",
+    "commit",
+    "fluxloom_version",
+    "package_version",
+    "processor",
+    "python_says",
+    "python_version",
+]
+
+_SECONDS = 30
 
 _WIDTHS = (("avx512f", 512, "AVX-512"), ("avx2", 256, "AVX2"), ("avx", 256, "AVX"), ("sse2", 128, "SSE2"),
            ("sve", 128, "SVE"), ("asimd", 128, "NEON"))  # fmt: skip
@@ -125,3 +138,45 @@ def command_text(arguments: Sequence[str] | None = None) -> str:
     """Return the command line as one would type it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     return shlex.join(["fluxloom", *words])
+
+
+def command_says(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, seconds: float = _SECONDS
+) -> str:
+    """Return the output of a command, empty when it fails.
+
+    Parameters
+    ----------
+    command
+        Program and arguments.
+    environment
+        Variables that differ from those of this process.
+    seconds
+        When to give it up.
+    """
+    try:
+        done = subprocess.run(
+            list(command), capture_output=True, text=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def python_says(
+    arguments: Sequence[str], before: Sequence[str] = (), environment: Mapping[str, str] | None = None,
+    seconds: float = _SECONDS,
+) -> str:  # fmt: skip
+    """Return the output of Python in a process of its own, for drivers and MPI leave traces; empty when it fails.
+
+    Parameters
+    ----------
+    arguments
+        Of the interpreter.
+    before
+        A launcher.
+    environment, seconds
+        As in `command_says`.
+    """
+    return command_says([*before, sys.executable, *arguments], environment, seconds)

@@ -8,7 +8,7 @@ from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
 
-__all__ = ["CHUNK", "STRATEGIES", "Group"]
+__all__ = ["CHUNK", "STRATEGIES", "Group", "WorkShape"]
 
 CHUNK = 1024
 """Elements a thread takes at a time, and the unit of partial sums (fixed: it is part of the order of sums)."""
@@ -23,6 +23,54 @@ STRATEGIES = (
     "gather",
     "two_pass",
 )
+
+
+@dataclass(frozen=True)
+class WorkShape:
+    """How a group becomes kernels of work items (not used by languages of plain functions).
+
+    Attributes
+    ----------
+    block
+        Work items a group.
+    registers
+        Limit of registers an item; 0: the compiler's choice.
+    lanes
+        Work items that share a ragged row.
+    repeat
+        Rows a set of lanes handles one after the other.
+    degree
+        Contributions of the fullest target, when the table of contributions is padded to it
+        (``gather``, ``two_pass``); 0: it is compressed.
+    sparse
+        Whether only the targets that are met by some contribution are visited, through a list.
+    unroll
+        Copies of the body of the loop over contributions; 0: the compiler's choice.
+    stage
+        Where increments meet in the memory of a group: its capacity for each scattering loop, in
+        elements (``gather``) or targets (``block_colour``); empty: they do not.
+    each
+        Elements an item handles one after the other in kernels that reduce.
+    components
+        Number of components that have a kernel each; 1: one kernel handles all.
+    component
+        The one component that a kernel handles; -1: all.
+    wide
+        Whether reductions are in double precision.
+    """
+
+    block: int = 256
+    registers: int = 0
+    lanes: int = 1
+    repeat: int = 1
+    degree: int = 0
+    sparse: bool = False
+    unroll: int = 0
+    stage: tuple[int, ...] = ()
+    each: int = 1
+    components: int = 1
+    component: int = -1
+    wide: bool = True
 
 
 @dataclass(frozen=True)
@@ -52,6 +100,8 @@ class Group:
         Buffered dats known to be zero before the group.
     elide, stream, renamed
         See `fluxloom.codegen.pack.PackStyle`.
+    work
+        Shape of the kernels.
     """
 
     symbol: str
@@ -67,6 +117,7 @@ class Group:
     stream: frozenset[int] = frozenset()
     renamed: frozenset[int] = frozenset()
     listed: bool = False
+    work: WorkShape = WorkShape()
 
     @property
     def members(self) -> tuple[Member, ...]:

@@ -14,21 +14,22 @@ from fluxloom.core.layout import AoS, Blocked, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import used_components
 
-__all__ = ["ElementPrinter", "LaneLoop", "address", "identity"]
+__all__ = ["MEMORY", "ElementPrinter", "LaneLoop", "address", "identity"]
 
 ElementPrinter = Callable[[ArgSpec, str, str, int], str]
 """(argument, leg, component, member) -> the C lvalue of one component of the current element."""
 
-_MEMORY = ("ragged", "entries")
+MEMORY = ("ragged", "entries")
+"""Kinds of arguments whose values are used where they are: a row has too many to be loaded first."""
 
 
-def address(arg: ArgSpec, index: str, component: int | str) -> str:
-    """Return the C offset of a component of one element in a dat's storage."""
+def address(arg: ArgSpec, index: str, component: int | str, field: str = "A->") -> str:
+    """Return the C offset of a component of one element in a dat's storage; ``field`` is the prefix of slots."""
     match arg.layout:
         case AoS():
             return f"({index}) * {arg.dim} + {component}" if arg.dim > 1 else f"({index})"
         case SoA():
-            return f"({component}) * A->s{arg.dat} + ({index})" if arg.dim > 1 else f"({index})"
+            return f"({component}) * {field}s{arg.dat} + ({index})" if arg.dim > 1 else f"({index})"
         case Blocked(size=size):
             return f"(({index}) / {size}) * {size * arg.dim} + ({component}) * {size} + ({index}) % {size}"
     raise TypeError(arg.layout)
@@ -60,13 +61,16 @@ class LaneLoop:
         compute: Scalar,
         element: ElementPrinter,
         atomic: bool = False,
+        constant: Callable[[int, str], str] | None = None,
     ) -> None:
         self.spec, self.number, self.compute, self.atomic = spec, number, compute, atomic
         self._place = element
+        self._field = dialect.field
+        self._constant = constant or (lambda number, name: f"A->c{number}_{name}")
         self._scalars: dict[str, frozenset[tuple[int, int]]] = {}
         for arg in spec.args:
             used = used_components(spec.kernel, arg.parameter)
-            if arg.access is not Access.READ and used is not None and arg.kind not in _MEMORY:
+            if arg.access is not Access.READ and used is not None and arg.kind not in MEMORY:
                 self._scalars[arg.parameter] = frozenset((leg or 0, flatten(ix, arg.components)) for leg, ix in used)
         self._first = self._first_updates()
         self.printer = Printer(dialect, compute, self._read, self._access, self._length, self._update, self._round)
@@ -78,13 +82,17 @@ class LaneLoop:
         declarations = self.printer.declare(kernel, indent)
         for c in kernel.constants:
             kind = self.printer.ctype(c.kind)
-            self.constants.append(f"    const {kind} k_{c.name} = ({kind})A->c{self.number}_{c.name};")
+            self.constants.append(f"    const {kind} k_{c.name} = ({kind}){self._constant(self.number, c.name)};")
         return [
             *declarations,
             *(pad + line for line in self._prologue()),
-            *self.printer.block(kernel.body, indent),
+            *self.body(indent),
             *(pad + line for line in self._epilogue()),
         ]
+
+    def body(self, indent: int) -> list[str]:
+        """Return the statements of the kernel's body."""
+        return self.printer.block(self.spec.kernel.body, indent)
 
     # -------------------------------------------------------------------------- component access
     def kind(self, arg: ArgSpec) -> str:
@@ -110,7 +118,7 @@ class LaneLoop:
 
     def _access(self, parameter: str, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
         arg = self.spec.arg(parameter)
-        if arg.kind in _MEMORY:
+        if arg.kind in MEMORY:
             return self._ragged_access(arg, leg, index)
         if parameter in self._scalars:
             number, flat = self._constant_place(arg, leg, index)
@@ -126,12 +134,12 @@ class LaneLoop:
     def _ragged_access(self, arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
         assert leg is not None
         name = f"r{arg.map}"
-        entry = f"({name}_start + ({self.printer.expression(leg)}) * {name}_stride)"
-        place = entry if arg.kind == "entries" else f"(size_t)A->{name}_index[{entry}]"
-        return f"A->d{arg.dat}[{address(arg, place, self._component(arg, index))}]"
+        entry = f"(row{arg.map}_start + ({self.printer.expression(leg)}) * row{arg.map}_stride)"
+        place = entry if arg.kind == "entries" else f"(size_t){self._field}{name}_index[{entry}]"
+        return f"{self._field}d{arg.dat}[{address(arg, place, self._component(arg, index), self._field)}]"
 
     def _length(self, parameter: str) -> str:
-        return f"r{self.spec.arg(parameter).map}_length"
+        return f"row{self.spec.arg(parameter).map}_length"
 
     def _round(self, parameter: str, value: str) -> str:
         """Round a stored value to the storage type, so that forwarding it changes nothing."""
@@ -149,9 +157,15 @@ class LaneLoop:
         if node.op == "+":
             if node.parameter in self._scalars and self._first.get(self._key(arg, node)) is node:
                 return f"{target} = {value};"
-            pragma = '_Pragma("omp atomic") ' if self.atomic and arg.kind in _MEMORY else ""
-            return f"{pragma}{target} += {value};"
+            if self.atomic and arg.kind in MEMORY:
+                return self._atomic_update(arg, target, value)
+            return f"{target} += {value};"
         return f"{target} = fl_{node.op}_{self.kind(arg)}({target}, {value});"
+
+    def _atomic_update(self, arg: ArgSpec, target: str, value: str) -> str:
+        if self.printer.dialect.words is None:
+            return f'_Pragma("omp atomic") {target} += {value};'
+        return f"fl_atomic_add_{arg.scalar.c}(&{target}, ({arg.scalar.c})({value}));"
 
     def _key(self, arg: ArgSpec, node: ir.Update) -> tuple[str, int, int]:
         return (arg.parameter, *self._constant_place(arg, node.leg, node.index))

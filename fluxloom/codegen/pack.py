@@ -215,9 +215,9 @@ class Pack:
             stride = str(store.slice) if store.slice else f"A->{name}_rows"
         else:
             start, stride = f"A->{name}_start[{row}]", "1"
-        self.line(f"const int64_t {name}_start = {start};")
-        self.line(f"const int64_t {name}_stride = {stride};")
-        self.line(f"const int64_t {name}_length = A->{name}_length[{row}];")
+        self.line(f"const int64_t row{arg.map}_start = {start};")
+        self.line(f"const int64_t row{arg.map}_stride = {stride};")
+        self.line(f"const int64_t row{arg.map}_length = A->{name}_length[{row}];")
 
     # ------------------------------------------------------------------------------------ commit
     def _commit(self, member: Member) -> None:

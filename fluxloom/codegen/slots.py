@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
@@ -10,7 +11,7 @@ from fluxloom.codegen.spec import ArgSpec, Slot
 from fluxloom.core.access import Access
 from fluxloom.core.layout import SoA
 
-__all__ = ["slots_of"]
+__all__ = ["constants_of", "inverse_name", "kernel_slots", "slots_of"]
 
 _Add = Callable[[str, str, str, "int | str"], None]
 
@@ -38,6 +39,11 @@ def slots_of(group: Group) -> tuple[Slot, ...]:
     return tuple(out.values())
 
 
+def inverse_name(arg: ArgSpec) -> str:
+    """Return the name of the inverse of the legs that an argument uses."""
+    return f"i{arg.map}_{arg.leg}" if arg.leg >= 0 else f"i{arg.map}"
+
+
 def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
     pointer = f"{arg.scalar.c} *"
     add(pointer, f"d{arg.dat}", "global" if arg.kind == "global" else "dat", arg.dat)
@@ -58,10 +64,6 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
         add(ctype, f"part{member.number}_{arg.parameter}", "partial", f"{member.number}_{arg.parameter}")
     if group.strategy == "two_pass" and arg.kind == "table" and arg.access.reduces:
         add(pointer, f"x{arg.dat}_{arg.parameter}", "scratch", arg.parameter)
-        add("int64_t *", f"i{arg.map}_ptr", "plan", f"i{arg.map}_ptr")
-        add("int32_t *", f"i{arg.map}_elem", "plan", f"i{arg.map}_elem")
-        add("uint8_t *", f"i{arg.map}_leg", "plan", f"i{arg.map}_leg")
-        add("int64_t", f"i{arg.map}_n", "plan", f"i{arg.map}_n")
 
 
 def _plan_slots(group: Group) -> list[tuple[str, str]]:
@@ -75,6 +77,10 @@ def _plan_slots(group: Group) -> list[tuple[str, str]]:
         case "gather" if group.tile == 1:
             names = [("int64_t", "targets"), ("int64_t *", "inv_ptr")]
             return [*names, ("int32_t *", "inv_elem"), ("uint8_t *", "inv_leg")]
+        case "two_pass":
+            types = {"ptr": "int64_t *", "elem": "int32_t *", "leg": "uint8_t *", "n": "int64_t"}
+            maps = {a.map: None for m in group.members for a in m.spec.args if a.kind == "table" and a.access.reduces}
+            return [(ctype, f"i{k}_{part}") for k in maps for part, ctype in types.items()]
         case "gather":
             names = [("int64_t", "targets"), ("int64_t", "tiles")]
             for m in group.scatter:
@@ -83,3 +89,90 @@ def _plan_slots(group: Group) -> list[tuple[str, str]]:
                 names.append(("int32_t *", f"elem{k}"))
             return names
     return []
+
+
+# ----------------------------------------------------------------------------------- work items
+
+
+def constants_of(group: Group) -> tuple[tuple[str, str], ...]:
+    """Return the run-time constants of a group's kernels: C type and name, in the order of their words."""
+    out = []
+    for member in group.members:
+        for constant in member.spec.kernel.constants:
+            real = constant.kind.value == "real"
+            out.append((member.spec.compute.c if real else "int64_t", f"{member.number}_{constant.name}"))
+    return tuple(out)
+
+
+def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[Slot, ...]:
+    """Return the parameters of a group's kernels; all of them take the same ones."""
+    out: dict[str, Slot] = {}
+
+    def add(ctype: str, name: str, origin: str, key: int | str) -> None:
+        out.setdefault(name, Slot(ctype, name, origin, key))
+
+    add("int64_t", "n", "size", "n")
+    if constants:
+        add("int64_t *", "K", "constants", "K")
+    for member in group.members:
+        for arg in member.spec.args:
+            _arg_slots(arg, group, member, add)
+    if group.listed:
+        add("int32_t *", "list", "plan", "list")
+    if any(m.spec.grid for m in group.members):
+        for k in range(3):
+            add("int64_t", f"n{k}", "grid", f"n{k}")
+    for ctype, name in _kernel_plan(group):
+        add(ctype, name, "plan", name)
+    wide = group.work.wide
+    return tuple(s if wide else replace(s, ctype=s.ctype.replace("double *", "float *")) if s.origin == "partial" else s
+                 for s in out.values())
+
+
+def _kernel_plan(group: Group) -> list[tuple[str, str]]:
+    """Return the tables of a race strategy."""
+    reduces = bool(group.reductions(group.members))
+    match group.strategy:
+        case "element_colour":
+            names = [("int32_t *", "perm")]
+            return names + ([("int64_t", "n_partials")] if reduces else [])
+        case "block_colour":
+            return _block_plan(group, reduces)
+        case "gather" if group.work.stage:
+            return _staged_plan(group)
+        case "gather":
+            names = [("int64_t", "targets"), *_contributions(group, "inv")]
+            return names + [("int64_t", f"base{m.number}") for m in group.scatter[1:]]
+        case "two_pass":
+            increments = [a for m in group.members for a in m.spec.args if a.kind == "table" and a.access.reduces]
+            tables = {inverse_name(a): None for a in increments}
+            return [p for k in tables for p in (("int64_t", f"{k}_n"), *_contributions(group, k))]
+    return []
+
+
+def _contributions(group: Group, name: str) -> list[tuple[str, str]]:
+    names = [("int32_t *", f"{name}_met")] if group.work.sparse else []
+    if group.work.degree:
+        return [*names, ("int32_t *", f"{name}_pos"), ("int64_t", f"{name}_stride")]
+    return [*names, ("int32_t *", f"{name}_ptr"), ("int32_t *", f"{name}_pos")]
+
+
+def _block_plan(group: Group, reduces: bool) -> list[tuple[str, str]]:
+    names = [("int32_t *", "blocks"), ("int64_t *", "block_off")]
+    names += [("int32_t *", "item_colour"), ("int32_t *", "item_colours")]
+    if group.listed:
+        names.append(("int32_t *", "perm"))
+    if group.work.stage:
+        names += [("int32_t *", "tgt_ptr"), ("int32_t *", "tgt"), ("uint16_t *", "tgt_loc")]
+    return names + ([("int64_t", "n_partials")] if reduces else [])
+
+
+def _staged_plan(group: Group) -> list[tuple[str, str]]:
+    names = [("int64_t", "targets")]
+    for member in group.scatter:
+        k = member.number
+        names += [("int32_t *", f"seg{k}"), ("int32_t *", f"elem{k}")]
+        tables = {(a.map, a.leg) for a in member.spec.args if a.kind == "table" and a.access.reduces}
+        for position in range(len(tables)):
+            names += [("int32_t *", f"loc{k}_{position}_ptr"), ("uint16_t *", f"loc{k}_{position}")]
+    return names

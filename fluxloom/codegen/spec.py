@@ -15,6 +15,7 @@ __all__ = [
     "ArgSpec",
     "Entry",
     "GridSpec",
+    "LaunchSpec",
     "LoopSpec",
     "RaggedStorage",
     "Slot",
@@ -135,11 +136,47 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class LaunchSpec:
+    """One kernel of a group on a device that is given work items.
+
+    Attributes
+    ----------
+    symbol
+        Name of the kernel.
+    block
+        Work items a group.
+    extent
+        Slot that holds the number of elements; empty: one group.
+    per, over
+        Work items for ``over`` elements.
+    colours
+        Launched once a colour of the plan, with the first and the last position and the number of
+        partial results before it as trailing parameters.
+    chunk
+        Work items a partial result.
+    """
+
+    symbol: str
+    block: int
+    extent: str = ""
+    per: int = 1
+    over: int = 1
+    colours: bool = False
+    chunk: int = 128
+
+
+@dataclass(frozen=True)
 class Entry:
-    """Name of the native function of a loop and the layout of its argument block."""
+    """Name of the native function of a loop and the layout of its argument block.
+
+    ``launches`` and ``constants`` (type, name) are empty for devices that call the function itself
+    and find the run-time constants among the slots.
+    """
 
     symbol: str
     slots: tuple[Slot, ...]
+    launches: tuple[LaunchSpec, ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
 
 
 def symbol_name(prefix: str, *names: str) -> str:

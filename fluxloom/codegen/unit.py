@@ -6,26 +6,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from fluxloom.codegen.dialect import C
+from fluxloom.codegen.dialect import DIALECTS, C, Dialect
 from fluxloom.codegen.grid import GridDriver
+from fluxloom.codegen.grid_kernels import GridKernels
 from fluxloom.codegen.group import Group
+from fluxloom.codegen.kernels import KernelDriver, prelude
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
 from fluxloom.codegen.spec import Entry
 from fluxloom.codegen.wrapper import Driver
+from fluxloom.core.dtypes import FLOAT16
 
 __all__ = ["Unit", "generate"]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Generated C: the text, and the entry point of each group in order."""
+    """Generated source: the text, and the entry point of each group in order."""
 
     text: str
     entries: tuple[Entry, ...]
 
+    @property
+    def symbols(self) -> list[str]:
+        """Every function that is called from outside."""
+        return [s for e in self.entries for s in ([x.symbol for x in e.launches] or [e.symbol])]
 
-def generate(groups: Sequence[Group]) -> Unit:
-    """Generate the C source of some groups as one translation unit."""
+
+def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = True) -> Unit:
+    """Generate the source of some groups as one translation unit.
+
+    Parameters
+    ----------
+    dialect
+        Name of the target language.
+    contract
+        Whether the compiler may contract ``a * b + c``; some languages say so in the source.
+    """
+    if dialect != "c":
+        return generate_kernels(groups, DIALECTS[dialect], contract=contract)
     helpers: set[RowShape] = set()
     bodies, entries = [], []
     for group in groups:
@@ -33,8 +51,17 @@ def generate(groups: Sequence[Group]) -> Unit:
         bodies.append(driver.write())
         entries.append(driver.entry())
         helpers |= driver.helpers
-    prelude = resources.files("fluxloom.codegen").joinpath("prelude.c").read_text()
-    return Unit("\n".join([prelude, _helpers(helpers), *bodies]), tuple(entries))
+    folder = resources.files("fluxloom.codegen")
+    fixed = [folder.joinpath(name).read_text() for name in ("prelude.c", "semantics.c")]
+    return Unit("\n".join([*fixed, _helpers(helpers), *bodies]), tuple(entries))
+
+
+def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: bool = True) -> Unit:
+    """Generate the source of some groups for a device of work items."""
+    drivers = [GridKernels(g, dialect) if g.members[0].spec.grid else KernelDriver(g, dialect) for g in groups]
+    half = any(a.scalar is FLOAT16 for g in groups for m in g.members for a in m.spec.args)
+    texts = [prelude(dialect, contract, half=half), *(d.write() for d in drivers)]
+    return Unit("\n".join(texts), tuple(d.entry() for d in drivers))
 
 
 def _helpers(shapes: set[RowShape]) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "KernelError",
     "LoopError",
     "MeshError",
+    "OutOfMemory",
     "PlanError",
     "SolverError",
     "did_you_mean",
@@ -96,6 +97,22 @@ class CaseError(FluxloomError):
 
 class SolverError(FluxloomError):
     """A computation went wrong at run time (NaN, no convergence, exhausted resource)."""
+
+
+class OutOfMemory(SolverError):
+    """The memory of a device is exhausted; the message says how much was asked for and how much there is.
+
+    Parameters
+    ----------
+    message
+        What was asked for, and of which device.
+    asked, free, total, held
+        Bytes asked for; free and altogether on the device; kept by a pool of this process. 0: not known.
+    """
+
+    def __init__(self, message: str, *, asked: int = 0, free: int = 0, total: int = 0, held: int = 0) -> None:
+        self.asked, self.free, self.total, self.held = asked, free, total, held
+        super().__init__(message)
 
 
 class DeviceUnavailable(FluxloomError):

@@ -12,14 +12,24 @@ import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.device.base import Device
 from fluxloom.toolchain import compile_flags, find_compiler, load_library
 
-__all__ = ["Bandwidth", "BandwidthMeter", "available_memory", "available_threads", "last_level_cache"]
+__all__ = [
+    "Bandwidth",
+    "BandwidthMeter",
+    "Meter",
+    "available_memory",
+    "available_threads",
+    "last_level_cache",
+    "meter_for",
+]
 
 _LARGEST = 256 << 20
 _SMALLEST = 8 << 20
@@ -51,6 +61,33 @@ class Bandwidth:
     copy_plain_gbs: float
     threads: int
     bytes: int
+
+
+class Meter(Protocol):
+    """Measures the memory of a device."""
+
+    def measure(self, repeats: int = 5) -> Bandwidth:
+        """Return the best of ``repeats`` passes."""
+        ...
+
+
+def meter_for(device: Device, threads: int = 0) -> Meter:
+    """Return a meter of the memory in which a device keeps its buffers.
+
+    Parameters
+    ----------
+    device
+        Its method ``meter``, where it has one, makes the meter; otherwise the memory of the host is measured.
+    threads
+        As for `BandwidthMeter`.
+
+    Raises
+    ------
+    DeviceUnavailable, SolverError
+        As for `BandwidthMeter`.
+    """
+    make = getattr(device, "meter", None)
+    return make() if make is not None else BandwidthMeter(threads)
 
 
 class BandwidthMeter:

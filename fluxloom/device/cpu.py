@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.base import Buffer, Device
+from fluxloom.device.base import Buffer, Call, Device, Launch, Program, Sequencer
 from fluxloom.toolchain import compile_flags, find_compiler, load_library, vectorised_lines
 
-__all__ = ["CpuDevice", "NativeUnit", "Sequencer"]
-
+__all__ = ["CpuDevice", "NativeSequencer", "NativeUnit"]
 
 _NAME_LENGTH = 60
 
@@ -26,25 +25,23 @@ _WITHOUT_FMA = {("gcc", "x86_64"): ("-mno-fma", "-mno-avx512f")}
 
 
 @dataclass(frozen=True, eq=False)
-class NativeUnit:
-    """A loaded translation unit.
+class NativeUnit(Program):
+    """A loaded shared library.
 
     Attributes
     ----------
     addresses
         Address of each function, by symbol.
-    vectorised
-        For each line of the source that the compiler vectorised, what it said.
     """
 
     library: Any
     addresses: dict[str, int]
-    vectorised: dict[int, str]
+    vectorised: Mapping[int, str]
     compiled: bool
     seconds: float
 
 
-class Sequencer:
+class NativeSequencer(Sequencer):
     """A fixed sequence of native calls, replayed by one call into C.
 
     Parameters
@@ -52,23 +49,19 @@ class Sequencer:
     device
         Gives the native runtime.
     calls
-        ``(function address, argument block address)`` in order.
-
-    Attributes
-    ----------
-    seconds, counts
-        Time spent in each call and how often it ran, as kept by the runtime.
+        Each is one native function, called with the address of its argument words.
     """
 
-    def __init__(self, device: CpuDevice, calls: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, device: CpuDevice, calls: Sequence[Call]) -> None:
+        self._calls = tuple(calls)
         self._table = np.zeros((max(1, len(calls)), 4), dtype=np.int64)
-        for k, (function, block) in enumerate(calls):
-            self._table[k, :2] = function, block
+        for k, call in enumerate(calls):
+            assert isinstance(call.program, NativeUnit)
+            self._table[k, :2] = call.program.addresses[call.launches[0].symbol], call.words.ctypes.data
         self.seconds: npt.NDArray[np.float64] = self._table[:, 2].view(np.float64)
         self.counts: npt.NDArray[np.int64] = self._table[:, 3]
-        self._n = len(calls)
         self._address = ctypes.c_void_p(self._table.ctypes.data)
-        self._count = ctypes.c_int64(self._n)
+        self._count = ctypes.c_int64(len(calls))
         self._function = device.runtime
 
     def __call__(self) -> None:
@@ -87,6 +80,7 @@ class CpuDevice(Device):
 
     name = "cpu"
     native = True
+    dialect = "c"
 
     def __init__(self, threads: int = 0) -> None:
         self.compiler = find_compiler()
@@ -94,10 +88,10 @@ class CpuDevice(Device):
         wanted = threads or int(os.environ.get("OMP_NUM_THREADS", "0").split(",")[0] or 0) or available
         self.threads = wanted if self.compiler.openmp else 1
         source = resources.files("fluxloom.device").joinpath("runtime.c").read_text()
-        self._runtime_library = load_library(source, name="runtime")
+        library = load_library(source, name="runtime")
         function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
-        self.runtime = function(_address(self._runtime_library, "fl_sequence"))
-        self.reset = _address(self._runtime_library, "fl_reset")
+        self.runtime = function(_address(library, "fl_sequence"))
+        self._helpers = NativeUnit(library, {"fl_reset": _address(library, "fl_reset")}, {}, False, 0.0)
 
     def allocate(self, nbytes: int, stagger: int = 0) -> Buffer:
         """Return a zeroed buffer in host memory."""
@@ -117,6 +111,14 @@ class CpuDevice(Device):
         addresses = {s: _address(library, s) for s in symbols}
         lines = vectorised_lines(library.report)
         return NativeUnit(library, addresses, lines, library.compiled, library.seconds)
+
+    def sequencer(self, calls: Sequence[Call]) -> NativeSequencer:
+        """Return a sequence of calls, replayed by one call into C."""
+        return NativeSequencer(self, calls)
+
+    def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
+        """Return the call that sets every component of a global."""
+        return Call("reset", self._helpers, words, (Launch("fl_reset"),))
 
     def describe(self) -> str:
         """Return processor, threads and compiler."""

@@ -11,6 +11,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.dtypes import FLOAT32, FLOAT64, Scalar
 from fluxloom.core.errors import LoopError, did_you_mean
 from fluxloom.core.layout import AoS
+from fluxloom.device.base import Device
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, Map, OffsetMap, RaggedMap, TableMap
@@ -87,7 +88,7 @@ def bind(
     shapes = {p.name: _shape(a) for p, a in zip(kernel.parameters, args, strict=True)}
     lowered = kernel.lower(shapes, baked)
     run_time = {c.name: values[c.name] for c in kernel.constants if not c.baked}
-    return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args))
+    return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args, over.context.device))
 
 
 def _constants(name: str, kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,12 +138,18 @@ def _shape(arg: Argument) -> ArgShape:
     return ArgShape(legs, arg.data.shape, kind)
 
 
-def _compute(args: Sequence[Argument]) -> Scalar:
-    """Arithmetic is float64 as soon as one dat is; loops on float32 and float16 dats compute in float32."""
+def _compute(args: Sequence[Argument], device: Device) -> Scalar:
+    """Return the type of the arithmetic.
+
+    It is float64 as soon as one dat is; loops on float32 and float16 dats compute in float32. Loops without
+    reals compute in float64 where the device can.
+    """
     sizes = [a.data.scalar.size for a in args if isinstance(a.data, Dat) and a.data.scalar.floating]
     if not sizes:
         sizes = [a.data.scalar.size for a in args if a.data.scalar.floating]
-    return FLOAT64 if not sizes or max(sizes) == 8 else FLOAT32
+    if not sizes:
+        return FLOAT32 if device.refuses_double else FLOAT64
+    return FLOAT64 if max(sizes) == 8 else FLOAT32
 
 
 # --------------------------------------------------------------------------------------- the spec

@@ -1,11 +1,10 @@
-"""A chain: a fixed sequence of loops, analysed once, replayed with one native call."""
+"""A chain: a fixed sequence of loops, analysed once, replayed with one call."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fluxloom.core.errors import LoopError
-from fluxloom.device.cpu import CpuDevice
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.identity import among, unique
@@ -14,6 +13,7 @@ from fluxloom.dsl.plain import PlainReplay
 from fluxloom.dsl.replay import FusedReplay
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.traffic import Traffic
 
 __all__ = ["Chain", "Reset"]
 
@@ -71,6 +71,7 @@ class Chain:
                 raise LoopError(f"{name}: transient dat {dat.name!r} is not used by any loop of the chain")
         self._written = unique(data for loop in self.loops for data in loop.written)
         self._fuse = fuse
+        self._traffic: Traffic | None = None
         self._plain: PlainReplay | None = None
         self._fused: FusedReplay | None = None
         self._versions: list[int] = []
@@ -87,11 +88,15 @@ class Chain:
                     step()
                 return
             plain = self.build()
-        fused = self._fused
+        traffic, fused = self._traffic, self._fused
+        if traffic is not None:
+            traffic.before()
         if fused is None or not self._versions or self._touched() or not fused.run():
             plain.run()
             if fused is not None:
                 fused.leave()
+        if traffic is not None:
+            traffic.after()
         for data in self._written:
             data.version += 1
         self._versions = [d.version for d in self.dats]
@@ -100,7 +105,8 @@ class Chain:
     def build(self) -> PlainReplay:
         """Plan, generate and compile; happens by itself at the first call."""
         device = self.context.device
-        assert isinstance(device, CpuDevice)
+        if not device.shared:
+            self._traffic = Traffic(self.loops, [s.target for s in self.steps if isinstance(s, Reset)])
         self._plain = PlainReplay(self.steps, device, self.name)
         if self._fuse:
             fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
@@ -159,7 +165,7 @@ class Chain:
 
     @property
     def source(self) -> str:
-        """The generated C: the loops one by one, then the fused groups."""
+        """The generated source: the loops one by one, then the fused groups."""
         if self._plain is None:
             self.build()
         assert self._plain is not None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy.typing as npt
 
-from fluxloom.core.errors import DeviceUnavailable
+from fluxloom.core.errors import DeviceUnavailable, OutOfMemory
 from fluxloom.core.layout import Layout
 from fluxloom.core.registry import Registry
 from fluxloom.device.base import Buffer, Device
@@ -18,15 +19,43 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
 
-__all__ = ["Context", "device_registry"]
+__all__ = ["Context", "device_registry", "open_device"]
 
 
 def device_registry() -> Registry[Any]:
-    """Return the known devices: a name and a function of the number of threads each."""
+    """Return the known devices: a name and a function of the threads and the choice behind a colon."""
     registry: Registry[Any] = Registry("device", group="fluxloom.devices", error=DeviceUnavailable)
-    registry.register("cpu", lambda threads: CpuDevice(threads))
-    registry.register("reference", lambda _threads: ReferenceDevice())
+    registry.register("cpu", lambda threads, _choice: CpuDevice(threads))
+    registry.register("cuda", lambda _threads, choice: _cuda(choice))
+    registry.register("opencl", lambda _threads, choice: _opencl(choice))
+    registry.register("reference", lambda _threads, _choice: ReferenceDevice())
     return registry
+
+
+def _cuda(choice: str) -> Device:
+    from fluxloom.device.cuda import CudaDevice
+
+    if choice and not choice.isdigit():
+        raise DeviceUnavailable(f"device 'cuda:{choice}': behind the colon stands the number of a GPU, as in cuda:0")
+    return CudaDevice(int(choice or 0))
+
+
+def _opencl(choice: str) -> Device:
+    from fluxloom.device.opencl import OpenClDevice
+
+    return OpenClDevice(choice)
+
+
+def open_device(text: str, threads: int = 0) -> Device:
+    """Return the device that ``"name"`` or ``"name:choice"`` stands for.
+
+    Raises
+    ------
+    DeviceUnavailable
+        If it is unknown or something it needs is missing.
+    """
+    name, _, choice = text.partition(":")
+    return device_registry()[name](threads, choice)
 
 
 class Context:
@@ -35,7 +64,8 @@ class Context:
     Parameters
     ----------
     device
-        ``"cpu"`` or ``"reference"``, or a device object.
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"opencl"``, ``"opencl:0"``, ``"opencl:name"`` or
+        ``"reference"``, or a device object.
     threads
         Threads of the CPU device; 0: all cores of the process.
     schedule
@@ -57,13 +87,15 @@ class Context:
         schedule: Schedule | None = None,
         tuning: bool = True,
     ) -> None:
-        self.device: Device = device if isinstance(device, Device) else device_registry()[device](threads)
+        self.device: Device = device if isinstance(device, Device) else open_device(device, threads)
         self.schedule = schedule if schedule is not None else Schedule.auto()
         self.tuning = tuning
         self.plans: dict[tuple[Any, ...], Any] = {}
         self.epoch = 0
         """Counts how often buffers of dats were exchanged; loops compare it before they run."""
         self._allocated = 0
+        self._tables: dict[int, tuple[Any, int, Any]] = {}
+        self._dats: weakref.WeakSet[Dat] = weakref.WeakSet()
 
     @property
     def threads(self) -> int:
@@ -71,9 +103,49 @@ class Context:
         return self.schedule.threads or getattr(self.device, "threads", 1)
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Return a zeroed buffer on the device."""
+        """Return a zeroed buffer on the device.
+
+        Raises
+        ------
+        OutOfMemory
+            With what was asked for, what is free, and the largest dats.
+        """
         self._allocated += 1
-        return self.device.allocate(nbytes, self._allocated)
+        try:
+            return self.device.allocate(nbytes, self._allocated)
+        except OutOfMemory as error:
+            largest = sorted(self._dats, key=lambda d: -d.buffer.nbytes)[:5]
+            held = ", ".join(f"{d.name} {d.buffer.nbytes / 2**20:.0f} MiB" for d in largest)
+            raise OutOfMemory(f"{error}; the largest dats are {held}" if held else str(error)) from error
+
+    def resident(self, array: npt.NDArray[Any]) -> tuple[int, Any]:
+        """Return the device address of a read-only table and what keeps it there; a table is sent once."""
+        if self.device.shared:
+            return self.device.resident(array)
+        key = id(array)
+        known = self._tables.get(key)
+        if known is None or known[0]() is not array:
+            word, kept = self.device.resident(array)
+            gone = weakref.ref(array, lambda _ref: self._tables.pop(key, None))
+            known = self._tables[key] = (gone, word, kept)
+        return known[1], (array, known[2])
+
+    def register(self, dat: Dat) -> None:
+        """Remember a dat for reports about memory."""
+        self._dats.add(dat)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done everything that was asked for."""
+        self.device.synchronize()
+
+    @property
+    def profile(self) -> bool:
+        """Whether the time of each loop is measured on devices where that costs something."""
+        return self.device.profile
+
+    @profile.setter
+    def profile(self, value: bool) -> None:
+        self.device.profile = value
 
     # ------------------------------------------------------------------------------ declarations
     def set(self, size: int, name: str) -> Set:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Dat", "Global"]
 
 
+def _check_type(scalar: Scalar, context: Context, what: str) -> None:
+    """Raise `DatError` when the device has no such type."""
+    if reason := context.device.refuses(scalar):
+        raise DatError(f"{what} is of {scalar.name}: {reason}")
+
+
 class Dat:
     """Values of a fixed shape on every element of a set.
 
@@ -42,7 +48,7 @@ class Dat:
     Raises
     ------
     DatError
-        If the shape or dtype does not fit.
+        If the shape or dtype does not fit, or the device has no such type.
     """
 
     def __init__(
@@ -63,10 +69,12 @@ class Dat:
         self.shape = self._shape_of(values, shape)
         default = values.dtype if values is not None else "float64"
         self.scalar: Scalar = scalar(dtype if dtype is not None else default)
+        _check_type(self.scalar, self.context, f"dat {self.name!r}")
         self.layout: Layout = layout if layout is not None else AoS()
         self.dim = prod(self.shape) if self.shape else 1
         self.stride = padded(over.storage_size)
         self.buffer = over.context.allocate(self.stride * self.dim * self.scalar.size)
+        over.context.register(self)
         self.version = 0
         self.viewed = False
         """Whether a NumPy view of the storage was ever given out; see `watched`."""
@@ -215,6 +223,11 @@ class Global:
     ----------
     value
         Initial value; a scalar or a small array.
+
+    Raises
+    ------
+    DatError
+        If the dtype cannot be stored, or the device has no such type.
     """
 
     def __init__(
@@ -225,6 +238,7 @@ class Global:
         self.name = name or "global"
         self.shape = array.shape
         self.scalar: Scalar = scalar(dtype if dtype is not None else array.dtype)
+        _check_type(self.scalar, context, f"global {self.name!r}")
         self.dim = max(1, array.size)
         self.buffer = context.allocate(max(64, self.dim * self.scalar.size))
         self.version = 0

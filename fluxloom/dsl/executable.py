@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.group import Group
-from fluxloom.codegen.spec import ArgSpec, Entry, Slot
-from fluxloom.device.base import Buffer
+from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
+from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import RaggedMap, TableMap
@@ -18,6 +20,15 @@ from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.sets import Grid, Set
 
 __all__ = ["ArgumentBlock"]
+
+
+_TYPES = {
+    "int32_t *": np.int32,
+    "int64_t *": np.int64,
+    "uint8_t *": np.uint8,
+    "uint16_t *": np.uint16,
+    "double *": np.float64,
+}
 
 
 class ArgumentBlock:
@@ -50,39 +61,67 @@ class ArgumentBlock:
         self.entry, self.group, self.numbering = entry, group, numbering
         self.plans, self.over, self.threads = plans, over, threads
         self.words = np.zeros(len(entry.slots), dtype=np.int64)
+        self._context = over.context
         self._kept: list[Any] = []
         self._place = {s.name: k for k, s in enumerate(entry.slots)}
         self._by_key = {a.dat: a for m in group.members for a in m.spec.args}
+        self._constants: Buffer | None = None
         for k, slot in enumerate(entry.slots):
             if slot.origin != "constant":
                 self.words[k] = self._value(slot)
         for name, value in constants.items():
             self.set_constant(name, value)
 
-    @property
-    def address(self) -> int:
-        """Address of the block."""
-        return self.words.ctypes.data
+    def call(self, name: str, program: Program) -> Call:
+        """Return the call of the generated function with these arguments."""
+        launches = tuple(item for spec in self.entry.launches for item in self._launch(spec))
+        if not self.entry.launches:
+            launches = (Launch(self.entry.symbol),)
+        return Call(name, program, self.words, launches, [self])
 
     def set_constant(self, name: str, value: float | int | bool) -> None:
         """Change a run-time constant."""
+        if self._constants is not None:
+            self._set_resident(name, value)
+            return
         k = self._place.get("c" + name)
         if k is None:
             return  # the body does not read it
-        if self.entry.slots[k].ctype == "double":
-            self.words[k : k + 1].view(np.float64)[0] = float(value)
-        else:
-            self.words[k] = int(value)
+        _set_word(self.words[k : k + 1], self.entry.slots[k].ctype, value)
+
+    def _set_resident(self, name: str, value: float | int | bool) -> None:
+        """Change a constant that the device keeps in its own memory, after the work that was asked for so far."""
+        assert self._constants is not None
+        for k, (ctype, known) in enumerate(self.entry.constants):
+            if known == name:
+                words = self._constants.host(write=True).view(np.int64)
+                _set_word(words[k : k + 1], ctype, value)
+                self._constants.device()
+
+    def _launch(self, spec: LaunchSpec) -> list[Launch]:
+        """Return the launches of one generated kernel: one, or one a colour."""
+        if spec.colours:
+            bounds = np.asarray(self._plan_value("colour_off")).tolist()
+            out, partials = [], 0
+            for begin, end in itertools.pairwise(bounds):
+                items = -(-(end - begin) * spec.per // spec.over)
+                out.append(Launch(spec.symbol, items, spec.block, (begin, end, partials)))
+                partials += -(-items // spec.chunk)
+            return [item for item in out if item.items]
+        if not spec.extent:
+            return [Launch(spec.symbol, spec.block, spec.block)]
+        count = self.extent(spec.extent) * spec.per
+        return [Launch(spec.symbol, -(-count // spec.over), spec.block)]
+
+    def extent(self, name: str) -> int:
+        """Return a number of elements by the name of the slot that holds it."""
+        return int(self.words[self._place[name]])
 
     def point(self, dat: int, buffer: Buffer, *, output: bool = False) -> None:
         """Let a dat number stand for another buffer."""
         k = self._place.get(f"d{dat}o" if output else f"d{dat}")
         if k is not None:
             self.words[k] = buffer.address
-
-    def kept(self, items: list[npt.NDArray[Any]]) -> None:
-        """Keep arrays alive as long as this block."""
-        self._kept += items
 
     def refresh(self) -> None:
         """Take the buffers that the dats have now."""
@@ -96,12 +135,18 @@ class ArgumentBlock:
 
     def _keep(self, array: npt.NDArray[Any], ctype: str) -> int:
         """Return the address of an array after making sure that it has the type C expects."""
-        types = {"int32_t *": np.int32, "int64_t *": np.int64, "uint8_t *": np.uint8, "double *": np.float64}
-        array = np.ascontiguousarray(array, dtype=types.get(ctype))
+        array = np.ascontiguousarray(array, dtype=_TYPES.get(ctype))
         if not array.size:
             array = np.zeros(1, dtype=array.dtype)
-        self._kept.append(array)
-        return array.ctypes.data
+        word, kept = self._context.resident(array)
+        self._kept.append(kept)
+        return word
+
+    def _allocate(self, count: int, size: int) -> int:
+        """Return the address of zeroed working memory on the device."""
+        buffer = self._context.allocate(max(1, count) * size)
+        self._kept.append(buffer)
+        return buffer.device(write=True)
 
     def _value(self, slot: Slot) -> int:
         key = slot.key
@@ -127,6 +172,9 @@ class ArgumentBlock:
                 return self._keep(_stored_at(through.table, through.target), slot.ctype)
             case "partial" | "scratch":
                 return self._work(slot)
+            case "constants":
+                self._constants = self._context.allocate(8 * max(1, len(self.entry.constants)))
+                return self._constants.device()
             case "plan":
                 return self._plan(slot)
         return self._ragged(slot)
@@ -155,17 +203,22 @@ class ArgumentBlock:
     def _work(self, slot: Slot) -> int:
         number, arg = self._argument(str(slot.key))
         if slot.origin == "scratch":
-            size = self.over.parent.size * arg.legs * arg.dim
-            return self._keep(np.zeros(size, dtype=arg.scalar.numpy), "")
+            return self._allocate(self.over.parent.size * arg.legs * arg.dim, arg.scalar.size)
         count = self.plans[number].partials
         if isinstance(self.over, Grid):
             count = max(count, self.over.size // self.over.shape[-1])
-        dtype = np.float64 if arg.scalar.floating else np.int64
-        return self._keep(np.zeros(max(1, count) * arg.dim, dtype=dtype), slot.ctype)
+        return self._allocate(count * arg.dim, 8)
 
     def _plan(self, slot: Slot) -> int:
-        name, number = slot.name, 0
-        if name.startswith(("seg_", "elem")):
+        value = self._plan_value(slot.name)
+        return value if isinstance(value, int) else self._keep(value, slot.ctype)
+
+    def _plan_value(self, name: str) -> npt.NDArray[Any] | int:
+        number, asked = 0, name
+        staged = re.fullmatch(r"(seg|loc)(\d+)(.*)", name)
+        if staged:
+            name, number = staged[1] + staged[3], int(staged[2])
+        elif name.startswith(("seg_", "elem")):
             name, number = name.rstrip("0123456789"), int(name[len(name.rstrip("0123456789")) :])
         elif name.startswith("i") and name[1].isdigit():
             k, part = name[1:].split("_", 1)
@@ -173,9 +226,18 @@ class ArgumentBlock:
         plan = self.plans[number] if number in self.plans else next(iter(self.plans.values()))
         for candidate in (plan, *self.plans.values()):
             if name in candidate.values:
-                value = candidate.values[name]
-                return value if isinstance(value, int) else self._keep(value, slot.ctype)
-        raise KeyError(f"plan table {slot.name}")
+                return candidate.values[name]
+        raise KeyError(f"plan table {asked}")
+
+
+def _set_word(word: npt.NDArray[np.int64], ctype: str, value: float | int | bool) -> None:
+    """Write a constant as 8 bytes of its C type."""
+    if ctype == "double":
+        word.view(np.float64)[0] = float(value)
+    elif ctype == "float":
+        word.view(np.float32)[0] = np.float32(value)
+    else:
+        word[0] = int(value)
 
 
 def _stored_at(elements: npt.NDArray[Any], over: Set) -> npt.NDArray[Any]:

@@ -173,7 +173,7 @@ def _append_scatter(group: FusedGroup, loop: Loop) -> bool:
     reads = _dats([loop], lambda _through: True, (Access.READ,))
     if any(among(d, group.incremented()) for d in reads) or any(among(d, group.neighbours()) for d in incremented):
         return False
-    if any(not isinstance(d.layout, AoS) for d in incremented):
+    if not loop.context.device.items and any(not isinstance(d.layout, AoS) for d in incremented):
         return False
     group.over = target
     group.scatter.append(loop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,13 +12,15 @@ from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
-from fluxloom.core.errors import LoopError, did_you_mean
-from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
+from fluxloom.core.errors import LoopError, PlanError, did_you_mean
+from fluxloom.device.base import Program
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.cost import choose, redundancy_is_low
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.interpret import run_reference
 from fluxloom.dsl.plan import Plan, build_plan
@@ -24,7 +28,10 @@ from fluxloom.dsl.races import RaceInfo, analyse
 from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
+from fluxloom.dsl.split import components, why_whole
+from fluxloom.dsl.traffic import Traffic
 from fluxloom.dsl.tuning import TuningFile, tuning_key
+from fluxloom.dsl.work import check_stage, choose_work, restrict, work_plan, work_shape
 from fluxloom.kernel.frontend import Kernel
 
 __all__ = ["Loop", "par_loop", "serial_below"]
@@ -70,11 +77,13 @@ class Loop:
         self.name = self.bound.name
         self.over = over
         self.context = over.context
-        self.races: RaceInfo = analyse(self.bound)
+        self.races: RaceInfo = restrict(self.bound, analyse(self.bound), self.context.device)
         self.constants = dict(self.bound.constants)
         self._wanted = schedule if schedule is not None else Schedule.auto()
         if self._wanted.strategy and self.races.racing:
             self.races.require(self.name, self._wanted.strategy)
+        require_lanes(self.bound, self.races, self._wanted, self.context.schedule)
+        self._require_split(self._wanted)
         self.written = _written(self.bound)
         self._native: _Native | None = None
         self._blocks: list[tuple[ArgumentBlock, int]] = []
@@ -102,8 +111,19 @@ class Loop:
         elif wanted.strategy and wanted.strategy not in self.races.allowed:
             # A context-wide wish that this loop cannot follow; the report shows what it runs with.
             wanted = Schedule(**{**wanted.__dict__, "strategy": None})
+        if self.context.device.items:
+            chosen = choose_work(self.bound, self.races, wanted)
+            return chosen if self.races.racing else replace(chosen, strategy=None)
         threads = wanted.threads or self.context.threads
         return choose(self.bound, self.races, wanted, threads) if self.races.racing else _direct(wanted, threads, self)
+
+    def _require_split(self, wanted: Schedule) -> None:
+        """Raise `PlanError` when this loop itself was asked to run component by component and cannot."""
+        if wanted.split and self.context.device.items:
+            strategy = wanted.strategy or ("gather" if self.races.racing else "direct")
+            reason = why_whole(self.bound, strategy, stage=bool(wanted.stage))
+            if reason:
+                raise PlanError(f"{self.name}: split is not possible: {reason}")
 
     @property
     def strategy(self) -> str:
@@ -116,12 +136,16 @@ class Loop:
         wanted = self._wanted.merged(self.context.schedule)
         if wanted.strategy not in (None, "gather") or "gather" not in self.races.allowed:
             return False
+        if self.context.device.items:
+            return True
         return redundancy_is_low(self.bound, self.races, self.schedule.block if self.strategy == "gather" else 0)
 
     def reschedule(self, schedule: Schedule) -> None:
         """Run with another schedule from now on."""
         if schedule.strategy and self.races.racing:
             self.races.require(self.name, schedule.strategy)
+        require_lanes(self.bound, self.races, schedule, self.context.schedule)
+        self._require_split(schedule)
         self._wanted = schedule
         self.__dict__.pop("schedule", None)
         self.__dict__.pop("plan", None)
@@ -177,6 +201,15 @@ class Loop:
         member = Member(specialise(self.bound, numbering), number)
         strategy = self.strategy
         racing = strategy != "direct"
+        device = self.context.device
+        if device.items:
+            pieces = components(self.bound) if schedule.split else 1
+            shape = work_shape(schedule, [self.plan], device, reduced=self._reduced, pieces=pieces)
+            scatter, direct = ((member,), ()) if racing else ((), (member,))
+            symbol = symbol_name("fl_loop_", self.name)
+            group = Group(symbol, scatter, direct, strategy, tile=0, listed=member.spec.listed, work=shape)
+            check_stage(group, device)
+            return group
         return Group(
             symbol=symbol_name("fl_loop_", self.name),
             scatter=(member,) if racing else (),
@@ -188,9 +221,17 @@ class Loop:
             listed=member.spec.listed,
         )
 
+    @property
+    def _reduced(self) -> int:
+        """Elements of a loop that reduces into globals without races; 0 for others."""
+        globals_written = any(isinstance(data, Global) for data in self.written)
+        return self.over.size if globals_written and self.strategy in ("direct", "atomic") else 0
+
     @cached_property
     def plan(self) -> Plan:
         """The tables of the race strategy."""
+        if self.context.device.items:
+            return work_plan(self.bound, self.races, self.strategy, self.schedule)
         return build_plan(self.bound, self.races, self.strategy, self.schedule.block)
 
     def build(self) -> _Native:
@@ -198,28 +239,30 @@ class Loop:
         self.__dict__.pop("plan", None)
         numbering = Numbering()
         group = self.group(numbering)
-        unit = generate([group])
         device = self.context.device
-        assert isinstance(device, CpuDevice)
         contract = self.schedule.deterministic != "global"
-        native = device.compile(unit.text, [unit.entries[0].symbol], self.name, contract=contract)
+        unit = generate([group], device.dialect, contract=contract)
+        native = device.compile(unit.text, unit.symbols, self.name, contract=contract)
         constants = {f"0_{k}": v for k, v in self.constants.items()}
         threads = 1 if serial_below(self.over) else self.schedule.threads
         block = ArgumentBlock(unit.entries[0], group, numbering, {0: self.plan}, self.over, threads, constants)
         self.attach(block, 0)
-        self._native = _Native(unit, native, block, device, self.context.epoch)
+        traffic = None if device.shared else Traffic([self])
+        self._native = _Native(unit, native, block, self.name, self.context, traffic)
         return self._native
 
     @property
     def lanes(self) -> int:
-        """Elements a SIMD pack; 1 for loops with ragged arguments, which run row by row."""
+        """Elements a SIMD pack; 1 for loops with ragged arguments, which run row by row, unless items share a row."""
+        if self.context.device.items:
+            return self.schedule.lanes
         ragged = any(a.map is not None and a.map.legs < 0 for a in self.bound.arguments)
         return 1 if ragged or not self.context.device.native else self.schedule.lanes
 
     @property
     def source(self) -> str:
-        """The generated C of this loop."""
-        return generate([self.group(Numbering())]).text
+        """The generated source of this loop."""
+        return generate([self.group(Numbering())], self.context.device.dialect or "c").text
 
     # ------------------------------------------------------------------------------------ report
     @cached_property
@@ -230,6 +273,8 @@ class Loop:
     def report(self) -> LoopReport:
         """Return the counters of this loop."""
         native = self._native
+        if native is not None:
+            native.sequencer.settle()
         device_native = self.context.device.native
         lanes = self.lanes
         vector = None if native is None else vectorised(native.unit.text, native.compiled.vectorised, self.bound, lanes)
@@ -251,8 +296,7 @@ class Loop:
         """Set calls and seconds to zero."""
         self._calls = 0
         if self._native is not None:
-            self._native.sequencer.seconds[:] = 0
-            self._native.sequencer.counts[:] = 0
+            self._native.sequencer.reset()
 
     def __repr__(self) -> str:
         return f"Loop({self.name}, {self.over})"
@@ -266,13 +310,24 @@ def serial_below(over: Set) -> bool:
 class _Native:
     """A compiled loop: source, argument block, and the call."""
 
-    def __init__(self, unit: Unit, compiled: NativeUnit, block: ArgumentBlock, device: CpuDevice, epoch: int) -> None:
-        self.unit, self.compiled, self.block, self.epoch = unit, compiled, block, epoch
-        self.sequencer = Sequencer(device, [(compiled.addresses[unit.entries[0].symbol], block.address)])
-        self.run = self.sequencer
+    def __init__(
+        self, unit: Unit, compiled: Program, block: ArgumentBlock, name: str, context: Context, traffic: Traffic | None
+    ) -> None:
+        self.unit, self.compiled, self.block, self.epoch = unit, compiled, block, context.epoch
+        self.sequencer = context.device.sequencer([block.call(name, compiled)])
+        self.run: Callable[[], object] = self.sequencer if traffic is None else self._between
+        self._traffic = traffic
+
+    def _between(self) -> None:
+        """Run with what the host has changed, and note what the device changes."""
+        assert self._traffic is not None
+        self._traffic.before()
+        self.sequencer()
+        self._traffic.after()
 
     def refresh(self, epoch: int) -> None:
         self.block.refresh()
+        self.sequencer.refresh()
         self.epoch = epoch
 
 

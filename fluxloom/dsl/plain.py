@@ -8,7 +8,7 @@ from dataclasses import replace
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import Entry
 from fluxloom.codegen.unit import Unit, generate
-from fluxloom.device.cpu import CpuDevice, NativeUnit, Sequencer
+from fluxloom.device.base import Call, Device, Program
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.loop import Loop, serial_below
@@ -19,15 +19,15 @@ __all__ = ["PlainReplay", "compile_groups", "may_contract"]
 
 
 def compile_groups(
-    groups: Sequence[Group], device: CpuDevice, name: str, contract: bool
-) -> tuple[Unit, NativeUnit, list[Entry]]:
+    groups: Sequence[Group], device: Device, name: str, contract: bool
+) -> tuple[Unit, Program, list[Entry]]:
     """Generate one translation unit; groups that differ in name only become one function."""
     distinct: dict[Group, Group] = {}
     for group in groups:
         distinct.setdefault(replace(group, symbol=""), replace(group, symbol=f"{group.symbol}_{len(distinct)}"))
-    unit = generate(list(distinct.values()))
+    unit = generate(list(distinct.values()), device.dialect, contract=contract)
     by_symbol = {e.symbol: e for e in unit.entries}
-    compiled = device.compile(unit.text, list(by_symbol), name, contract=contract)
+    compiled = device.compile(unit.text, unit.symbols, name, contract=contract)
     entries = [by_symbol[distinct[replace(g, symbol="")].symbol] for g in groups]
     return unit, compiled, entries
 
@@ -40,7 +40,7 @@ def may_contract(loops: Sequence[Loop]) -> bool:
 class PlainReplay:
     """Every loop of a chain by itself, in order, in one native call."""
 
-    def __init__(self, steps: Sequence[Loop | Reset], device: CpuDevice, name: str) -> None:
+    def __init__(self, steps: Sequence[Loop | Reset], device: Device, name: str) -> None:
         self.steps = steps
         self.loops = [s for s in steps if isinstance(s, Loop)]
         self.context = steps[0].context
@@ -49,14 +49,11 @@ class PlainReplay:
         unit, self.compiled, entries = compile_groups(groups, device, name, may_contract(self.loops))
         self.text = unit.text
         self._blocks: list[ArgumentBlock] = []
-        self._resets: list[object] = []
-        calls: list[tuple[int, int]] = []
+        calls: list[Call] = []
         waiting = iter(zip(self.loops, groups, entries, strict=True))
         for step in steps:
             if isinstance(step, Reset):
-                words = step.block()
-                self._resets.append(words)
-                calls.append((device.reset, words.ctypes.data))
+                calls.append(device.reset_call(step.block()))
                 continue
             loop, group, entry = next(waiting)
             constants = {f"0_{k}": v for k, v in loop.constants.items()}
@@ -64,8 +61,8 @@ class PlainReplay:
             block = ArgumentBlock(entry, group, numberings[id(loop)], {0: loop.plan}, loop.over, threads, constants)
             loop.attach(block, 0)
             self._blocks.append(block)
-            calls.append((self.compiled.addresses[entry.symbol], block.address))
-        self._sequencer = Sequencer(device, calls)
+            calls.append(block.call(loop.name, self.compiled))
+        self._sequencer = device.sequencer(calls)
         self._epoch = self.context.epoch
 
     def run(self) -> None:
@@ -73,11 +70,13 @@ class PlainReplay:
         if self._epoch != self.context.epoch:
             for block in self._blocks:
                 block.refresh()
+            self._sequencer.refresh()
             self._epoch = self.context.epoch
         self._sequencer()
 
     def reports(self) -> list[LoopReport]:
         """Return one row a distinct loop."""
+        self._sequencer.settle()
         rows: dict[str, LoopReport] = {}
         for k, step in enumerate(self.steps):
             if isinstance(step, Reset):
@@ -95,5 +94,4 @@ class PlainReplay:
 
     def reset_counters(self) -> None:
         """Set all counters to zero."""
-        self._sequencer.seconds[:] = 0
-        self._sequencer.counts[:] = 0
+        self._sequencer.reset()

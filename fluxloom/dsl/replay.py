@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fluxloom.codegen.group import CHUNK, Group
+from fluxloom.codegen.group import CHUNK, Group, WorkShape
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.core.access import Access
-from fluxloom.device.cpu import CpuDevice, Sequencer
+from fluxloom.device.base import Call, Device, Sequencer
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import choose_tile, direct_lanes
 from fluxloom.dsl.dats import Dat, Global
@@ -17,10 +17,11 @@ from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.fusion import FusedGroup, Fusion, fuse
 from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
-from fluxloom.dsl.plan import build_plan
+from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
 from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.work import check_stage, fused_plans, work_shape
 
 __all__ = ["FusedReplay"]
 
@@ -44,7 +45,7 @@ class FusedReplay:
     """The fused groups of a chain."""
 
     def __init__(
-        self, steps: Sequence[Loop | Reset], dats: list[Dat], transient: tuple[Dat, ...], device: CpuDevice, name: str
+        self, steps: Sequence[Loop | Reset], dats: list[Dat], transient: tuple[Dat, ...], device: Device, name: str
     ) -> None:
         self.device, self.context, self.dats = device, steps[0].context, dats
         self.loops = [s for s in steps if isinstance(s, Loop)]
@@ -87,6 +88,8 @@ class FusedReplay:
         renamed = frozenset(numbering.dat(d) for d in self.dats if id(d) in self.placement.renamed(fused))
         if fused.alone:
             return fused.loops[0].group(numbering)
+        if self.device.items:
+            return self._work_group(fused, numbering, renamed, (scatter, direct))
         first = fused.loops[0].schedule
         buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
         return Group(
@@ -103,6 +106,26 @@ class FusedReplay:
             renamed=renamed,
             stream=renamed if any(loop.schedule.stream for loop in fused.direct) else frozenset(),
         )
+
+    def _work_group(
+        self, fused: FusedGroup, numbering: Numbering, renamed: frozenset[int],
+        members: tuple[tuple[Member, ...], tuple[Member, ...]],
+    ) -> Group:  # fmt: skip
+        """Return the group for a device of work items: one item a target, increments in its registers."""
+        plans = fused_plans(fused.scatter, 0) if fused.scatter else []
+        group = Group(
+            symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
+            scatter=members[0],
+            direct=members[1],
+            strategy="gather" if fused.scatter else "direct",
+            tile=0,
+            zero=frozenset(numbering.dat(d) for d in fused.incremented() if id(d) in self.fusion.zero[id(fused)]),
+            elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
+            renamed=renamed,
+            work=work_shape(fused.loops[0].schedule, plans, self.device, fused=True),
+        )
+        check_stage(group, self.device)
+        return group
 
     def _tile(self, fused: FusedGroup) -> int:
         """Return the targets a tile: as chosen, but with buffers that fit on the stack of a thread."""
@@ -121,11 +144,19 @@ class FusedReplay:
     def _head_group(self, numbering: Numbering) -> Group:
         members = tuple(Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(self.fusion.head))
         ahead = frozenset(numbering.dat(d) for d in self.placement.ahead_dats)
-        lanes = direct_lanes(self.fusion.head[0].bound)
-        return Group("fl_ahead", (), members, "direct", lanes=lanes, tile=0, renamed=ahead)
+        head = self.fusion.head[0]
+        work = work_shape(head.schedule, [], self.device) if self.device.items else WorkShape()
+        return Group(
+            "fl_ahead", (), members, "direct", lanes=direct_lanes(head.bound), tile=0, renamed=ahead, work=work
+        )
 
     def _buffered(self, fused: FusedGroup) -> list[Dat]:
-        """Incremented dats that a direct loop of the same group rewrites: they live in the tile only."""
+        """Incremented dats that a direct loop of the same group rewrites: they live in the tile only.
+
+        A work item keeps all of them to itself.
+        """
+        if self.device.items:
+            return fused.incremented()
         rewritten = fused.own((Access.WRITE, Access.RW))
         return [d for d in fused.incremented() if any(d is r for r in rewritten)]
 
@@ -173,7 +204,7 @@ class FusedReplay:
             block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)
             for dat in self.placement.ahead_dats:
                 block.point(self._head_numbering.dat(dat), begin.ahead[id(dat)], output=True)
-            Sequencer(self.device, [(self.compiled.addresses[self._entries[-1].symbol], block.address)])()
+            self.device.sequencer([block.call("ahead", self.compiled)])()
         self._now, self._epoch, self._next = begin, self.context.epoch, None
 
     def run(self) -> bool:
@@ -210,24 +241,21 @@ class FusedReplay:
     def _prepare(self, begin: Arrangement) -> _Prepared:
         placed, end = self.placement.step(begin)
         blocks: list[ArgumentBlock] = []
-        calls: list[tuple[int, int]] = []
-        kept = [reset.block() for reset in self.resets]
-        calls += [(self.device.reset, words.ctypes.data) for words in kept]
+        calls: list[Call] = [self.device.reset_call(reset.block()) for reset in self.resets]
         fused = zip(self.fusion.groups, self._groups, self._numberings, self._entries, placed, strict=False)
         for item, group, numbering, entry, buffers in fused:
             block = self._block(entry, group, numbering, item.loops, True)
             self._point(block, numbering, buffers)
-            block.kept(kept)
             blocks.append(block)
-            calls.append((self.compiled.addresses[entry.symbol], block.address))
+            calls.append(block.call(item.name, self.compiled))
         moved = [d for d in self.dats if end.buffers[id(d)] is not begin.buffers[id(d)]]
-        return _Prepared(Sequencer(self.device, calls), blocks, end, moved, end.key == begin.key)
+        return _Prepared(self.device.sequencer(calls), blocks, end, moved, end.key == begin.key)
 
     def _block(
         self, entry: Entry, group: Group, numbering: Numbering, loops: list[Loop], attach: bool
     ) -> ArgumentBlock:
         constants = {f"{k}_{name}": v for k, loop in enumerate(loops) for name, v in loop.constants.items()}
-        plans = {
+        plans = self._item_plans(group, loops) if self.device.items else {
             k: build_plan(loop.bound, loop.races, "gather" if group.scatter else loop.strategy, group.tile)
             if loop.races.racing and group.strategy == "gather"
             else loop.plan
@@ -240,6 +268,13 @@ class FusedReplay:
             for k, loop in enumerate(loops):
                 loop.attach(block, k)
         return block
+
+    def _item_plans(self, group: Group, loops: list[Loop]) -> dict[int, Plan]:
+        """Return the plan of each loop: of a gather, the one that merges its scattering loops."""
+        alone = any(g is group and f.alone for f, g in zip(self.fusion.groups, self._groups, strict=True))
+        if alone or not group.scatter:
+            return {k: loop.plan for k, loop in enumerate(loops)}
+        return dict(enumerate(fused_plans(loops[: len(group.scatter)], len(group.direct))))
 
     def _point(self, block: ArgumentBlock, numbering: Numbering, buffers: GroupBuffers) -> None:
         for number, data in enumerate(numbering.dats):
@@ -267,6 +302,8 @@ class FusedReplay:
 
     def reports(self) -> list[LoopReport]:
         """Return one row a fused group."""
+        for prepared in self._prepared.values():
+            prepared.sequencer.settle()
         rows = []
         offset = len(self.resets)
         placed, _ = self.placement.step(self._now if self._now is not None else self.placement.start())
@@ -303,6 +340,8 @@ class FusedReplay:
         return None if None in found else all(found)
 
     def _redundancy(self, fused: FusedGroup, group: Group) -> float:
+        if self.device.items:
+            return fused_plans(fused.scatter, 0)[0].redundancy if fused.scatter else 1.0
         plans = [(build_plan(s.bound, s.races, "gather", group.tile), s.over.size) for s in fused.scatter]
         total = sum(n for _, n in plans)
         return sum(p.redundancy * n for p, n in plans) / total if total else 1.0
@@ -322,5 +361,4 @@ class FusedReplay:
     def reset_counters(self) -> None:
         """Set all counters to zero."""
         for prepared in self._prepared.values():
-            prepared.sequencer.seconds[:] = 0
-            prepared.sequencer.counts[:] = 0
+            prepared.sequencer.reset()

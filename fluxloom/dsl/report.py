@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fluxloom.codegen.spec import comment_text
@@ -102,7 +103,7 @@ def _map_bytes(bound: Bound, through: object) -> int:
     return 0
 
 
-def vectorised(source: str, lines: dict[int, str], bound: Bound, lanes: int) -> bool | None:
+def vectorised(source: str, lines: Mapping[int, str], bound: Bound, lanes: int) -> bool | None:
     """Return whether the compiler vectorised the lane loops of a kernel (None: no report).
 
     A kernel without arithmetic has nothing left to vectorise: its rows move as vectors anyway.

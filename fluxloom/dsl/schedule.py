@@ -31,9 +31,18 @@ class Schedule:
         two_pass       increments stored per element, then summed per target
         ============== ===============================================================================
     block
-        Elements a block (colouring) or targets a tile (gather).
+        Elements a block (colouring) or targets a tile (gather); on devices of work items, items a group.
     lanes
-        Elements a SIMD pack: 1 (scalar), 4, 8 or 16.
+        On a CPU, elements a SIMD pack: 1 (scalar), 4, 8 or 16. On devices of work items, items that
+        share a row of a ragged loop: 1, 2, 4, 8, 16 or 32.
+    rows
+        Rows of a ragged loop that a group of work items handles; 0: as many at a time as it has room for.
+    stage
+        Let increments meet in the memory of a group of work items (gather, block_colour).
+    registers
+        Limit of registers a work item; 0: the compiler's choice.
+    split
+        Run a loop component by component, where its body allows it.
     threads
         Threads; 1 runs in the calling thread.
     stream
@@ -50,15 +59,22 @@ class Schedule:
     threads: int = 0
     stream: bool | None = None
     deterministic: str | None = None
+    rows: int = 0
+    stage: bool | None = None
+    registers: int = 0
+    split: bool | None = None
 
     def __post_init__(self) -> None:
         if self.strategy is not None and self.strategy not in RACE_STRATEGIES:
             hint = did_you_mean(self.strategy, RACE_STRATEGIES)
             raise PlanError(f"unknown strategy {self.strategy!r}{hint} (known: {', '.join(RACE_STRATEGIES)})")
-        if self.lanes not in (0, 1, 4, 8, 16):
-            raise PlanError(f"lanes={self.lanes}: a pack has 1, 4, 8 or 16 elements (0: automatic)")
-        if self.block < 0 or self.threads < 0:
-            raise PlanError("block and threads cannot be negative (0: automatic)")
+        if self.lanes not in (0, 1, 2, 4, 8, 16, 32):
+            raise PlanError(
+                f"lanes={self.lanes}: a pack has 1, 4, 8 or 16 elements, a ragged row 1, 2, 4 ... 32 work items "
+                "(0: automatic)"
+            )
+        if min(self.block, self.threads, self.rows, self.registers) < 0:
+            raise PlanError("block, threads, rows and registers cannot be negative (0: automatic)")
         if self.deterministic not in (None, "plan", "global"):
             raise PlanError(f"deterministic={self.deterministic!r}: use None, 'plan' or 'global'")
         if self.deterministic and self.strategy == "atomic":

@@ -10,23 +10,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.cost import TILES, choose_tile
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.fusion import fuse
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.tuning import LoopTuning, TuneReport, TuningFile, choose_finalists, choose_winner, gradable, rank_rows
+from fluxloom.dsl.tune_knobs import chain_knobs, chain_schedule, loop_knobs, loop_schedule, starting_point
+from fluxloom.dsl.tuning import (
+    LoopTuning,
+    TuneReport,
+    TuningFile,
+    choose_finalists,
+    choose_winner,
+    rank_rows,
+    record_winner,
+)
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb, sweep, tabu
 
 __all__ = ["tune"]
-
-BLOCKS = (256, 1024, 4096, 16384)
-"""Elements a block of the colouring strategies."""
 
 METHODS = {"sweep": sweep, "hill_climb": hill_climb, "tabu": tabu}
 
@@ -144,9 +148,7 @@ class _Snapshot:
 
 
 def _stopwatch(plan: _Plan, snapshot: _Snapshot, context: Context, warm: int = 1) -> Stopwatch:
-    wait = getattr(context.device, "synchronize", None)
-    rest = {} if wait is None else {"wait": wait}
-    return Stopwatch(plan.rounds, snapshot.restore, warm=warm, clock=plan.clock, **rest)
+    return Stopwatch(plan.rounds, snapshot.restore, context.device.synchronize, warm, plan.clock)
 
 
 def _reschedule(loop: Loop, schedule: Schedule) -> None:
@@ -193,78 +195,6 @@ def _twins(loops: Sequence[Loop]) -> list[list[Loop]]:
     return list(groups.values())
 
 
-def _knobs(loop: Loop, strategies: tuple[str, ...] | None) -> tuple[list[Knob], Schedule]:
-    """Return the choices of a loop, and where the search starts: at what is in force now."""
-    now = loop.schedule
-    knobs: list[Knob] = []
-    if loop.races.racing:
-        names = _strategies(loop, strategies)
-        first = now.strategy if now.strategy in names else names[0]
-        now = replace(now, strategy=first)
-        knobs.append(Knob("strategy", (first, *(n for n in names if n != first)), ordered=False))
-        knobs.append(Knob("size", tuple(range(1 + max(len(_sizes(loop, name)) for name in names)))))
-    if _has_packs(loop):
-        wide = (1, 4, 8) if loop.bound.compute.size == 8 else (1, 4, 8, 16)
-        knobs.append(Knob("lanes", tuple(sorted({*wide, now.lanes}))))
-    if not loop.races.racing and _streamable(loop):
-        knobs.append(Knob("stream", (bool(now.stream), not now.stream), ordered=False))
-    return knobs, now
-
-
-def _strategies(loop: Loop, wanted: tuple[str, ...] | None) -> list[str]:
-    """Return the strategies to try.
-
-    Raises
-    ------
-    PlanError
-        If one that was asked for is unknown, or none of them is possible.
-    """
-    grade = loop.schedule.deterministic
-    allowed = [name for name in loop.races.allowed if gradable(name, grade)]
-    if wanted is None:
-        return allowed
-    for name in wanted:
-        Schedule(strategy=name)
-    chosen = [name for name in allowed if name in wanted]
-    if not chosen:
-        for name in wanted:
-            loop.races.require(loop.name, name)
-            Schedule(strategy=name, deterministic=grade)
-        raise PlanError(f"{loop.name}: no strategies to try; possible are {', '.join(allowed)}")
-    return chosen
-
-
-def _sizes(loop: Loop, strategy: str) -> tuple[int, ...]:
-    """Return the blocks or tiles that make a difference, besides the size the cost model chooses."""
-    if strategy == "gather":
-        whole = loop.races.targets[0].size
-        single = (1,) if len(loop.races.tables) == 1 else ()
-        return (*single, *(tile for k, tile in enumerate(TILES) if k == 0 or TILES[k - 1] < whole))
-    if strategy in ("block_colour", "block_permute"):
-        return tuple(block for k, block in enumerate(BLOCKS) if k == 0 or BLOCKS[k - 1] < loop.over.size)
-    return ()
-
-
-def _has_packs(loop: Loop) -> bool:
-    return all(a.map is None or a.map.legs >= 0 for a in loop.bound.arguments)
-
-
-def _streamable(loop: Loop) -> bool:
-    parameters = loop.bound.kernel.parameters
-    return any(
-        p.access is Access.WRITE and a.map is None for p, a in zip(parameters, loop.bound.arguments, strict=True)
-    )
-
-
-def _schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
-    """Return the schedule of a point: size 0 leaves the block to the cost model."""
-    choices: dict[str, Any] = {"lanes": point.get("lanes", now.lanes), "stream": point.get("stream", now.stream)}
-    if "strategy" in point:
-        sizes = (0, *_sizes(loop, point["strategy"]))
-        choices |= {"strategy": point["strategy"], "block": sizes[min(point["size"], len(sizes) - 1)]}
-    return replace(now, **choices)
-
-
 def _search(plan: _Plan, knobs: list[Knob], measure: Callable[[Point], float], **options: Any) -> SearchResult:
     return METHODS[plan.method](knobs, measure, budget=plan.budget, **options)
 
@@ -272,8 +202,8 @@ def _search(plan: _Plan, knobs: list[Knob], measure: Callable[[Point], float], *
 def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopTuning:
     loop = twins[0]
     before = loop.schedule
-    knobs, now = _knobs(loop, plan.strategies)
-    schedule_of = partial(_schedule, loop, now)
+    knobs, now = loop_knobs(loop, plan.strategies, plan.method, plan.budget)
+    schedule_of = partial(loop_schedule, loop, now)
     snapshot = _Snapshot(loop.written)
     with _borrowed([loop], snapshot):
         watch = _stopwatch(plan, snapshot, loop.context)
@@ -287,7 +217,7 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
             return loop.schedule
 
         times = {before: watch.median(prepare(before))}
-        start = {"lanes": now.lanes} if any(k.name == "lanes" for k in knobs) else None
+        start = starting_point(knobs, now)
         found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=start, identity=in_force)
         times |= {in_force(t.point): t.seconds for t in found.trials if t.feasible}
         finalists = choose_finalists(times, before)
@@ -296,19 +226,10 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
         best = choose_winner(final, before, keep=keep)
     for twin in twins:
         _reschedule(twin, best)
-    key = _record(file, loop, best, final[best])
+    key = record_winner(file, loop, best, final[best])
     rows = rank_rows(loop.name, times, final, {before: "before"})
     skipped = sum(not trial.feasible for trial in found.trials)
     return LoopTuning(loop.name, key, before, final[before], best, final[best], rows, skipped)
-
-
-def _record(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
-    """Write a winner to the file; returns its key."""
-    grade = schedule.deterministic
-    key = f"{loop.tuning_key}:{grade}" if grade else loop.tuning_key
-    if file is not None and schedule.threads == loop.context.threads:
-        file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
-    return key
 
 
 # ---------------------------------------------------------------------------------------- one chain
@@ -339,7 +260,7 @@ def _tune_chain(
         chain.build()
         return []
     own = {id(loop): loop.schedule for loop in scatters}
-    knobs, first = _chain_knobs(scatters, own)
+    knobs, first = chain_knobs(scatters, own)
     snapshot = _Snapshot(written)
 
     def apply(schedule: Schedule | None) -> None:
@@ -354,14 +275,11 @@ def _tune_chain(
         trial.build()
         return trial
 
-    def schedule_of(point: Point) -> Schedule:
-        return Schedule(strategy="gather", block=point["tile"], lanes=point["lanes"])
-
     with _borrowed(_unique(chain.loops), snapshot):
         watch = _stopwatch(plan, snapshot, chain.context, _CHAIN_WARM)
-        found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=first)
-        times = {schedule_of(t.point): t.seconds for t in found.trials if t.feasible}
-        before, apart = schedule_of(first), Schedule()
+        found = _search(plan, knobs, lambda p: watch.median(prepare(chain_schedule(p))), start=first)
+        times = {chain_schedule(t.point): t.seconds for t in found.trials if t.feasible}
+        before, apart = chain_schedule(first), Schedule()
         finalists = choose_finalists(times, before)
         seconds = watch.race([*(prepare(s) for s in finalists), prepare(None)])
         final = dict(zip([*finalists, apart], seconds, strict=True))
@@ -369,22 +287,10 @@ def _tune_chain(
     fused = best is not apart
     apply(best if fused else None)
     for loop in scatters if fused else []:
-        _record(file, loop, loop.schedule, final[best])
+        record_winner(file, loop, loop.schedule, final[best])
     chain.build()
     rows = rank_rows(chain.name, times, final, dict.fromkeys(times, "fused") | {apart: "each loop's own schedule"})
     return [LoopTuning(chain.name, "", before, final[before], best, final[best], rows)]
-
-
-def _chain_knobs(scatters: list[Loop], own: dict[int, Schedule]) -> tuple[list[Knob], dict[str, Any]]:
-    """Return tile and lanes of the fused groups, and what they would be by themselves."""
-    largest = scatters[0]
-    mine = own[id(largest)]
-    gathered = mine.strategy == "gather" and mine.block > 1
-    tile = mine.block if gathered else choose_tile(largest.bound, largest.races)
-    tiles = {*(size for size in _sizes(largest, "gather") if size > 1), tile}
-    lanes = {4, 8, mine.lanes} if largest.bound.compute.size == 8 else {4, 8, 16, mine.lanes}
-    first = {"tile": tile, "lanes": mine.lanes}
-    return [Knob("tile", tuple(sorted(tiles))), Knob("lanes", tuple(sorted(lanes)))], first
 
 
 def _unique(loops: Sequence[Loop]) -> list[Loop]:

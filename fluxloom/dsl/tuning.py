@@ -6,14 +6,17 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import FluxloomError, PlanError
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.toolchain import Cache, open_cache
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.loop import Loop
 
 __all__ = [
     "LoopTuning",
@@ -25,6 +28,7 @@ __all__ = [
     "choose_winner",
     "gradable",
     "rank_rows",
+    "record_winner",
     "schedule_words",
     "tuning_key",
 ]
@@ -49,11 +53,14 @@ def schedule_words(schedule: Schedule) -> str:
     """Return a schedule in a few words, for tables: ``"gather, block 4096, lanes 4"``."""
     if schedule == Schedule():
         return "automatic"
+    items = schedule.stage is not None  # said of devices of work items alone
     words = [schedule.strategy or "direct"]
-    words += [f"block {schedule.block}"] if schedule.block and schedule.strategy in _IN_BLOCKS else []
-    words += [f"lanes {schedule.lanes}"] if schedule.lanes else []
-    words += ["stream"] if schedule.stream else []
-    return ", ".join(words)
+    words += [f"block {schedule.block}"] if schedule.block and (items or schedule.strategy in _IN_BLOCKS) else []
+    words += [f"lanes {schedule.lanes}"] if schedule.lanes and (schedule.rows or not items) else []
+    words += [f"rows {schedule.rows}"] if schedule.rows else []
+    words += [f"registers {schedule.registers}"] if schedule.registers else []
+    flags = {"stream": schedule.stream, "staged": schedule.stage, "split": schedule.split}
+    return ", ".join(words + [name for name, flag in flags.items() if flag])
 
 
 # -------------------------------------------------------------------------------------------- the file
@@ -225,6 +232,19 @@ class TuningFile:
         folder = Cache(self.path.parent)
         with folder.lock(sha256(self.path.name.encode()).hexdigest()):
             yield folder
+
+
+def record_winner(file: TuningFile | None, loop: Loop, schedule: Schedule, seconds: float) -> str:
+    """Write the best schedule of a loop to a file; return its key.
+
+    Schedules of a grade of determinism have a key of their own; other numbers of threads than the context's
+    are not recorded.
+    """
+    grade = schedule.deterministic
+    key = f"{loop.tuning_key}:{grade}" if grade else loop.tuning_key
+    if file is not None and schedule.threads == loop.context.threads:
+        file.put(key, loop.name, replace(schedule, threads=0, deterministic=None), seconds)
+    return key
 
 
 # ------------------------------------------------------------------------------------------ the report

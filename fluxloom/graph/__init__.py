@@ -16,6 +16,16 @@ from fluxloom.graph.csr import element_graph as element_graph
 from fluxloom.graph.csr import rows_to_csr as rows_to_csr
 from fluxloom.graph.csr import target_graph as target_graph
 from fluxloom.graph.csr import transpose_pattern as transpose_pattern
+from fluxloom.graph.gather import BlockTargets as BlockTargets
+from fluxloom.graph.gather import EllInverse as EllInverse
+from fluxloom.graph.gather import FlatInverse as FlatInverse
+from fluxloom.graph.gather import StagedTable as StagedTable
+from fluxloom.graph.gather import StagedTiles as StagedTiles
+from fluxloom.graph.gather import block_targets as block_targets
+from fluxloom.graph.gather import ell_fill as ell_fill
+from fluxloom.graph.gather import ell_inverse as ell_inverse
+from fluxloom.graph.gather import flat_inverse as flat_inverse
+from fluxloom.graph.gather import staged_tiles as staged_tiles
 from fluxloom.graph.inverse import InverseMap as InverseMap
 from fluxloom.graph.inverse import RaggedInverse as RaggedInverse
 from fluxloom.graph.inverse import SlicedInverse as SlicedInverse

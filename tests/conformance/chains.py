@@ -221,11 +221,13 @@ class RandomChain:
         return "\n".join([*lines, self.chain.describe()])
 
 
-def differ(seed: int, *, calls: int = 6, events: bool = True, dtype: str = "float64", **choices: Any) -> str:
+def differ(
+    seed: int, device: str = "cpu", *, calls: int = 6, events: bool = True, dtype: str = "float64", **choices: Any
+) -> str:
     """Run the chain of a seed fused and unfused; return how they differ, bit for bit, or an empty string."""
     schedule = fl.Schedule(deterministic="global", **choices)
     runs = [
-        RandomChain(fl.Context("cpu", threads=threads, tuning=False), seed, schedule, fuse, dtype)
+        RandomChain(fl.Context(device, threads=threads, tuning=False), seed, schedule, fuse, dtype)
         for fuse, threads in ((True, 2), (False, 1))
     ]
     happened: list[str] = []

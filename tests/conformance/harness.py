@@ -3,19 +3,23 @@
 A *case* is a function ``case(ctx, **options)`` that declares sets, dats and loops on a context and
 returns ``(steps, outputs)``: what to call in order, and the dats and globals to look at afterwards.
 Its data come from a seeded generator, so that every device starts from the same numbers.
+
+Tests take the name of a device. On the CPU, packs and threads vary; *devices of work items* (``ITEMS``)
+have neither, other race strategies, and slower compilers: `everywhere` gives each kind its own parameters.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
@@ -32,6 +36,16 @@ STRATEGIES = {
     "gather1": fl.Schedule(strategy="gather", block=1),
     "two_pass": fl.Schedule(strategy="two_pass"),
 }
+ITEM_STRATEGIES = {
+    "atomic": fl.Schedule(strategy="atomic", block=256),
+    "gather": fl.Schedule(strategy="gather"),
+    "gather_staged": fl.Schedule(strategy="gather", block=64, stage=True),
+    "two_pass": fl.Schedule(strategy="two_pass", block=96),
+    "element_colour": fl.Schedule(strategy="element_colour", block=64),
+    "block_colour": fl.Schedule(strategy="block_colour"),
+    "block_colour_staged": fl.Schedule(strategy="block_colour", block=64, stage=True),
+}
+ITEMS = ("opencl", "cuda")
 TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3}
 
 Values = Mapping[str, np.ndarray]
@@ -60,10 +74,70 @@ class Built:
         return self.values()
 
 
+# ----------------------------------------------------------------------------------------- parameters
+
+
+def everywhere(
+    cpu: Iterable[Any] = ((),), items: Iterable[Any] = ((),), *, keep: int | None = None, keep_items: int | None = None
+) -> list[Any]:
+    """Return parameters of a test that begin with the device.
+
+    Parameters
+    ----------
+    cpu, items
+        What follows the device: on the CPU, and on each device of work items.
+    keep, keep_items
+        Parameters of the CPU and of OpenCL after so many run only when long tests are asked for.
+        Those of CUDA always run where there is a GPU.
+    """
+    out = []
+    for device, values in (("cpu", cpu), *((d, items) for d in ITEMS)):
+        most = {"cpu": keep, "opencl": keep_items}.get(device)
+        for k, value in enumerate(values):
+            marks = [getattr(pytest.mark, device)] if device in ITEMS else []
+            if most is not None and k >= most:
+                marks.append(pytest.mark.long)
+            out.append(pytest.param(device, *(value if isinstance(value, tuple) else (value,)), marks=marks))
+    return out
+
+
+DEVICES = everywhere()
+
+
+def rest_is_long(values: Sequence[Any], *, keep: int) -> list[Any]:
+    """Return parameters of a test of which all but the first ``keep`` run only when long tests are asked for."""
+    return [
+        value if k < keep else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
+        for k, value in enumerate(values)
+    ]
+
+
+def threads_of(device: str, *numbers: int) -> tuple[int, ...]:
+    """Return the numbers of threads to try: one try where threads mean nothing."""
+    return numbers if device == "cpu" else numbers[:1]
+
+
+def schedules(device: str, *, lanes: int = 0, without: Sequence[str] = (), **more: Any) -> dict[str, fl.Schedule]:
+    """Return a schedule for every race strategy of a device, but those whose names begin with one of ``without``."""
+    known = {n: replace(s, lanes=lanes) for n, s in STRATEGIES.items()} if device == "cpu" else ITEM_STRATEGIES
+    return {n: replace(s, **more) for n, s in known.items() if not n.startswith(tuple(without))}
+
+
+# -------------------------------------------------------------------------------------------- running
+
+
 def build(case: Case, ctx: fl.Context, **options: Any) -> Built:
     """Build a case; a single step or several."""
     steps, outputs = case(ctx, **options)
     return Built(tuple(steps), outputs)
+
+
+def context(device: str, *, dtype: str = "float64", **choices: Any) -> fl.Context:
+    """Return a context without tuning; skips the test when the device has no such type."""
+    ctx = fl.Context(device, tuning=False, **choices)
+    if reason := ctx.device.refuses(scalar(dtype)):
+        pytest.skip(reason)
+    return ctx
 
 
 @functools.cache
@@ -73,10 +147,17 @@ def expected(case: Case, times: int = 1, **options: Any) -> Values:
 
 
 def native(
-    case: Case, *, schedule: fl.Schedule | None = None, threads: int = 2, times: int = 1, **options: Any
+    case: Case,
+    device: str = "cpu",
+    *,
+    schedule: fl.Schedule | None = None,
+    threads: int = 2,
+    times: int = 1,
+    **options: Any,
 ) -> Values:
-    """Return what the CPU device leaves."""
-    return build(case, fl.Context("cpu", threads=threads, schedule=schedule, tuning=False), **options).run(times)
+    """Return what a device leaves."""
+    ctx = context(device, dtype=options.get("dtype", "float64"), threads=threads, schedule=schedule)
+    return build(case, ctx, **options).run(times)
 
 
 def compare(got: Values, want: Values, dtype: str = "float64", what: str = "") -> None:
@@ -98,8 +179,16 @@ def compare(got: Values, want: Values, dtype: str = "float64", what: str = "") -
         )  # fmt: skip
 
 
+def same(left: Values, right: Values, what: str = "") -> None:
+    """Compare to the last bit."""
+    assert set(left) == set(right)
+    for name in right:
+        assert left[name].tobytes() == right[name].tobytes(), f"{what}: {name} differs"
+
+
 def agree(
     case: Case,
+    device: str = "cpu",
     *,
     dtype: str = "float64",
     schedule: fl.Schedule | None = None,
@@ -108,23 +197,25 @@ def agree(
     times: int = 1,
     **options: Any,
 ) -> None:
-    """Run a case that takes ``layout`` and ``dtype`` on both devices and compare."""
-    got = native(case, schedule=schedule, threads=threads, times=times, layout=LAYOUTS[layout], dtype=dtype, **options)
-    compare(got, expected(case, times, dtype=dtype, **options), dtype)
+    """Run a case that takes ``layout`` and ``dtype`` on a device and on the reference device and compare."""
+    options |= {"layout": LAYOUTS[layout], "dtype": dtype}
+    got = native(case, device, schedule=schedule, threads=threads, times=times, **options)
+    del options["layout"]
+    compare(got, expected(case, times, **options), dtype)
 
 
-def together(
-    case: Case, schedules: Mapping[str, fl.Schedule], *, threads: int = 2, **options: Any
-) -> dict[str, Values]:
-    """Run a case under many schedules, compiled as one unit; returns the outputs by schedule name.
+def variants(
+    case: Case, device: str, choices: Mapping[Any, Mapping[str, Any]], *, threads: int = 2, **options: Any
+) -> dict[Any, Values]:
+    """Run a case with many sets of options, compiled as one unit; returns the outputs by name.
 
-    Schedules that are impossible for a loop of the case are left out.
+    Sets with a schedule that is impossible for a loop of the case are left out.
     """
-    ctx = fl.Context("cpu", threads=threads, tuning=False)
-    built: dict[str, Built] = {}
-    for name, schedule in schedules.items():
+    ctx = context(device, dtype=options.get("dtype", "float64"), threads=threads)
+    built: dict[Any, Built] = {}
+    for name, choice in choices.items():
         try:
-            built[name] = build(case, ctx, schedule=schedule, **options)
+            built[name] = build(case, ctx, **options, **choice)
         except PlanError:
             continue
     steps = [step for item in built.values() for step in item.steps]
@@ -133,14 +224,8 @@ def together(
     return {name: item.values() for name, item in built.items()}
 
 
-def with_lanes(lanes: int, names: Sequence[str] = tuple(STRATEGIES)) -> dict[str, fl.Schedule]:
-    """Return the named schedules with a number of lanes."""
-    return {name: fl.Schedule(**{**STRATEGIES[name].__dict__, "lanes": lanes}) for name in names}
-
-
-def rest_is_long(values: Sequence[Any], *, keep: int) -> list[Any]:
-    """Return parameters of a test of which all but the first ``keep`` run only when long tests are asked for."""
-    return [
-        value if k < keep else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
-        for k, value in enumerate(values)
-    ]
+def together(
+    case: Case, wanted: Mapping[str, fl.Schedule], device: str = "cpu", *, threads: int = 2, **options: Any
+) -> dict[str, Values]:
+    """Run a case under many schedules, compiled as one unit; returns the outputs by schedule name."""
+    return variants(case, device, {n: {"schedule": s} for n, s in wanted.items()}, threads=threads, **options)

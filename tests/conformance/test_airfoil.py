@@ -11,7 +11,7 @@ import fluxloom as fl
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
-from .harness import LAYOUTS, STRATEGIES, rest_is_long
+from .harness import DEVICES, ITEM_STRATEGIES, LAYOUTS, STRATEGIES, context, everywhere, schedules
 
 MESH = airfoil_mesh(8, 12)
 ITERATIONS = 5
@@ -42,34 +42,44 @@ def check(flow: Airfoil, tolerance: float = 1e-12) -> None:
     np.testing.assert_allclose(flow.q.read(), want, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("strategy", list(STRATEGIES))
-@pytest.mark.parametrize(("fused", "lanes"), rest_is_long([(False, 4), (True, 1), (True, 8), (False, 1)], keep=1))
-def test_strategies(strategy: str, fused: bool, lanes: int) -> None:
-    schedule = fl.Schedule(**{**STRATEGIES[strategy].__dict__, "lanes": lanes})
-    check(bump(Airfoil(fl.Context("cpu", threads=2, tuning=False), MESH, schedule=schedule, fused=fused)))
+@pytest.mark.parametrize(
+    ("device", "strategy", "fused", "lanes"),
+    everywhere(
+        [(s, *rest) for rest in [(False, 4), (True, 1), (True, 8), (False, 1)] for s in STRATEGIES],
+        [(s, fused, 0) for fused in (True, False) for s in ITEM_STRATEGIES],
+        keep=len(STRATEGIES),
+        keep_items=3,
+    ),
+)
+def test_strategies(device: str, strategy: str, fused: bool, lanes: int) -> None:
+    ctx = context(device, threads=2)
+    check(bump(Airfoil(ctx, MESH, schedule=schedules(device, lanes=lanes)[strategy], fused=fused)))
 
 
 @pytest.mark.parametrize(
-    ("layout", "dtype", "fused"),
-    rest_is_long(
+    ("device", "layout", "dtype", "fused"),
+    everywhere(
         [
             ("soa", "float64", True), ("aos", "float32", True), ("blocked", "float64", False),
             ("soa", "float32", False),
             ("blocked", "float64", True), ("blocked", "float32", True), ("soa", "float32", True),
         ],
+        [("soa", "float64", True), ("aos", "float32", True), ("blocked", "float32", False)],
         keep=2,
+        keep_items=2,
     ),
 )  # fmt: skip
-def test_layouts(layout: str, dtype: str, fused: bool) -> None:
+def test_layouts(device: str, layout: str, dtype: str, fused: bool) -> None:
     tolerance = 1e-12 if dtype == "float64" else 1e-5
-    ctx = fl.Context("cpu", threads=2, tuning=False)
+    ctx = context(device, threads=2)
     check(bump(Airfoil(ctx, MESH, fused=fused, layout=LAYOUTS[layout], dtype=dtype)), tolerance)
 
 
-def test_loops_without_the_chain() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_loops_without_the_chain(device: str) -> None:
     """The loops called one by one."""
     want, _ = reference()
-    flow = bump(Airfoil(fl.Context("cpu", threads=2, tuning=False), MESH))
+    flow = bump(Airfoil(context(device, threads=2), MESH))
     for _ in range(ITERATIONS):
         flow.save_soln()
         for update in (flow._first_update, flow.update):
@@ -80,10 +90,10 @@ def test_loops_without_the_chain() -> None:
     np.testing.assert_allclose(flow.q.read(), want, rtol=1e-12, atol=1e-12)
 
 
-def test_fused_and_unfused_reports() -> None:
-    flow = Airfoil(
-        fl.Context("cpu", threads=1, tuning=False), MESH, schedule=fl.Schedule(strategy="gather", block=1024)
-    )
+@pytest.mark.parametrize("device", DEVICES)
+def test_fused_and_unfused_reports(device: str) -> None:
+    block = 1024 if device == "cpu" else 128
+    flow = Airfoil(context(device, threads=1), MESH, schedule=fl.Schedule(strategy="gather", block=block))
     for _ in range(4):
         flow.iterate()
     assert flow.chain.fused

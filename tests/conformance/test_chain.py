@@ -13,18 +13,17 @@ from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
 from .chains import CELLS, RandomChain, World, differ, flux, partly, step, total
-from .harness import rest_is_long
+from .harness import DEVICES, context, everywhere
 
 MESH = airfoil_mesh(8, 12)
 GATHER = fl.Schedule(strategy="gather", block=1024, deterministic="global")
 
 
-def flows(**options) -> list[Airfoil]:
+def flows(device: str) -> list[Airfoil]:
     """A fused and an unfused Airfoil, slightly away from the free stream."""
     out = []
     for fused in (True, False):
-        ctx = fl.Context("cpu", threads=2, tuning=False)
-        flow = Airfoil(ctx, MESH, schedule=GATHER, fused=fused, **options)
+        flow = Airfoil(context(device, threads=2), MESH, schedule=GATHER, fused=fused)
         flow.q.write(flow.q.read() * (1 + 0.01 * np.random.default_rng(0).random((flow.cells.size, 4))))
         out.append(flow)
     return out
@@ -42,15 +41,17 @@ def iterate(pair: list[Airfoil], times: int = 1) -> None:
     equal(pair)
 
 
-def test_fused_and_unfused() -> None:
-    pair = flows()
+@pytest.mark.parametrize("device", DEVICES)
+def test_fused_and_unfused(device: str) -> None:
+    pair = flows(device)
     iterate(pair, 7)
     assert [f.chain.fused for f in pair] == [True, False]
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("how", ["view", "write", "held", "held_ro", "x"])
-def test_the_host_changes_values(how: str) -> None:
-    pair = flows()
+def test_the_host_changes_values(device: str, how: str) -> None:
+    pair = flows(device)
     iterate(pair, 3)
     held = []
     for flow in pair:
@@ -78,8 +79,9 @@ def test_the_host_changes_values(how: str) -> None:
     iterate(pair, 3)
 
 
-def test_constants_reach_the_chain() -> None:
-    pair = flows()
+@pytest.mark.parametrize("device", DEVICES)
+def test_constants_reach_the_chain(device: str) -> None:
+    pair = flows(device)
     iterate(pair, 3)
     for name, value in (("cfl", 0.6), ("gamma", 1.3)):
         for flow in pair:
@@ -94,9 +96,10 @@ def test_constants_reach_the_chain() -> None:
     iterate(pair, 3)
 
 
-def test_loops_between_calls() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_loops_between_calls(device: str) -> None:
     """Loops of the chain called by themselves, and the transient dats they fill."""
-    pair = flows()
+    pair = flows(device)
     iterate(pair, 2)
     for flow in pair:
         flow.adt_calc()
@@ -108,13 +111,13 @@ def test_loops_between_calls() -> None:
     iterate(pair, 2)
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("kept", [True, False])
-def test_rotation_of_buffers(calls: int, kept: bool) -> None:
+@pytest.mark.parametrize(("device", "calls"), everywhere([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], keep_items=3))
+def test_rotation_of_buffers(device: str, calls: int, kept: bool) -> None:
     """``u`` is read by neighbours and rewritten in one pass, so it moves from buffer to buffer."""
     values = []
     for fuse in (True, False):
-        world = World(fl.Context("cpu", threads=2, tuning=False))
+        world = World(context(device, threads=2))
         u, r = world.dats[0], world.dats[1]
         loops = [
             Loop(flux, world.edges, u[world.e], r[world.e], w=1.0, schedule=GATHER),
@@ -131,10 +134,11 @@ def test_rotation_of_buffers(calls: int, kept: bool) -> None:
         assert left.tobytes() == right.tobytes()
 
 
-def test_two_chains_share_dats() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_two_chains_share_dats(device: str) -> None:
     values = []
     for fuse in (True, False):
-        world = World(fl.Context("cpu", threads=2, tuning=False))
+        world = World(context(device, threads=2))
         u, v, r = world.dats[:3]
         first = Chain(
             [
@@ -158,11 +162,11 @@ def test_two_chains_share_dats() -> None:
         assert left.tobytes() == right.tobytes()
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_reset(device: str) -> None:
     """A reset global starts anew at every call; one that is not adds up."""
     for fuse in (True, False):
-        ctx = fl.Context(device, threads=2)
+        ctx = context(device, threads=2)
         over = ctx.set(100, "over")
         u = ctx.dat(over, np.ones((100, 2)))
         g, h, n = ctx.scalar(7.0), ctx.scalar(0.0), ctx.scalar([9, 9], dtype="int32")
@@ -175,9 +179,10 @@ def test_reset(device: str) -> None:
             assert n.value.tolist() == [3, 3]
 
 
-def test_reset_in_the_middle() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_reset_in_the_middle(device: str) -> None:
     for fuse in (True, False):
-        ctx = fl.Context("cpu", threads=2)
+        ctx = context(device, threads=2)
         over = ctx.set(100, "over")
         u, g, h = ctx.dat(over, np.ones((100, 2))), ctx.scalar(0.0), ctx.scalar(0.0)
         chain = Chain(
@@ -188,7 +193,8 @@ def test_reset_in_the_middle() -> None:
             assert float(g.value) == pytest.approx(110)
 
 
-def test_subsets_and_grids_in_a_chain() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_subsets_and_grids_in_a_chain(device: str) -> None:
     """Loops that cannot be fused run in place between loops that can."""
 
     @fl.kernel
@@ -209,7 +215,7 @@ def test_subsets_and_grids_in_a_chain() -> None:
 
     n, values = 5000, []
     for fuse in (True, False):
-        ctx = fl.Context("cpu", threads=2)
+        ctx = context(device, threads=2)
         points, grid = ctx.set(n, "points"), ctx.grid((n,), periodic=True)
         table = np.stack([np.maximum(np.arange(n) - 1, 0), np.minimum(np.arange(n) + 1, n - 1)], 1)
         near, s = ctx.map(points, points, table, "near"), ctx.stencil(grid, [[0], [1]])
@@ -232,18 +238,18 @@ def test_subsets_and_grids_in_a_chain() -> None:
         np.testing.assert_allclose(left, right, rtol=1e-13)
 
 
-@pytest.mark.parametrize("seed", rest_is_long([7, 12, 10, 96, 0, 1, 19, *range(200, 230)], keep=4))
-def test_random_chains(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("device", "seed"),
+    everywhere([7, 12, 10, 96, 0, 1, 19, *range(200, 230)], [7, 12, 10, 96, *range(200, 210)], keep=4, keep_items=3),
+)
+def test_random_chains(device: str, seed: int) -> None:
     """Random loops, transients and events; the first seeds once went wrong."""
-    assert not (text := differ(seed)), text
+    assert not (text := differ(seed, device)), text
 
 
-@pytest.mark.parametrize("seed", rest_is_long([3, 10, 25], keep=1))
-def test_random_chains_against_the_reference(seed: int) -> None:
-    runs = [
-        RandomChain(ctx, seed, fl.Schedule(), True)
-        for ctx in (fl.Context("cpu", tuning=False), fl.Context("reference"))
-    ]
+@pytest.mark.parametrize(("device", "seed"), everywhere([3, 10, 25], [3, 10, 25], keep=1, keep_items=1))
+def test_random_chains_against_the_reference(device: str, seed: int) -> None:
+    runs = [RandomChain(context(name), seed, fl.Schedule(), True) for name in (device, "reference")]
     for _ in range(3):
         for run in runs:
             run.chain()
@@ -258,8 +264,9 @@ def keep(u: Read, r: Inc):
     r[0] += u[0]
 
 
-def test_an_empty_set_in_a_chain() -> None:
-    ctx = fl.Context("cpu", threads=2)
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_empty_set_in_a_chain(device: str) -> None:
+    ctx = context(device, threads=2)
     some, none = ctx.set(10, "some"), ctx.set(0, "none")
     through = ctx.map(none, some, np.zeros((0, 1), dtype=int))
     u, r, s = ctx.dat(none), ctx.dat(some), ctx.dat(some, np.ones(10))

@@ -9,48 +9,59 @@ import fluxloom as fl
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
-from .harness import STRATEGIES, Values, native, rest_is_long, together
+from .harness import DEVICES, context, everywhere, native, rest_is_long, same, schedules, threads_of, together, variants
 from .test_direct import sums
 from .test_grid import sums as grid_sums
 from .test_races import edge_flux, flux_with_sums, two_maps, uneven_flux
 
 
-def same(left: Values, right: Values, what: str = "") -> None:
-    for name in right:
-        assert left[name].tobytes() == right[name].tobytes(), f"{what}: {name} differs"
-
-
-@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s != "atomic"])
-def test_a_plan_is_repeatable(strategy: str) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_plan_is_repeatable(device: str) -> None:
     """The same plan gives the same bits, call after call."""
-    case = edge_flux if strategy.startswith("gather") else flux_with_sums
-    runs = [native(case, schedule=STRATEGIES[strategy], threads=3) for _ in range(4)]
-    for run in runs[1:]:
-        same(run, runs[0], strategy)
+    for case, without in ((edge_flux, ("atomic",)), (flux_with_sums, ("atomic", "gather"))):
+        wanted = schedules(device, without=without)
+        found = together(case, {f"{n}:{k}": s for k in range(4) for n, s in wanted.items()}, device, threads=3)
+        assert len(found) == 4 * len(wanted)
+        for name, got in found.items():
+            same(got, found[f"{name.partition(':')[0]}:0"], name)
 
 
-def choices(gather: bool = True) -> dict[str, fl.Schedule]:
+@pytest.mark.parametrize(("device", "strategy"), everywhere(["block_colour"], ["gather", "block_colour"]))
+def test_a_plan_is_repeatable_anew(device: str, strategy: str) -> None:
+    """Another context, another plan of the same tables: the same bits."""
+    first, second = (native(edge_flux, device, schedule=schedules(device)[strategy]) for _ in range(2))
+    same(second, first)
+
+
+def choices(device: str, gather: bool = True) -> dict[str, fl.Schedule]:
     """Every schedule that the grade ``global`` allows."""
+    forms = [("serial", 0), ("two_pass", 0), ("gather", 1024), ("gather", 2048), ("gather", 1)]
+    lanes: tuple[int, ...] = (1, 4, 8)
+    more = {}
+    if device != "cpu":
+        forms, lanes = [("two_pass", 64), ("two_pass", 256), ("gather", 64), ("gather", 256)], (0,)
+        staged = fl.Schedule(strategy="gather", block=64, stage=True, deterministic="global")
+        more = {"gather staged": staged} if gather else {}
     out = {}
-    for lanes in (1, 4, 8):
-        for strategy, block in [("serial", 0), ("two_pass", 0), ("gather", 1024), ("gather", 2048), ("gather", 1)]:
+    for width in lanes:
+        for strategy, block in forms:
             if gather or strategy != "gather":
-                schedule = fl.Schedule(strategy=strategy, block=block, lanes=lanes, deterministic="global")
-                out[f"{strategy} {block} lanes {lanes}"] = schedule
-    return out
+                schedule = fl.Schedule(strategy=strategy, block=block, lanes=width, deterministic="global")
+                out[f"{strategy} {block} lanes {width}"] = schedule
+    return out | more
 
 
 @pytest.mark.parametrize("case", [edge_flux, uneven_flux, two_maps, flux_with_sums], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("dtype", rest_is_long(["float64", "float32"], keep=1))
-def test_global_grade(case, dtype: str) -> None:
+@pytest.mark.parametrize(("device", "dtype"), everywhere(["float64", "float32"], ["float64", "float32"], keep=1, keep_items=1))
+def test_global_grade(case, device: str, dtype: str) -> None:
     """Strategies, blocks, lanes and threads leave no trace in the bits."""
-    schedules = choices(gather=case is not flux_with_sums)
+    wanted = choices(device, gather=case is not flux_with_sums and (case is not two_maps or device == "cpu"))
     if case is two_maps:
-        schedules = {n: s for n, s in schedules.items() if s.block != 1}
+        wanted = {n: s for n, s in wanted.items() if s.block != 1}
     first = None
-    for threads in (1, 2, 3):
-        found = together(case, schedules, threads=threads, dtype=dtype)
-        assert set(found) == set(schedules)
+    for threads in threads_of(device, 1, 2, 3):
+        found = together(case, wanted, device, threads=threads, dtype=dtype)
+        assert set(found) == set(wanted)
         for name, got in found.items():
             first = first or got
             same(got, first, f"{name} threads {threads}")
@@ -67,6 +78,16 @@ def test_sums_of_direct_loops(dtype: str) -> None:
             same(got, first, f"lanes {lanes} threads {threads}")
 
 
+@pytest.mark.parametrize("case", [sums, grid_sums], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("device", everywhere([]))
+def test_sums_in_groups_of_any_size(device: str, case) -> None:
+    """Neither the size of a group nor the run changes a sum."""
+    blocks = {(n, k): {"schedule": fl.Schedule(block=n, deterministic="global")} for n in (128, 1024) for k in range(3)}
+    found = variants(case, device, blocks)
+    for name, got in found.items():
+        same(got, found[128, 0], str(name))
+
+
 @pytest.mark.parametrize("shape", [(71, 65), (4, 5, 250), (4500,)])
 def test_sums_over_grids(shape) -> None:
     first = None
@@ -81,10 +102,13 @@ def test_sums_over_grids(shape) -> None:
 # ------------------------------------------------------------------------------------------- airfoil
 
 
-def airfoil(schedule: fl.Schedule, *, fused: bool, threads: int, iterations: int = 3) -> tuple[np.ndarray, float]:
-    flow = Airfoil(fl.Context("cpu", threads=threads, tuning=False), MESH, schedule=schedule, fused=fused)
+def airfoil(
+    schedule: fl.Schedule, device: str = "cpu", *, fused: bool, threads: int = 2, iterations: int = 3
+) -> tuple[np.ndarray, float]:
+    flow = Airfoil(context(device, threads=threads), MESH, schedule=schedule, fused=fused)
     for _ in range(iterations):
         flow.iterate()
+    assert flow.chain.fused == fused
     return flow.q.read(), flow.rms()
 
 
@@ -102,3 +126,16 @@ def test_airfoil_is_the_same_everywhere(lanes: int) -> None:
         got = airfoil(schedule, fused=fused, threads=threads)
         assert got[0].tobytes() == want[0].tobytes(), (fused, strategy, block, threads)
         assert got[1] == want[1], (fused, strategy, block, threads)
+
+
+@pytest.mark.parametrize("device", everywhere([]))
+def test_airfoil_is_the_same_on_a_device(device: str) -> None:
+    """Fused and unfused, every strategy, every size of groups."""
+    want = airfoil(fl.Schedule(strategy="gather", deterministic="global"), device, fused=False)
+    for fused, strategy, block, stage in [
+        (False, "two_pass", 64, None), (True, None, 0, None), (True, "gather", 256, None), (True, "gather", 64, True),
+    ]:  # fmt: skip
+        schedule = fl.Schedule(strategy=strategy, block=block, stage=stage, deterministic="global")
+        got = airfoil(schedule, device, fused=fused)
+        assert got[0].tobytes() == want[0].tobytes(), (fused, strategy, block, stage)
+        assert got[1] == want[1], (fused, strategy, block, stage)

@@ -1,4 +1,4 @@
-"""Direct loops, reductions, boundary loops, and what a kernel body may contain."""
+"""Direct loops, reductions, boundary loops, writes through maps, constants at calls."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
+from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 
-from .harness import LAYOUTS, agree, compare, expected, native, rest_is_long
+from .harness import DEVICES, LAYOUTS, agree, compare, context, everywhere, expected, native, threads_of
 
 SIZES = [0, 1, 7, 4099]
 
@@ -43,18 +43,24 @@ def modes(ctx, schedule=None, layout=None, dtype="float64", size=4099):
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize(
-    ("lanes", "dtype"),
-    rest_is_long([(8, "float64"), (4, "float32"), (8, "float16"), (1, "float64"), (16, "float16")], keep=3),
+    ("device", "lanes", "dtype"),
+    everywhere(
+        [(8, "float64"), (4, "float32"), (8, "float16"), (1, "float64"), (16, "float16")],
+        [(0, "float64"), (0, "float32"), (0, "float16")],
+        keep=3,
+        keep_items=2,
+    ),
 )
-def test_modes(layout: str, lanes: int, dtype: str) -> None:
-    for threads in (1, 2, 3):
+def test_modes(layout: str, device: str, lanes: int, dtype: str) -> None:
+    for threads in threads_of(device, 1, 2, 3):
         schedule = fl.Schedule(lanes=lanes, stream=True)
-        agree(modes, layout=layout, dtype=dtype, schedule=schedule, threads=threads, times=2)
+        agree(modes, device, layout=layout, dtype=dtype, schedule=schedule, threads=threads, times=2)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("size", SIZES)
-def test_modes_of_sizes(size: int) -> None:
-    agree(modes, size=size)
+def test_modes_of_sizes(device: str, size: int) -> None:
+    agree(modes, device, size=size)
 
 
 @fl.kernel
@@ -80,15 +86,24 @@ def integer_dats(ctx, schedule=None, layout=None, dtype="int64", size=4099):
     return [Loop(integer_modes, over, *dats, flag, schedule=schedule)], {d.name: d for d in dats}
 
 
-@pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize(("lanes", "dtype"), [(1, "int64"), (8, "int32"), (16, "uint8")])
-def test_integer_modes(layout: str, lanes: int, dtype: str) -> None:
-    agree(integer_dats, layout=layout, dtype=dtype, schedule=fl.Schedule(lanes=lanes))
+INTEGERS = [(1, "int64"), (8, "int32"), (16, "uint8")]
 
 
-def test_uint8_wraps() -> None:
-    """Stored integers wrap round as NumPy's do, on both devices."""
-    agree(integer_dats, dtype="uint8", times=6)
+@pytest.mark.parametrize(
+    ("device", "layout", "lanes", "dtype"),
+    everywhere(
+        [(layout, *rest) for layout in LAYOUTS for rest in INTEGERS],
+        [("aos", 0, "int64"), ("soa", 0, "int32"), ("blocked", 0, "uint8")],
+    ),
+)
+def test_integer_modes(device: str, layout: str, lanes: int, dtype: str) -> None:
+    agree(integer_dats, device, layout=layout, dtype=dtype, schedule=fl.Schedule(lanes=lanes))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_uint8_wraps(device: str) -> None:
+    """Stored integers wrap round as NumPy's do, on every device."""
+    agree(integer_dats, device, dtype="uint8", times=6)
 
 
 # -------------------------------------------------------------------------------------- reductions
@@ -128,15 +143,27 @@ def sums(ctx, schedule=None, layout=None, dtype="float64", size=9001):
     return [Loop(reductions, over, a, c, *out.values(), schedule=schedule)], out
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize(("lanes", "dtype"), [(1, "float64"), (4, "float64"), (8, "float32"), (16, "float16")])
-def test_reductions(lanes: int, dtype: str, threads: int) -> None:
-    agree(sums, dtype=dtype, schedule=fl.Schedule(lanes=lanes), threads=threads, times=2)
+@pytest.mark.parametrize(
+    ("device", "lanes", "dtype"),
+    everywhere(
+        [(1, "float64"), (4, "float64"), (8, "float32"), (16, "float16")],
+        [(0, "float64"), (0, "float32"), (0, "float16")],
+    ),
+)
+def test_reductions(device: str, lanes: int, dtype: str) -> None:
+    for threads in threads_of(device, 1, 2, 3):
+        agree(sums, device, dtype=dtype, schedule=fl.Schedule(lanes=lanes), threads=threads, times=2)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("size", SIZES)
-def test_reductions_of_sizes(size: int) -> None:
-    agree(sums, size=size)
+def test_reductions_of_sizes(device: str, size: int) -> None:
+    agree(sums, device, size=size)
+
+
+@pytest.mark.parametrize(("device", "block"), everywhere([], [32, 100, 256, 640, 1024], keep_items=2))
+def test_reductions_in_groups_of_a_size(device: str, block: int) -> None:
+    agree(sums, device, schedule=fl.Schedule(block=block))
 
 
 # ------------------------------------------------------------------------------------ boundary loop
@@ -172,11 +199,24 @@ def boundary_loop(ctx, schedule=None, layout=None, dtype="float64", size=5001):
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize("strategy", ["serial", "block_colour", "element_colour", "two_pass"])
-def test_boundary(strategy: str, layout: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "strategy"),
+    everywhere(
+        ["serial", "block_colour", "element_colour", "two_pass"],
+        ["gather", "atomic", "two_pass", "element_colour", "block_colour"],
+        keep_items=1,
+    ),
+)
+def test_boundary(device: str, strategy: str, layout: str) -> None:
     schedule = fl.Schedule(strategy=strategy, block=128, lanes=8)
-    agree(boundary_loop, layout=layout, schedule=schedule)
-    agree(boundary_loop, layout=layout, schedule=schedule, dtype="float32")
+    agree(boundary_loop, device, layout=layout, schedule=schedule)
+    agree(boundary_loop, device, layout=layout, schedule=schedule, dtype="float32")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_an_empty_boundary(device: str) -> None:
+    for schedule in (fl.Schedule(), fl.Schedule(strategy="two_pass"), fl.Schedule(strategy="element_colour")):
+        agree(boundary_loop, device, schedule=schedule, size=0)
 
 
 # ------------------------------------------------------------------------------- indirect Write, RW
@@ -205,112 +245,16 @@ def injective(ctx, schedule=None, layout=None, dtype="float64"):
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize(
-    ("lanes", "dtype"), rest_is_long([(8, "float64"), (16, "float32"), (1, "float64"), (4, "float16")], keep=2)
+    ("device", "lanes", "dtype"),
+    everywhere(
+        [(8, "float64"), (16, "float32"), (1, "float64"), (4, "float16")],
+        [(0, "float64"), (0, "float32"), (0, "float16")],
+        keep=2,
+        keep_items=1,
+    ),
 )
-def test_write_through_an_injective_map(layout: str, lanes: int, dtype: str) -> None:
-    agree(injective, layout=layout, dtype=dtype, schedule=fl.Schedule(lanes=lanes), threads=3)
-
-
-# ------------------------------------------------------------------------------------ kernel bodies
-
-STEP = 0.125
-OFFSETS = (3, 1, 2, 0)
-
-
-@fl.func
-def smooth(a, b):
-    return 0.5 * (a + b) + fl.sqrt(fl.fabs(a - b))
-
-
-@fl.func
-def split(a):
-    lower = fl.floor(a * 4)
-    return lower, a - 0.25 * lower
-
-
-@fl.kernel
-def body(
-    a: Read, k: Read, out: Write, n: Write, *,
-    nu: float, shift: int, flag: bool, weights: Const[list[float]], table: Const[list[list[int]]], g: Const[float],
-):  # fmt: skip
-    w = [0.0, 0.5, 1.0, 1.5]
-    for i in range(4):
-        w[i] = w[i] * a[OFFSETS[i]] + weights[i % 3]
-    m = fl.zeros(2, 2)
-    m[1, 0] = a[k[0] % 4]
-    m[0, k[1] % 2] = STEP
-    total = 0.0
-    for i in range(k[0] % 5):
-        total += w[i % 4] * (i + 1)
-    x = a[0] + 1.0
-    trips = 0
-    while x < 3.0 and trips < 12:
-        x = x * 1.3 + STEP
-        trips += 1
-    lower, rest = split(a[1])
-    y = total if flag else -total
-    y += m[1, 0] - m[0, 1] + smooth(x, w[k[2] % 4])
-    if (nu > 0.5 and k[0] > 3) or not flag:
-        y -= nu
-    elif k[1] == table[1][0]:
-        y *= g
-    else:
-        y = y / (1.0 + a[2]) ** 2
-    out[0] = y + rest
-    out[1] = fl.select(a[0] < 0.5, lower, 2.0) - (k[0] - 10) % 7 + (-a[1]) % 0.3
-    n[0] = (k[0] - 10) // 3 + trips
-    n[1] = (k[1] - 10) % shift
-    n[2] = abs(k[2] - 9) * table[0][1] + int(a[0] * 9) + min(k[0], k[1], shift) + max(k[2], 4)
-    n[3] = -7 // (k[0] + 1) + (-7) % (k[1] + 1) + (k[2] - 9) // -4 + (k[2] - 9) % -4
-
-
-def language(ctx, schedule=None, layout=None, dtype="float64", size=4099):
-    rng = np.random.default_rng(4)
-    over = ctx.set(size, "over")
-    a = ctx.dat(over, rng.random((size, 4)), "a", dtype=dtype, layout=layout)
-    k = ctx.dat(over, rng.integers(0, 20, (size, 3)), "k", dtype="int32", layout=layout)
-    out = ctx.dat(over, shape=(2,), name="out", dtype=dtype, layout=layout)
-    n = ctx.dat(over, shape=(4,), name="n", dtype="int64", layout=layout)
-    constants = {
-        "nu": 0.7, "shift": 6, "flag": True, "g": 1.4, "weights": [0.25, -1.0, 2.0], "table": [[1, 2], [3, 4]],
-    }  # fmt: skip
-    return [Loop(body, over, a, k, out, n, schedule=schedule, **constants)], {"out": out, "n": n}
-
-
-@pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize(
-    ("lanes", "dtype"), rest_is_long([(8, "float64"), (1, "float64"), (4, "float64"), (16, "float64")], keep=2)
-)
-def test_bodies(layout: str, lanes: int, dtype: str) -> None:
-    agree(language, layout=layout, dtype=dtype, schedule=fl.Schedule(lanes=lanes))
-
-
-@fl.kernel
-def guarded(k: Read, x: Read, n: Write, out: Write):
-    """The right side of a boolean may be undefined where the left side decides."""
-    n[0] = 0
-    if k[0] != 0 and 12 // k[0] > 2:
-        n[0] = 1
-    if k[0] == 0 or 12 % k[0] == 0:
-        n[0] += 2
-    n[0] += 100 // k[0] if k[0] > 0 else -4
-    j = k[1] - 1
-    out[0] = 0.0
-    if j >= 0 and j < 3 and x[j] > 0.5:
-        out[0] = x[j]
-
-
-@pytest.mark.parametrize("lanes", [1, 8])
-def test_guards(lanes: int) -> None:
-    def case(ctx, layout=None, dtype="float64", schedule=None):
-        rng = np.random.default_rng(5)
-        over = ctx.set(4099, "over")
-        k = ctx.dat(over, rng.integers(0, 6, (4099, 2)), dtype="int32")
-        x = ctx.dat(over, rng.random((4099, 3)))
-        n, out = ctx.dat(over, dtype="int64"), ctx.dat(over)
-        return [Loop(guarded, over, k, x, n, out, schedule=schedule)], {"n": n, "out": out}
-
-    compare(native(case, schedule=fl.Schedule(lanes=lanes)), expected(case))
+def test_write_through_an_injective_map(device: str, layout: str, lanes: int, dtype: str) -> None:
+    agree(injective, device, layout=layout, dtype=dtype, schedule=fl.Schedule(lanes=lanes), threads=3)
 
 
 # -------------------------------------------------------------------------------- constants at calls
@@ -321,24 +265,28 @@ def scale(a: Read, b: Write, *, nu: float, n: int = 2, on: bool = True):
     b[0] = a[0] * nu + n if on else 0.0
 
 
-def test_constants_change_between_calls() -> None:
-    for device in ("reference", "cpu"):
-        ctx = fl.Context(device)
-        over = ctx.set(50, "over")
-        a, b = ctx.dat(over, np.arange(50.0)), ctx.dat(over)
-        loop = Loop(scale, over, a, b, nu=1.5)
-        loop()
-        np.testing.assert_array_equal(b.read(), 1.5 * np.arange(50) + 2)
-        loop(nu=-2.0, n=5)
-        np.testing.assert_array_equal(b.read(), -2.0 * np.arange(50) + 5)
-        loop.set(n=1)
-        loop()
-        np.testing.assert_array_equal(b.read(), -2.0 * np.arange(50) + 1)
-        loop(on=False)
-        np.testing.assert_array_equal(b.read(), 0.0)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_constants_change_between_calls(device: str, dtype: str) -> None:
+    ctx = context(device)
+    over = ctx.set(50, "over")
+    a, b = ctx.dat(over, np.arange(50.0), dtype=dtype), ctx.dat(over, dtype=dtype)
+    loop = Loop(scale, over, a, b, nu=1.5)
+    loop()
+    np.testing.assert_array_equal(b.read(), 1.5 * np.arange(50) + 2)
+    loop(nu=-2.0, n=5)
+    np.testing.assert_array_equal(b.read(), -2.0 * np.arange(50) + 5)
+    loop.set(n=1)
+    loop()
+    np.testing.assert_array_equal(b.read(), -2.0 * np.arange(50) + 1)
+    loop(on=False)
+    np.testing.assert_array_equal(b.read(), 0.0)
+    loop(on=True, n=-(2**40) if dtype == "float64" else 3)
+    np.testing.assert_array_equal(b.read(), -2.0 * np.arange(50) + (-(2**40) if dtype == "float64" else 3))
 
 
-def test_the_same_increment_twice() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_same_increment_twice(device: str) -> None:
     """A dat or global that is incremented by two parameters gets both."""
 
     @fl.kernel
@@ -356,4 +304,4 @@ def test_the_same_increment_twice() -> None:
     want = expected(case)
     np.testing.assert_array_equal(want["b"], 1 + 3 * np.arange(100.0))
     assert want["g"] == 1 + 4 * 4950
-    compare(native(case), want)
+    compare(native(case, device), want)

@@ -8,7 +8,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
 
-from .harness import LAYOUTS, compare, expected, native, rest_is_long
+from .harness import DEVICES, LAYOUTS, compare, everywhere, expected, native, threads_of, variants
 
 FIVE = [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]
 D2Q9 = [(0, 0), (0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, -1), (-1, 1)]
@@ -86,35 +86,43 @@ def smooth(ctx, layout=None, dtype="float64", shape=(70, 61), periodic=True, gho
     return [Loop(five_points, grid, u[s], v, h=0.2, schedule=schedule)], {"u": u, "v": v}
 
 
+PRECISIONS = [(0, "float64"), (0, "float32"), (0, "float16")]
+
+
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize(
-    ("lanes", "dtype"), rest_is_long([(8, "float64"), (16, "float32"), (1, "float64"), (4, "float16")], keep=2)
+    ("device", "lanes", "dtype"),
+    everywhere(
+        [(8, "float64"), (16, "float32"), (1, "float64"), (4, "float16")], PRECISIONS, keep=2, keep_items=2
+    ),
 )
-def test_periodic(layout: str, lanes: int, dtype: str) -> None:
-    got = native(smooth, layout=LAYOUTS[layout], dtype=dtype, schedule=fl.Schedule(lanes=lanes), threads=2)
+def test_periodic(device: str, layout: str, lanes: int, dtype: str) -> None:
+    got = native(smooth, device, layout=LAYOUTS[layout], dtype=dtype, schedule=fl.Schedule(lanes=lanes))
     compare(got, expected(smooth, dtype=dtype), dtype)
 
 
+GHOSTS = [
+    (1, False), ((1, 3), (False, True)), (2, (True, False)), ((1, 3), False), (2, (False, True)),
+    (1, (True, False)), (2, False), (1, (False, True)), ((1, 3), (True, False)),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("layout", ["aos", "soa"])
-@pytest.mark.parametrize(
-    ("ghost", "periodic"),
-    rest_is_long(
-        [
-            (1, False), ((1, 3), (False, True)), (2, (True, False)), ((1, 3), False), (2, (False, True)),
-            (1, (True, False)), (2, False), (1, (False, True)), ((1, 3), (True, False)),
-        ],
-        keep=3,
-    ),
-)  # fmt: skip
-def test_ghosts(layout: str, ghost, periodic) -> None:
+@pytest.mark.parametrize(("device", "ghost", "periodic"), everywhere(GHOSTS, GHOSTS[:4], keep=3, keep_items=2))
+def test_ghosts(device: str, layout: str, ghost, periodic) -> None:
     options = {"ghost": ghost, "periodic": periodic}
-    compare(native(smooth, layout=LAYOUTS[layout], **options), expected(smooth, **options))
+    compare(native(smooth, device, layout=LAYOUTS[layout], **options), expected(smooth, **options))
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (1, 9), (9, 1), (2, 2), (3, 3), (2, 67), (67, 3), (80, 70)])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_small_periodic_grids(shape, threads: int) -> None:
-    compare(native(smooth, shape=shape, threads=threads), expected(smooth, shape=shape))
+SHAPES = [(1, 1), (1, 2), (2, 1), (1, 9), (9, 1), (2, 2), (3, 3), (2, 67), (67, 3), (80, 70)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_small_periodic_grids(device: str) -> None:
+    for threads in threads_of(device, 1, 3):
+        found = variants(smooth, device, {str(shape): {"shape": shape} for shape in SHAPES}, threads=threads)
+        for shape in SHAPES:
+            compare(found[str(shape)], expected(smooth, shape=shape), what=str(shape))
 
 
 def dimensions(ctx, shape=(50,), offsets=((0,), (1,)), layout=None, periodic=True, ghost=0):
@@ -132,27 +140,28 @@ SEVEN = ((0, 0, 0), (1, 0, 0), (-1, 0, 0), (0, 2, 0), (0, -2, 0), (0, 0, 1), (0,
 
 
 @pytest.mark.parametrize("layout", ["aos", "soa"])
-@pytest.mark.parametrize(
-    ("shape", "offsets"),
-    [
+@pytest.mark.parametrize("device", DEVICES)
+def test_dimensions(device: str, layout: str) -> None:
+    boxes = [
         ((1,), ((0,), (1,), (-1,))),
         ((3,), ((0,), (3,), (-3,), (2,))),
         ((4500,), ((0,), (1,), (-1,), (7,), (-5,))),
         ((9, 8, 7), SEVEN),
         ((2, 2, 2), SEVEN),
         ((20, 15, 17), SEVEN),
-    ],
-)
-def test_dimensions(shape, offsets, layout: str) -> None:
-    got = native(dimensions, shape=shape, offsets=offsets, layout=LAYOUTS[layout], threads=2)
-    compare(got, expected(dimensions, shape=shape, offsets=offsets))
+    ]
+    choices = {str(box): {"shape": box[0], "offsets": box[1]} for box in boxes}
+    found = variants(dimensions, device, choices, layout=LAYOUTS[layout])
+    for name, options in choices.items():
+        compare(found[name], expected(dimensions, **options), what=name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("periodic", [False, (False, True, False)])
-def test_three_dimensions_with_ghosts(periodic) -> None:
+def test_three_dimensions_with_ghosts(device: str, periodic) -> None:
     options = {"shape": (6, 7, 33), "offsets": SEVEN, "ghost": (1, 2, 1), "periodic": periodic}
     for layout in ("aos", "soa"):
-        compare(native(dimensions, layout=LAYOUTS[layout], **options), expected(dimensions, **options))
+        compare(native(dimensions, device, layout=LAYOUTS[layout], **options), expected(dimensions, **options))
 
 
 def lattice(ctx, shape=(63, 70), layout=None, dtype="float64", collide=False, schedule=None):
@@ -168,21 +177,26 @@ def lattice(ctx, shape=(63, 70), layout=None, dtype="float64", collide=False, sc
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (2, 1), (2, 2), (3, 2), (3, 3), (1, 64), (63, 70)])
-def test_streaming(shape, layout: str) -> None:
-    got = native(lattice, shape=shape, layout=LAYOUTS[layout], threads=2)
-    compare(got, expected(lattice, shape=shape))
-    rng = np.random.default_rng(0)
-    f = rng.random((*shape, 9))
-    g = np.stack([np.roll(f[..., k], D2Q9[k], axis=(0, 1)) for k in range(9)], axis=-1)
-    np.testing.assert_array_equal(got["g"], g)
+@pytest.mark.parametrize("device", DEVICES)
+def test_streaming(device: str, layout: str) -> None:
+    shapes = [(1, 1), (1, 5), (2, 1), (2, 2), (3, 2), (3, 3), (1, 64), (63, 70)]
+    found = variants(lattice, device, {str(shape): {"shape": shape} for shape in shapes}, layout=LAYOUTS[layout])
+    for shape in shapes:
+        got = found[str(shape)]
+        compare(got, expected(lattice, shape=shape), what=str(shape))
+        f = np.random.default_rng(0).random((*shape, 9))
+        g = np.stack([np.roll(f[..., k], D2Q9[k], axis=(0, 1)) for k in range(9)], axis=-1)
+        np.testing.assert_array_equal(got["g"], g)
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize(("lanes", "dtype"), rest_is_long([(8, "float64"), (16, "float16"), (16, "float32")], keep=1))
-def test_stream_and_collide(layout: str, lanes: int, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "lanes", "dtype"),
+    everywhere([(8, "float64"), (16, "float16"), (16, "float32")], PRECISIONS, keep=1, keep_items=1),
+)
+def test_stream_and_collide(device: str, layout: str, lanes: int, dtype: str) -> None:
     schedule = fl.Schedule(lanes=lanes)
-    got = native(lattice, collide=True, layout=LAYOUTS[layout], dtype=dtype, schedule=schedule, threads=3)
+    got = native(lattice, device, collide=True, layout=LAYOUTS[layout], dtype=dtype, schedule=schedule, threads=3)
     compare(got, expected(lattice, collide=True, dtype=dtype), dtype)
 
 
@@ -196,11 +210,14 @@ def sums(ctx, shape=(71, 65), layout=None, dtype="float64", ghost=0, schedule=No
     return [Loop(grid_sums, grid, u, *out.values(), schedule=schedule)], out
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 1), (71, 65), (4, 5, 6), (4200,)])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("ghost", [0, 1])
-def test_reductions(shape, ghost: int) -> None:
-    for threads in (1, 3):
-        compare(native(sums, shape=shape, ghost=ghost, threads=threads), expected(sums, shape=shape, ghost=ghost))
+def test_reductions(device: str, ghost: int) -> None:
+    shapes = [(1, 1), (1, 5000), (5000, 1), (71, 65), (4, 5, 6), (4200,)]
+    for threads in threads_of(device, 1, 3):
+        found = variants(sums, device, {str(s): {"shape": s} for s in shapes}, threads=threads, ghost=ghost)
+        for shape in shapes:
+            compare(found[str(shape)], expected(sums, shape=shape, ghost=ghost), what=str(shape))
 
 
 def modes(ctx, layout=None, dtype="float64", ghost=0, over=None):
@@ -215,14 +232,21 @@ def modes(ctx, layout=None, dtype="float64", ghost=0, over=None):
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
 @pytest.mark.parametrize("ghost", [0, 2])
-@pytest.mark.parametrize("over", [None, "subset"])
-def test_modes(layout: str, ghost: int, over) -> None:
-    for dtype in ("float64", "float16"):
-        want = expected(modes, ghost=ghost, over=over, dtype=dtype)
-        compare(native(modes, ghost=ghost, over=over, layout=LAYOUTS[layout], dtype=dtype), want, dtype)
+@pytest.mark.parametrize(
+    ("device", "over", "dtype"),
+    everywhere(
+        [(over, dtype) for over in (None, "subset") for dtype in ("float64", "float16")],
+        [(None, "float64"), ("subset", "float64"), (None, "float32"), (None, "float16")],
+        keep_items=2,
+    ),
+)
+def test_modes(device: str, layout: str, ghost: int, over, dtype: str) -> None:
+    want = expected(modes, ghost=ghost, over=over, dtype=dtype)
+    compare(native(modes, device, ghost=ghost, over=over, layout=LAYOUTS[layout], dtype=dtype), want, dtype)
 
 
-def test_single_legs() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_single_legs(device: str) -> None:
     def case(ctx, layout=None):
         rng = np.random.default_rng(0)
         grid = ctx.grid((40, 30), periodic=True)
@@ -231,10 +255,11 @@ def test_single_legs() -> None:
         return [Loop(one_leg, grid, u[s[0]], u[s[1]], v)], {"v": v}
 
     for layout in LAYOUTS.values():
-        compare(native(case, layout=layout), expected(case))
+        compare(native(case, device, layout=layout), expected(case))
 
 
-def test_particles_on_a_grid() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_particles_on_a_grid(device: str) -> None:
     """A table map that leads to a grid with ghosts, and one that starts there."""
 
     @fl.kernel
@@ -255,10 +280,11 @@ def test_particles_on_a_grid() -> None:
         return [Loop(deposit, points, m, rho[where[0]]), Loop(back, grid, rho, m[to[0]])], {"rho": rho, "m": m}
 
     for layout in LAYOUTS.values():
-        compare(native(case, layout=layout), expected(case))
+        compare(native(case, device, layout=layout), expected(case))
 
 
-def test_a_map_to_a_grid_with_ghosts() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_map_to_a_grid_with_ghosts(device: str) -> None:
     """Element numbers of a ghosted grid are not storage places."""
 
     @fl.kernel
@@ -275,5 +301,5 @@ def test_a_map_to_a_grid_with_ghosts() -> None:
     rng = np.random.default_rng(0)
     places, mass, want = rng.integers(0, 600, 500), rng.random(500), rng.random(600)
     np.add.at(want, places, mass)
-    for got in (native(case), expected(case)):
+    for got in (native(case, device), expected(case)):
         np.testing.assert_allclose(got["rho"].ravel(), want, rtol=1e-13)

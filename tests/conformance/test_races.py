@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import Loop
 
-from .harness import LAYOUTS, STRATEGIES, agree, compare, expected, native, rest_is_long, together, with_lanes
+from .harness import DEVICES, LAYOUTS, agree, compare, context, everywhere, expected, native, schedules, together
 from .kernels import counts, each_side, extremes, flux, flux_and_sums, flux_scalar, matrix_flux, one_side, uneven
 
 EDGES, NODES = 5003, 2557
@@ -98,7 +98,7 @@ def extreme(ctx, schedule=None, layout=None, dtype="float64"):
 
 
 def integers(ctx, schedule=None, layout=None, dtype="int64"):
-    mesh = Mesh(ctx, layout, "float64")
+    mesh = Mesh(ctx, layout, "float32")
     values = np.random.default_rng(3).integers(0, 9, EDGES)
     c = ctx.dat(mesh.edges, values, dtype=dtype, layout=layout)
     r, low, high = (
@@ -120,126 +120,158 @@ def flux_with_sums(ctx, schedule=None, layout=None, dtype="float64"):
     return [loop], {"r": r, "total": total, "low": low, "high": high, "n": n}
 
 
-def check(case, lanes: int, dtype: str, names, *, threads: int = 2, layout: str = "aos", **options) -> set[str]:
-    """Run a case under several strategies and compare each; returns the strategies that were possible."""
-    found = together(case, with_lanes(lanes, names), threads=threads, layout=LAYOUTS[layout], dtype=dtype, **options)
+def check(
+    case, device: str, lanes: int, dtype: str, without=(), *, threads: int = 2, layout: str = "aos", **options
+) -> None:
+    """Run a case under every strategy but some, and compare each."""
+    wanted = schedules(device, lanes=lanes, without=without)
+    found = together(case, wanted, device, threads=threads, layout=LAYOUTS[layout], dtype=dtype, **options)
+    assert set(found) == set(wanted)
     want = expected(case, dtype=dtype, **options)
     for name, got in found.items():
         compare(got, want, dtype if dtype.startswith("f") else "float64", f"{case.__name__} {name}")
-    return set(found)
-
-
-ALL = tuple(STRATEGIES)
 
 
 @pytest.mark.parametrize(
-    ("lanes", "dtype"),
-    rest_is_long(
+    ("device", "lanes", "dtype"),
+    everywhere(
         [
             (1, "float64"), (4, "float64"), (8, "float64"), (16, "float64"), (16, "float32"), (8, "float16"),
             (1, "float32"), (4, "float32"), (8, "float32"), (1, "float16"), (4, "float16"), (16, "float16"),
         ],
+        [(0, "float64"), (0, "float32"), (0, "float16")],
         keep=5,
     ),
 )  # fmt: skip
-def test_edge_flux(lanes: int, dtype: str) -> None:
-    names = list(ALL)
-    assert check(edge_flux, lanes, dtype, names) == set(names)
+def test_edge_flux(device: str, lanes: int, dtype: str) -> None:
+    check(edge_flux, device, lanes, dtype)
 
 
 @pytest.mark.parametrize("layout", ["soa", "blocked"])
 @pytest.mark.parametrize(
-    ("lanes", "dtype"),
-    rest_is_long([(4, "float64"), (8, "float32"), (1, "float64"), (16, "float16"), (8, "float64")], keep=2),
+    ("device", "lanes", "dtype"),
+    everywhere(
+        [(4, "float64"), (8, "float32"), (1, "float64"), (16, "float16"), (8, "float64")],
+        [(0, "float64"), (0, "float32"), (0, "float16")],
+        keep=2,
+        keep_items=1,
+    ),
 )
-def test_edge_flux_in_other_layouts(layout: str, lanes: int, dtype: str) -> None:
-    names = list(ALL)
-    assert check(edge_flux, lanes, dtype, names, layout=layout) == set(names)
+def test_edge_flux_in_other_layouts(device: str, layout: str, lanes: int, dtype: str) -> None:
+    check(edge_flux, device, lanes, dtype, layout=layout)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_edge_flux_on_threads(threads: int) -> None:
-    assert check(edge_flux, 8, "float64", ALL, threads=threads) == set(ALL)
-
-
-@pytest.mark.parametrize("components", [1, 2, 3, 5, 7])
-@pytest.mark.parametrize(("lanes", "dtype"), rest_is_long([(8, "float64"), (4, "float32")], keep=1))
-def test_components(components: int, lanes: int, dtype: str) -> None:
-    assert check(edge_flux, lanes, dtype, ALL, components=components) == set(ALL)
+    check(edge_flux, "cpu", 8, "float64", threads=threads)
 
 
 @pytest.mark.parametrize(
-    ("case", "possible"),
+    ("device", "components", "lanes", "dtype"),
+    everywhere(
+        [(n, *rest) for rest in [(8, "float64"), (4, "float32")] for n in (1, 2, 3, 5, 7)],
+        [(3, 0, "float64"), (7, 0, "float32"), (5, 0, "float64"), (1, 0, "float32"), (2, 0, "float32")],
+        keep=5,
+        keep_items=1,
+    ),
+)
+def test_components(device: str, components: int, lanes: int, dtype: str) -> None:
+    check(edge_flux, device, lanes, dtype, components=components)
+
+
+@pytest.mark.parametrize(
+    ("case", "without", "items_without"),
     [
-        (scalar_flux, ALL),
-        (uneven_flux, ALL),
-        (matrices, ALL),
-        (two_maps, tuple(n for n in ALL if n != "gather1")),
-        (two_legs, tuple(n for n in ALL if n != "gather1")),
-        (extreme, tuple(n for n in ALL if n != "atomic")),
-        (flux_with_sums, tuple(n for n in ALL if not n.startswith("gather"))),
+        (scalar_flux, (), ()),
+        (uneven_flux, (), ()),
+        (matrices, (), ()),
+        (two_maps, ("gather1",), ("gather",)),
+        (two_legs, ("gather1",), ("gather",)),
+        (extreme, ("atomic",), ("atomic",)),
+        (flux_with_sums, ("gather",), ("gather",)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 @pytest.mark.parametrize(
-    ("lanes", "layout", "dtype"),
-    rest_is_long([(8, "aos", "float64"), (4, "soa", "float32"), (1, "aos", "float64")], keep=2),
+    ("device", "lanes", "layout", "dtype"),
+    everywhere(
+        [(8, "aos", "float64"), (4, "soa", "float32"), (1, "aos", "float64")],
+        [(0, "aos", "float64"), (0, "soa", "float32"), (0, "blocked", "float64")],
+        keep=2,
+        keep_items=1,
+    ),
 )
-def test_kernels(case, possible, lanes: int, layout: str, dtype: str) -> None:
-    assert check(case, lanes, dtype, possible, layout=layout) == set(possible)
+def test_kernels(case, without, items_without, device: str, lanes: int, layout: str, dtype: str) -> None:
+    check(case, device, lanes, dtype, without if device == "cpu" else items_without, layout=layout)
 
 
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("lanes", [1, 8])
-def test_one_leg(number: int, lanes: int) -> None:
-    assert check(leg, lanes, "float64", ALL, number=number) == set(ALL)
+@pytest.mark.parametrize(("device", "lanes"), everywhere([1, 8], [0]))
+def test_one_leg(device: str, number: int, lanes: int) -> None:
+    check(leg, device, lanes, "float64", number=number)
 
 
-@pytest.mark.parametrize("layout", ["aos", "blocked"])
-@pytest.mark.parametrize("dtype", ["int64", "int32"])
-def test_integer_increments(dtype: str, layout: str) -> None:
-    names = [n for n in ALL if n != "atomic"]
-    assert check(integers, 8, dtype, names, layout=layout) == set(names)
+@pytest.mark.parametrize(
+    ("device", "layout", "dtype"),
+    everywhere(
+        [(layout, dtype) for layout in ("aos", "blocked") for dtype in ("int64", "int32")],
+        [("aos", "int64"), ("soa", "int32")],
+        keep_items=1,
+    ),
+)
+def test_integer_increments(device: str, dtype: str, layout: str) -> None:
+    check(integers, device, 8, dtype, ("atomic",), layout=layout)
 
 
-def test_two_maps_to_different_sets() -> None:
-    names = [n for n in ALL if not n.startswith("gather")]
-    assert check(two_maps, 8, "float64", ALL, same_set=False) == set(names)
+@pytest.mark.parametrize("device", DEVICES)
+def test_two_maps_to_different_sets(device: str) -> None:
+    found = together(two_maps, schedules(device, lanes=8), device, same_set=False)
+    assert set(found) == set(schedules(device, without=("gather",)))
+    for name, got in found.items():
+        compare(got, expected(two_maps, same_set=False), what=name)
 
 
-@pytest.mark.parametrize(("edges", "nodes"), [(0, 1), (0, 0), (1, 1), (1, 2), (7, 3), (7, 9), (17, 5000), (299, 7)])
-def test_small_sets(edges: int, nodes: int) -> None:
-    """Empty and tiny sets, fewer elements than lanes, more targets than elements and the reverse."""
-    assert check(edge_flux, 8, "float64", ALL, edges=edges, nodes=nodes, components=3) == set(ALL)
+SMALL = [(0, 1), (0, 0), (1, 1), (1, 2), (7, 3), (7, 9), (17, 5000), (299, 7)]
+
+
+@pytest.mark.parametrize(("device", "edges", "nodes"), everywhere(SMALL, SMALL))
+def test_small_sets(device: str, edges: int, nodes: int) -> None:
+    """Empty and tiny sets, fewer elements than lanes or items, more targets than elements and the reverse."""
+    check(edge_flux, device, 8, "float64", edges=edges, nodes=nodes, components=3)
 
 
 @pytest.mark.parametrize("case", [edge_flux, flux_with_sums, extreme], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_automatic_schedule(case, threads: int) -> None:
-    agree(case, threads=threads)
+@pytest.mark.parametrize(("device", "threads"), everywhere([1, 2, 3], [0]))
+def test_automatic_schedule(case, device: str, threads: int) -> None:
+    agree(case, device, threads=threads)
 
 
-def test_each_loop_by_itself() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_loop_by_itself(device: str) -> None:
     """The same through single loops instead of a chain, called twice."""
-    for schedule in STRATEGIES.values():
-        got = native(edge_flux, schedule=schedule, times=2)
-        compare(got, expected(edge_flux, 2))
+    for name, schedule in schedules(device).items():
+        compare(native(edge_flux, device, schedule=schedule, times=2), expected(edge_flux, 2), what=name)
 
 
-@pytest.mark.parametrize("block", [16, 100, 1000, 4096, 20000])
-def test_blocks(block: int) -> None:
+@pytest.mark.parametrize(
+    ("device", "block"), everywhere([16, 100, 1000, 4096, 20000], [32, 100, 384, 1024], keep_items=1)
+)
+def test_blocks(device: str, block: int) -> None:
     """Block sizes that do and do not divide the set or the lanes, with sums in the same loop."""
-    schedules = {name: fl.Schedule(strategy=name, block=block, lanes=8) for name in ("block_colour", "block_permute")}
-    want = expected(flux_with_sums)
-    for name, got in together(flux_with_sums, schedules).items():
-        compare(got, want, "float64", name)
+    names = ("block_colour", "block_permute") if device == "cpu" else ("block_colour", "two_pass", "element_colour")
+    wanted = {name: fl.Schedule(strategy=name, block=block, lanes=8) for name in names}
+    found = together(flux_with_sums, wanted, device)
+    assert set(found) == set(wanted)
+    for name, got in found.items():
+        compare(got, expected(flux_with_sums), "float64", name)
 
 
-def test_loops_that_share_a_map_keep_their_own_plans() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_loops_that_share_a_map_keep_their_own_plans(device: str) -> None:
     """Plans are shared by loops that increment through the same legs, and only by those."""
-    for name, schedule in STRATEGIES.items():
+    for name, schedule in schedules(device).items():
         for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
-            ctx = fl.Context("cpu", threads=2, schedule=schedule, tuning=False)
+            ctx = context(device, threads=2, schedule=schedule)
             mesh = Mesh(ctx, None, "float64")
             r = [mesh.dat(mesh.nodes, 2) for _ in range(3)]
             w, e2n = mesh.w, mesh.e2n

@@ -8,7 +8,18 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 
-from .harness import LAYOUTS, STRATEGIES, compare, expected, native, rest_is_long
+from .harness import (
+    DEVICES,
+    LAYOUTS,
+    compare,
+    everywhere,
+    expected,
+    native,
+    schedules,
+    threads_of,
+    together,
+    variants,
+)  # fmt: skip
 
 STORES = {
     "csr": fl.CSR(),
@@ -129,47 +140,64 @@ def entries_driven(ctx, store=None, layout=None, dtype="float64", schedule=None)
     return [Loop(entrywise, m.entries, a, x[through[0]], y[rows_of[0]], schedule=schedule)], {"y": y}
 
 
-@pytest.mark.parametrize("store", list(STORES))
-def test_spmv(store: str) -> None:
-    want = expected(product)
-    compare(native(product, store=STORES[store], threads=1), want)
-    compare(native(product, store=STORES[store], threads=3), want)
+EVERY = {name: {"store": store} for name, store in STORES.items()}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_spmv(device: str) -> None:
+    for threads in threads_of(device, 1, 3):
+        for name, got in variants(product, device, EVERY, threads=threads).items():
+            compare(got, expected(product), what=name)
 
 
 @pytest.mark.parametrize("layout", ["soa", "blocked"])
 @pytest.mark.parametrize(
-    ("store", "dtype"), [("csr", "float64"), ("sliced8-column", "float32"), ("ell-column", "float16")]
+    ("device", "store", "dtype"),
+    everywhere(
+        [("csr", "float64"), ("sliced8-column", "float32"), ("ell-column", "float16")],
+        [("csr", "float64"), ("sliced8-column", "float32"), ("ell-column", "float16")],
+        keep_items=2,
+    ),
 )
-def test_spmv_layouts(store: str, layout: str, dtype: str) -> None:
+def test_spmv_layouts(device: str, store: str, layout: str, dtype: str) -> None:
     want = expected(product, dtype=dtype)
-    compare(native(product, store=STORES[store], layout=LAYOUTS[layout], dtype=dtype), want, dtype)
+    compare(native(product, device, store=STORES[store], layout=LAYOUTS[layout], dtype=dtype), want, dtype)
 
 
-@pytest.mark.parametrize("store", ["csr", "ell-column", "sliced4-column", "sliced32-row"])
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-def test_blocks(store: str, layout: str) -> None:
-    compare(native(blocks, store=STORES[store], layout=LAYOUTS[layout]), expected(blocks))
+@pytest.mark.parametrize("device", DEVICES)
+def test_blocks(device: str, layout: str) -> None:
+    some = {name: EVERY[name] for name in ("csr", "ell-column", "sliced4-column", "sliced32-row")}
+    for name, got in variants(blocks, device, some, layout=LAYOUTS[layout]).items():
+        compare(got, expected(blocks), what=name)
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 33])
-@pytest.mark.parametrize("store", ["csr", "ell-row", "ell-column", "sliced8-column", "sliced8-row"])
-def test_few_rows(store: str, n: int) -> None:
-    compare(native(product, store=STORES[store], n=n), expected(product, n=n))
+@pytest.mark.parametrize("device", DEVICES)
+def test_few_rows(device: str) -> None:
+    some = ("csr", "ell-row", "ell-column", "sliced8-column", "sliced8-row")
+    choices = {f"{name} {n}": {"store": STORES[name], "n": n} for name in some for n in (0, 1, 7, 33)}
+    for name, got in variants(product, device, choices).items():
+        compare(got, expected(product, n=choices[name]["n"]), what=name)
 
 
-@pytest.mark.parametrize("strategy", ["serial", "block_colour", "element_colour", "block_permute"])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("store", ["csr", "sliced8-column"])
-def test_increments_through_rows(store: str, strategy: str) -> None:
-    schedule = STRATEGIES[strategy]
-    compare(native(increments, store=STORES[store], schedule=schedule, threads=3), expected(increments))
+def test_increments_through_rows(device: str, store: str) -> None:
+    found = together(increments, schedules(device), device, store=STORES[store], threads=3)
+    without = ("atomic", "gather", "two_pass", *(() if device == "cpu" else ("block_colour",)))
+    assert set(found) == set(schedules(device, without=without))
+    for name, got in found.items():
+        compare(got, expected(increments), what=name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", ["aos", "soa", "blocked"])
-def test_increments_through_rows_in_layouts(layout: str) -> None:
-    compare(native(increments, layout=LAYOUTS[layout], threads=2), expected(increments))
+def test_increments_through_rows_in_layouts(device: str, layout: str) -> None:
+    compare(native(increments, device, layout=LAYOUTS[layout], threads=2), expected(increments))
 
 
-def test_atomic_increments_through_rows() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_atomic_increments_through_rows(device: str) -> None:
     @fl.kernel
     def add(w: Read, x: Inc):
         for j in range(len(x)):
@@ -180,29 +208,36 @@ def test_atomic_increments_through_rows() -> None:
         w, x = ctx.dat(m.source, rng.random(4200)), ctx.dat(m.target)
         return [Loop(add, m.source, w, x[m], schedule=schedule)], {"x": x}
 
-    compare(native(case, schedule=fl.Schedule(strategy="atomic"), threads=3), expected(case))
+    compare(native(case, device, schedule=fl.Schedule(strategy="atomic"), threads=3), expected(case))
 
 
-@pytest.mark.parametrize("store", list(STORES))
-def test_writes_of_entries(store: str) -> None:
-    compare(native(entries_written, store=STORES[store], threads=2), expected(entries_written))
+@pytest.mark.parametrize("device", DEVICES)
+def test_writes_of_entries(device: str) -> None:
+    for name, got in variants(entries_written, device, EVERY).items():
+        compare(got, expected(entries_written), what=name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("store", ["csr", "sliced8-row"])
-@pytest.mark.parametrize("strategy", ["serial", "block_colour", "element_colour", "gather", "gather1", "two_pass"])
-def test_entries_drive(store: str, strategy: str) -> None:
-    schedule = fl.Schedule(**{**STRATEGIES[strategy].__dict__, "lanes": 8})
-    compare(native(entries_driven, store=STORES[store], schedule=schedule), expected(entries_driven))
+def test_entries_drive(device: str, store: str) -> None:
+    found = together(entries_driven, schedules(device, lanes=8), device, store=STORES[store])
+    if store == "csr":
+        assert set(found) == set(schedules(device))
+    for name, got in found.items():
+        compare(got, expected(entries_driven), what=name)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", ["soa", "blocked"])
-def test_entries_drive_in_layouts(layout: str) -> None:
+def test_entries_drive_in_layouts(device: str, layout: str) -> None:
     for store in ("csr", "sliced8-column"):
-        got = native(entries_driven, store=STORES[store], layout=LAYOUTS[layout], schedule=fl.Schedule(lanes=8))
+        schedule = fl.Schedule(lanes=8)
+        got = native(entries_driven, device, store=STORES[store], layout=LAYOUTS[layout], schedule=schedule)
         compare(got, expected(entries_driven))
 
 
-def test_interpolation_from_both_sides() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_interpolation_from_both_sides(device: str) -> None:
     """Cell to node: the incrementing form over cells and the gathering form over nodes agree."""
 
     def from_cells(ctx):
@@ -226,11 +261,12 @@ def test_interpolation_from_both_sides() -> None:
 
     want = expected(from_cells)
     for case in (from_cells, from_nodes):
-        for threads in (1, 3):
-            compare(native(case, threads=threads), want)
+        for threads in threads_of(device, 1, 3):
+            compare(native(case, device, threads=threads), want)
 
 
-def test_a_subset_of_rows() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_subset_of_rows(device: str) -> None:
     def case(ctx, store=None):
         m, rng = matrix(ctx, store)
         a, x = ctx.dat(m.entries, rng.random(m.entries.size)), ctx.dat(m.target, rng.random(999))
@@ -238,8 +274,9 @@ def test_a_subset_of_rows() -> None:
         some = ctx.subset(m.source, rng.random(m.source.size) < 0.3)
         return [Loop(spmv, some, a[m.to_entries], x[m], y)], {"y": y}
 
-    for store in ("csr", "ell-column", "sliced8-column", "sliced8-row"):
-        compare(native(case, store=STORES[store]), expected(case))
+    some = {name: EVERY[name] for name in ("csr", "ell-column", "sliced8-column", "sliced8-row")}
+    for name, got in variants(case, device, some).items():
+        compare(got, expected(case), what=name)
 
 
 @fl.kernel
@@ -250,13 +287,14 @@ def hidden_names(x: Read, y: Write, *, t: float, te: float):
         y[0] += t * x[k] + te * k
 
 
-def test_names_of_counters_and_constants() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_names_of_counters_and_constants(device: str) -> None:
     def case(ctx):
         m, rng = matrix(ctx, None, 100)
         x, y = ctx.dat(m.target, rng.random(999)), ctx.dat(m.source)
         return [Loop(hidden_names, m.source, x[m], y, t=0.25, te=-3.0)], {"y": y}
 
-    compare(native(case), expected(case))
+    compare(native(case, device), expected(case))
 
 
 @fl.kernel
@@ -275,9 +313,8 @@ def assembly(ctx, store=None, layout=None):
     return [Loop(assemble, cells, k, a[c2a]), Loop(spmv, m.source, a[m.to_entries], x[m], y)], {"a": a, "y": y}
 
 
-@pytest.mark.parametrize("store", list(STORES))
-@pytest.mark.parametrize("layout", rest_is_long(list(LAYOUTS), keep=1))
-def test_assembly(store: str, layout: str) -> None:
+@pytest.mark.parametrize(("device", "layout"), everywhere(LAYOUTS, LAYOUTS, keep=1, keep_items=1))
+def test_assembly(device: str, layout: str) -> None:
     """A map to the entries of a matrix: storage places differ from entry numbers, results do not."""
-
-    compare(native(assembly, store=STORES[store], layout=LAYOUTS[layout]), expected(assembly))
+    for name, got in variants(assembly, device, EVERY, layout=LAYOUTS[layout]).items():
+        compare(got, expected(assembly), what=name)

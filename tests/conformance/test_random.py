@@ -5,25 +5,32 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import fluxloom as fl
 from fluxloom import Loop
+
+from .harness import LAYOUTS, STRATEGIES, Values, build, compare, context, everywhere, schedules, together
+from .kernels import extremes, flux, uneven
+
+pytest.importorskip("hypothesis", reason="hypothesis makes the random meshes and kernels")
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from tests.unit.kernel.conftest import load_module
 from tests.unit.kernel.test_random import TEMPLATE, Generator, indented
 
-from .harness import LAYOUTS, STRATEGIES, compare
-from .kernels import extremes, flux, uneven
-
 MODEST = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+DEVICES = {"opencl": 5, "cuda": 15}
+"""Devices of work items, and how many examples they try."""
 
 
-def run(device: str, kernel, edges, nodes: int, dtype: str, layout, schedule, subset) -> dict[str, np.ndarray]:
-    ctx = fl.Context(device, threads=2, tuning=False)
+def one_loop(ctx, schedule=None, layout=None, dtype="float64", *, kernel, mesh, subset=None):
+    """A case: one loop over a random table."""
+    edges, nodes = mesh
     rng = np.random.default_rng(len(edges) + nodes)
     e, n = ctx.set(len(edges), "edges"), ctx.set(nodes, "nodes")
     over = e if subset is None else ctx.subset(e, subset)
@@ -35,8 +42,7 @@ def run(device: str, kernel, edges, nodes: int, dtype: str, layout, schedule, su
         arguments.append(s[m])
     if kernel is flux:
         constants["n"] = 3
-    Loop(kernel, over, *arguments, schedule=schedule, **constants)()
-    return {"r": r.read(), "s": s.read()}
+    return [Loop(kernel, over, *arguments, schedule=schedule, **constants)], {"r": r, "s": s}
 
 
 @st.composite
@@ -47,27 +53,48 @@ def meshes(draw):
     return edges, nodes
 
 
+CHOICES: dict[str, Any] = {
+    "mesh": meshes(),
+    "dtype": st.sampled_from(["float64", "float32"]),
+    "layout": st.sampled_from(["aos", "soa"]),
+    "kernel": st.sampled_from([flux, uneven, extremes]),
+    "seed": st.integers(0, 3),
+}
+
+
+def some(mesh, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).random(len(mesh[0])) < 0.5
+
+
+def reference(dtype: str, **options: Any) -> Values:
+    return build(one_loop, fl.Context("reference"), dtype=dtype, **options).run()
+
+
 @MODEST
-@given(
-    mesh=meshes(),
-    strategy=st.sampled_from(list(STRATEGIES)),
-    lanes=st.sampled_from([1, 8]),
-    dtype=st.sampled_from(["float64", "float32"]),
-    layout=st.sampled_from(["aos", "soa"]),
-    kernel=st.sampled_from([flux, uneven, extremes]),
-    seed=st.integers(0, 3),
-)
+@given(strategy=st.sampled_from(list(STRATEGIES)), lanes=st.sampled_from([1, 8]), **CHOICES)
 def test_random_meshes(mesh, strategy, lanes, dtype, layout, kernel, seed) -> None:
-    edges, nodes = mesh
     schedule = fl.Schedule(**{**STRATEGIES[strategy].__dict__, "lanes": lanes})
     if kernel is extremes and strategy == "atomic":
         schedule = None
-    subset = None
-    if seed == 3 and not strategy.startswith(("gather", "two")):
-        subset = np.random.default_rng(seed).random(len(edges)) < 0.5
-    options = (kernel, edges, nodes, dtype)
-    got = run("cpu", *options, LAYOUTS[layout], schedule, subset)
-    compare(got, run("reference", *options, None, None, subset), dtype)
+    subset = some(mesh, seed) if seed == 3 and not strategy.startswith(("gather", "two")) else None
+    options = {"kernel": kernel, "mesh": mesh, "subset": subset, "dtype": dtype}
+    got = build(one_loop, context("cpu", threads=2), schedule=schedule, layout=LAYOUTS[layout], **options).run()
+    compare(got, reference(**options), dtype)
+
+
+@pytest.mark.parametrize("device", everywhere([]))
+def test_random_meshes_on_devices(device: str) -> None:
+    """Every strategy of every example, as one unit."""
+
+    @settings(MODEST, max_examples=DEVICES[device])
+    @given(**CHOICES)
+    def run(mesh, dtype, layout, kernel, seed) -> None:
+        options = {"kernel": kernel, "mesh": mesh, "subset": some(mesh, seed) if seed == 3 else None, "dtype": dtype}
+        want = reference(**options)
+        for name, got in together(one_loop, schedules(device), device, layout=LAYOUTS[layout], **options).items():
+            compare(got, want, dtype, name)
+
+    run()
 
 
 def random_kernel(seed: int, folder: Path) -> ModuleType:
@@ -75,29 +102,20 @@ def random_kernel(seed: int, folder: Path) -> ModuleType:
     return load_module(folder, TEMPLATE.format(body=indented(Generator(seed).block(3))), f"random_{seed}")
 
 
-def results(device: str, kernel, seed: int, lanes: int) -> tuple[dict[str, np.ndarray], bool]:
+def results(device: str, kernel, seed: int, lanes: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     size = 41
-    ctx = fl.Context(device, tuning=False)
+    ctx = context(device)
     over, points = ctx.set(size, "over"), ctx.set(2 * size, "points")
     m = ctx.map(over, points, rng.permutation(2 * size).reshape(size, 2), "m")
     q, n = ctx.dat(over, rng.uniform(-1, 1, (size, 3))), ctx.dat(over, rng.integers(0, 4, (size, 2)))
     x, r = ctx.dat(points, rng.uniform(-1, 1, (2 * size, 2))), ctx.dat(over, rng.uniform(-1, 1, (size, 3)))
-    Loop(
-        kernel,
-        over,
-        q,
-        n,
-        x[m],
-        r,
-        nu=0.75,
-        flag=bool(seed % 2),
-        schedule=fl.Schedule(lanes=lanes, deterministic="global"),
-    )()
+    schedule = fl.Schedule(lanes=lanes, deterministic="global")
+    Loop(kernel, over, q, n, x[m], r, nu=0.75, flag=bool(seed % 2), schedule=schedule)()
     return {"x": x.read(), "r": r.read()}
 
 
-def kernels_agree(seed: int) -> None:
+def kernels_agree(seed: int, device: str = "cpu") -> None:
     """Compare where the numbers are tame: branches may part where rounding decides, integers may overflow."""
     with tempfile.TemporaryDirectory() as folder:
         module = random_kernel(seed, Path(folder))
@@ -105,8 +123,8 @@ def kernels_agree(seed: int) -> None:
             want = results("reference", module.k_, seed, 1)
         except OverflowError:
             return  # int() of an infinity, which Python refuses
-        for lanes in (1, 8):
-            got = results("cpu", module.k_, seed, lanes)
+        for lanes in (1, 8) if device == "cpu" else (0,):
+            got = results(device, module.k_, seed, lanes)
             for name, right in want.items():
                 left = got[name]
                 bad = ~np.isclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)
@@ -121,8 +139,26 @@ def test_random_kernels(seed: int) -> None:
     kernels_agree(seed)
 
 
+@pytest.mark.parametrize("device", everywhere([]))
+def test_random_kernels_on_devices(device: str) -> None:
+    @settings(MODEST, max_examples=DEVICES[device])
+    @given(seed=st.integers(0, 10**6))
+    def run(seed: int) -> None:
+        kernels_agree(seed, device)
+
+    run()
+
+
 @pytest.mark.long
 @settings(MODEST, max_examples=400)
 @given(seed=st.integers(0, 10**6))
 def test_many_random_kernels(seed: int) -> None:
     kernels_agree(seed)
+
+
+@pytest.mark.long
+@pytest.mark.opencl
+@settings(MODEST, max_examples=200)
+@given(seed=st.integers(0, 10**6))
+def test_many_random_kernels_with_opencl(seed: int) -> None:
+    kernels_agree(seed, "opencl")

@@ -8,7 +8,17 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Read, Write
 
-from .harness import LAYOUTS, compare, expected, native, together, with_lanes
+from .harness import (
+    DEVICES,
+    LAYOUTS,
+    compare,
+    everywhere,
+    expected,
+    native,
+    schedules,
+    threads_of,
+    together,
+)  # fmt: skip
 from .kernels import flux_and_sums
 from .test_races import Mesh
 
@@ -30,16 +40,24 @@ def direct_loop(ctx, layout=None, dtype="float64", schedule=None, share=0.4, siz
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize(("lanes", "dtype"), [(1, "float64"), (8, "float64"), (16, "float32"), (4, "float16")])
-def test_direct(layout: str, lanes: int, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "lanes", "dtype"),
+    everywhere(
+        [(1, "float64"), (8, "float64"), (16, "float32"), (4, "float16")],
+        [(0, "float64"), (0, "float32"), (0, "float16")],
+        keep_items=1,
+    ),
+)
+def test_direct(device: str, layout: str, lanes: int, dtype: str) -> None:
     schedule = fl.Schedule(lanes=lanes, stream=True)
-    got = native(direct_loop, layout=LAYOUTS[layout], dtype=dtype, schedule=schedule, threads=3)
+    got = native(direct_loop, device, layout=LAYOUTS[layout], dtype=dtype, schedule=schedule, threads=3)
     compare(got, expected(direct_loop, dtype=dtype), dtype)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("share", [-1.0, 0.001, 2.0])
-def test_none_few_all(share: float) -> None:
-    compare(native(direct_loop, share=share), expected(direct_loop, share=share))
+def test_none_few_all(device: str, share: float) -> None:
+    compare(native(direct_loop, device, share=share), expected(direct_loop, share=share))
 
 
 def increments(ctx, schedule=None, layout=None, dtype="float64"):
@@ -53,15 +71,16 @@ def increments(ctx, schedule=None, layout=None, dtype="float64"):
     return [loop], {"r": r, "total": total, "low": low, "high": high, "n": n}
 
 
-@pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("layout", ["aos", "soa"])
-def test_increments(layout: str, lanes: int) -> None:
-    names = ["serial", "block_colour", "element_colour", "block_permute", "atomic"]
-    found = together(increments, with_lanes(lanes), layout=LAYOUTS[layout], threads=3)
-    assert list(found) == names
+@pytest.mark.parametrize(
+    ("device", "lanes", "layout"),
+    everywhere([(n, a) for n in (1, 8) for a in ("aos", "soa")], [(0, "aos"), (0, "soa")], keep_items=1),
+)
+def test_increments(device: str, layout: str, lanes: int) -> None:
+    found = together(increments, schedules(device, lanes=lanes), device, layout=LAYOUTS[layout], threads=3)
+    assert set(found) == set(schedules(device, without=("gather", "two_pass")))
     for name, got in found.items():
         compare(got, expected(increments), what=name)
-    compare(native(increments), expected(increments))
+    compare(native(increments, device), expected(increments))
 
 
 # ----------------------------------------------------------------------------- in place, by colours
@@ -95,9 +114,10 @@ def red_black(ctx, size=72, layout=None):
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
-def test_gauss_seidel(layout: str) -> None:
-    for threads in (1, 3):
-        compare(native(red_black, layout=LAYOUTS[layout], threads=threads, times=3), expected(red_black, 3))
+@pytest.mark.parametrize("device", DEVICES)
+def test_gauss_seidel(device: str, layout: str) -> None:
+    for threads in threads_of(device, 1, 3):
+        compare(native(red_black, device, layout=LAYOUTS[layout], threads=threads, times=3), expected(red_black, 3))
 
 
 @fl.kernel
@@ -116,11 +136,13 @@ def chain_of_three(ctx):
     return [Loop(relax, c, u, u[through]) for c in colours], {"u": u}
 
 
-def test_in_place_through_a_table() -> None:
-    compare(native(chain_of_three, times=2), expected(chain_of_three, 2))
+@pytest.mark.parametrize("device", DEVICES)
+def test_in_place_through_a_table(device: str) -> None:
+    compare(native(chain_of_three, device, times=2), expected(chain_of_three, 2))
 
 
-def test_streaming_in_place() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_streaming_in_place(device: str) -> None:
     """A whole map that leads every element to itself is no alias."""
 
     @fl.kernel
@@ -133,4 +155,4 @@ def test_streaming_in_place() -> None:
         u = ctx.dat(over, np.arange(100.0))
         return [Loop(double, over, u, u[same[0]])], {"u": u}
 
-    compare(native(case), expected(case))
+    compare(native(case, device), expected(case))

@@ -9,8 +9,7 @@ from typing import Any
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text, device_name, steps
 from fluxloom.app.cases.airfoil import AirfoilRunner
 from fluxloom.app.summary import LoopRow, difference, loop_rows, overall
-from fluxloom.device.bandwidth import Bandwidth, BandwidthMeter
-from fluxloom.dsl.context import Context
+from fluxloom.device.bandwidth import Bandwidth, meter_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import AirfoilConstants
@@ -33,11 +32,11 @@ class AirfoilBench:
         """Measure."""
         i, j = cells_from_text(options.cells, "720k")
         iterations, rounds = options.iterations or ITERATIONS, options.rounds or ROUNDS
-        context = Context(options.device, threads=options.threads)
+        context = options.context()
         tell(f"building {3 * i * j:,} cells on {context!r}")
         mesh = airfoil_mesh(i, j)
         runner = AirfoilRunner(context, mesh, AirfoilConstants(), options.schedule, fused=options.fused)
-        meter = BandwidthMeter(context.threads) if context.device.native else None
+        meter = meter_for(context.device, context.threads) if context.device.native else None
         steps(runner, iterations)
         rms = runner.residual()
         tell(f"warm-up: residual {rms:.10e} after {iterations} iterations")

@@ -35,6 +35,10 @@ class BenchOptions:
         Size of the problem as text; each benchmark has its own default.
     iterations, rounds
         Iterations a round, and timed rounds; 0: the benchmark's default.
+    precision
+        Of storage, for benchmarks that have a choice.
+    profile
+        Whether the time of each loop is measured where that costs something.
     command
         The command line, for the record.
     """
@@ -46,7 +50,15 @@ class BenchOptions:
     rounds: int = 0
     schedule: Schedule = field(default_factory=Schedule)
     fused: bool = True
+    precision: str = "float32"
+    profile: bool = False
     command: str = ""
+
+    def context(self) -> Context:
+        """Return a new context on the device."""
+        context = Context(self.device, threads=self.threads)
+        context.profile = self.profile
+        return context
 
 
 @dataclass(frozen=True)
@@ -119,11 +131,15 @@ class Bench(Protocol):
 def benches() -> Registry[Bench]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
     from fluxloom.app.bench.airfoil import AirfoilBench
+    from fluxloom.app.bench.lbm import LbmBench
     from fluxloom.app.bench.overhead import OverheadBench
+    from fluxloom.app.bench.spmv import SpmvBench
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
+    registry.register("lbm", LbmBench())
     registry.register("overhead", OverheadBench())
+    registry.register("spmv", SpmvBench())
     return registry
 
 

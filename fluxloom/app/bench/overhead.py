@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text, device_name
 from fluxloom.app.cases.airfoil import AirfoilRunner
 from fluxloom.app.summary import difference, loop_rows
-from fluxloom.device.bandwidth import BandwidthMeter
-from fluxloom.dsl.context import Context
+from fluxloom.device.bandwidth import meter_for
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import AirfoilConstants
 
@@ -28,7 +28,7 @@ class OverheadBench:
         """Measure."""
         i, j = cells_from_text(options.cells, "4,6")
         calls, rounds = options.iterations or CALLS, options.rounds or ROUNDS
-        context = Context(options.device, threads=options.threads or 1)
+        context = replace(options, threads=options.threads or 1).context()
         mesh = airfoil_mesh(i, j)
         runner = AirfoilRunner(context, mesh, AirfoilConstants(), options.schedule, fused=options.fused)
         runner.advance()
@@ -49,7 +49,7 @@ class OverheadBench:
             tell(f"round {number}/{rounds}: loop call {loop_text}, chain {chain_text}")
         loop_us, chain_us = 1e6 * median(loop_times), 1e6 * median(chain_times)
         native_us, chain_native_us = 1e6 * median(loop_native), 1e6 * median(chain_native)
-        copy = BandwidthMeter(context.threads).measure(3).copy_gbs if context.device.native else 0.0
+        copy = meter_for(context.device, context.threads).measure(3).copy_gbs if context.device.native else 0.0
         return Record(
             case="overhead",
             model="euler",

@@ -36,16 +36,15 @@ def command(
     threads: ThreadsOption = None,
     schedule: ScheduleOption = None,
 ) -> None:
-    """Print the C that is generated for the loops of a case or for an object of a module."""
+    """Print the source that is generated for the loops of a case or for an object of a module."""
     module, colon, name = what.partition(":")
     if colon and not Path(what).exists():
-        typer.echo(_object_source(module, name))
+        typer.echo(_object_source(module, name, device or "cpu"))
         return
     model, application = load_case(what)
     model = model.with_run(device=device, threads=threads, schedule=schedule)
     context = Context(model.run.device, threads=model.run.threads)
-    if not context.device.native:
-        raise CaseError(f"the device {context.device.name} runs kernels as Python; there is no generated code")
+    _has_source(context)
     runner = application.build(model, context)
     if chain:
         if runner.chain is None:
@@ -55,6 +54,12 @@ def command(
     for chosen in select(runner.loops, loop):
         typer.echo(f"/* ---- {chosen.name}: {chosen.strategy}, {chosen.schedule} ---- */")
         typer.echo(chosen.source)
+
+
+def _has_source(context: Context) -> None:
+    """Raise a `CaseError` where loops have no generated source."""
+    if not context.device.native:
+        raise CaseError(f"the device {context.device.name} runs kernels as Python; there is no generated code")
 
 
 def select(loops: Sequence[Loop], name: str | None) -> Sequence[Loop]:
@@ -72,7 +77,7 @@ def select(loops: Sequence[Loop], name: str | None) -> Sequence[Loop]:
     return chosen
 
 
-def _object_source(module: str, name: str) -> str:
+def _object_source(module: str, name: str, device: str) -> str:
     """Return the generated source of a loop, or of a kernel bound to plain arrays."""
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -86,11 +91,11 @@ def _object_source(module: str, name: str) -> str:
     if isinstance(found, Loop):
         return found.source
     if isinstance(found, Kernel):
-        return _kernel_source(found)
+        return _kernel_source(found, device)
     raise CaseError(f"{module}:{name} is a {type(found).__name__}, not a kernel or a loop")
 
 
-def _kernel_source(kernel: Kernel) -> str:
+def _kernel_source(kernel: Kernel, device: str) -> str:
     """Return the source of a kernel in a loop that its body suggests.
 
     A parameter indexed twice goes through a map with as many legs as the body names, the others are direct.
@@ -100,7 +105,8 @@ def _kernel_source(kernel: Kernel) -> str:
     CaseError
         When the body does not tell the shapes.
     """
-    context = Context("cpu", tuning=False)
+    context = Context(device, tuning=False)
+    _has_source(context)
     count = 4096
     over = context.set(count, "elements")
     arguments = []

@@ -37,8 +37,12 @@ __all__ = [
 
 CaseArgument = Annotated[Path, typer.Argument(metavar="CASE", help="Case file (TOML).", show_default=False)]
 DeviceOption = Annotated[
-    str | None, typer.Option("--device", metavar="NAME", help="Device: cpu or reference.", show_default=False)
-]
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME", show_default=False,
+        help="Device: cpu, reference, cuda, cuda:1, opencl, opencl:1 ...; the verb devices lists them.",
+    ),
+]  # fmt: skip
 ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=0, metavar="N", help="Threads; 0: all cores.", show_default=False),

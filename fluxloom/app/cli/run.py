@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fluxloom.app.application import Application, Runner
+from fluxloom.app.bench.base import device_name
 from fluxloom.app.case import CaseModel, load_case
 from fluxloom.app.cli.console import (
     Advance,
@@ -29,9 +30,9 @@ from fluxloom.app.files import ResidualLog, prepare_directory, vtk_name, write_j
 from fluxloom.app.march import March, march
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, loop_rows, overall
-from fluxloom.app.system import commit, fluxloom_version, package_version, processor, python_version
+from fluxloom.app.system import commit, fluxloom_version, package_version, python_version
 from fluxloom.core.errors import FluxloomError, SolverError
-from fluxloom.device.bandwidth import Bandwidth, BandwidthMeter
+from fluxloom.device.bandwidth import Bandwidth, meter_for
 from fluxloom.dsl.context import Context
 
 NAME = "run"
@@ -51,7 +52,12 @@ def command(
     out: OutputOption = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no pictures.")] = False,
     fused: FusedOption = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Print where the Python time went.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Measure the time of each loop on GPUs too, where it costs something.")
+    ] = False,
+    python_profile: Annotated[
+        bool, typer.Option("--python-profile", help="Print where the Python time went.")
+    ] = False,
 ) -> None:
     """Run a case file and write its results; options go before what the file says."""
     model, application = load_case(case)
@@ -59,8 +65,8 @@ def command(
     directory = out if out is not None else model.directory
     pictures = model.output.picture and not no_picture
     command_line = session.obj.command if isinstance(session.obj, Session) else ""
-    job = _Job(model, application, directory, pictures, command_line, str(case))
-    status = _profiled(job) if profile else job.run()
+    job = _Job(model, application, directory, pictures, command_line, str(case), profile)
+    status = _profiled(job) if python_profile else job.run()
     if status:
         raise typer.Exit(status)
 
@@ -69,10 +75,11 @@ class _Job:
     """One run, from the checked case to the files."""
 
     def __init__(
-        self, case: CaseModel, application: Application, directory: Path, pictures: bool, command: str, file: str
-    ) -> None:
+        self, case: CaseModel, application: Application, directory: Path, pictures: bool, command: str, file: str,
+        profile: bool,
+    ) -> None:  # fmt: skip
         self.case, self.application, self.directory = case, application, directory
-        self.pictures, self.command, self.file = pictures, command, file
+        self.pictures, self.command, self.file, self.profile = pictures, command, file, profile
         self.written: list[str] = []
 
     def run(self) -> int:
@@ -82,6 +89,7 @@ class _Job:
         prepare_directory(self.directory, estimate.output if self.case.output.vtk != "none" else 0)
         start = time.perf_counter()
         context = Context(run.device, threads=run.threads)
+        context.profile = self.profile
         messages().print(f"building {self.case.case.name}: {estimate.cells:,} cells on {context!r}", soft_wrap=True)
         runner = self.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
@@ -96,7 +104,7 @@ class _Job:
         finally:
             log.close()
         rows = self._finish(runner, context, log, end, record)
-        self._show(runner, end, rows)
+        self._show(runner, context, end, rows)
         if end.status == "failed":
             raise SolverError(f"{end.error}\nresults so far: {self.directory}")
         return 130 if end.status == "interrupted" else 0
@@ -112,7 +120,7 @@ class _Job:
             "commit": commit(),
             "versions": versions | {name: text for name, text in packages.items() if text},
             "device": context.device.name,
-            "device_name": processor().name,
+            "device_name": device_name(context),
             "threads": context.threads,
             "cells": runner.cells,
         }
@@ -181,14 +189,17 @@ class _Job:
             problems.append(str(error))
         return problems
 
-    def _show(self, runner: Runner, end: March, rows: list[LoopRow]) -> None:
+    def _show(self, runner: Runner, context: Context, end: March, rows: list[LoopRow]) -> None:
         """Print the results."""
         if end.iterations:
             copy = next((r.useful_gbs / r.percent_of_copy * 100 for r in rows if r.percent_of_copy and r.useful_gbs), 0)
             title = f"loops (copy {copy:.1f} GB/s, measured in this run)" if copy else "loops"
             often = max(row.calls for row in rows) if rows else 0
             shown = [row for row in rows if row.calls > _FEW or often < 10 * _FEW]  # the first iteration runs unfused
-            table(title, HEADINGS, [row.cells() for row in shown], left=LEFT)
+            table(title, HEADINGS, [row.cells(simd=not context.device.items) for row in shown], left=LEFT)
+            if context.device.native and not self.profile and rows and not any(row.seconds for row in rows):
+                text = f"the device {context.device.name} keeps no times of loops unless it is asked to: add --profile"
+                output().print(text, soft_wrap=True, markup=False)
         if end.status == "failed":
             return
         pace = f"{1e3 * end.pace:.4g} ms/iteration" if end.iterations else "none finished"
@@ -207,7 +218,7 @@ def _bandwidth(context: Context) -> Bandwidth | None:
     if not context.device.native:
         return None
     try:
-        return BandwidthMeter(context.threads).measure(3)
+        return meter_for(context.device, context.threads).measure(3)
     except FluxloomError as error:
         messages().print(f"warning: the bandwidth was not measured: {error}", style="yellow", markup=False)
         return None

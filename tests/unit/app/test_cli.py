@@ -9,15 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fluxloom.app.files import read_residuals
+from fluxloom.app.summary import loop_rows
 from fluxloom.app.verify.base import Check, VerifyOptions
 from fluxloom.core.registry import Registry
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh import read_fields
 
 Call = Callable[..., SimpleNamespace]
@@ -129,6 +134,52 @@ def test_run_options_agree(fluxloom: Call, case_file: Write, tmp_path: Path) -> 
         assert read_residuals(tmp_path / str(number) / "residual.csv")[1] == pytest.approx(first, rel=1e-11)
 
 
+def test_profile(
+    monkeypatch: pytest.MonkeyPatch, fluxloom: Call, case_file: Write, tmp_path: Path
+) -> None:
+    def run(*words: str) -> str:
+        done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 3, "--no-picture", *words)
+        assert done.code == 0, done.text
+        return done.out
+
+    contexts: list[Context] = []
+
+    class Spy(Context):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            contexts.append(self)
+
+    monkeypatch.setattr("fluxloom.app.cli.run.Context", Spy)
+    assert "% copy" in run()  # the CPU always keeps times
+    assert "% copy" in run("--profile")
+    assert [context.profile for context in contexts] == [False, True]
+    assert "Python profile (ten largest own times)" in run("--python-profile")
+    # a device that keeps none says what to do
+    rows = [replace(row, seconds=0.0) for row in loop_rows([LoopReport("flux", 3, 1.0, 8, "gather", 0, 1, None, 64)])]
+    monkeypatch.setattr("fluxloom.app.cli.run.loop_rows", lambda *_: rows)
+    assert "the device cpu keeps no times of loops unless it is asked to: add --profile" in run()
+    assert "add --profile" not in run("--profile")
+
+
+@pytest.mark.parametrize(
+    "device", [pytest.param("opencl:0", marks=pytest.mark.opencl), pytest.param("cuda:0", marks=pytest.mark.cuda)]
+)
+def test_run_on_a_gpu(fluxloom: Call, case_file: Write, tmp_path: Path, device: str) -> None:
+    out = tmp_path / "out"
+    done = fluxloom("run", case_file(), "-o", out, "--no-picture", "--device", device)
+    assert done.code == 0, done.text
+    assert read_residuals(out / "residual.csv")[1][-1] == pytest.approx(RESIDUAL_20, rel=1e-9)
+    assert "add --profile" in done.out
+    assert "% copy" not in done.out
+    done = fluxloom("run", case_file(), "-o", out, "--no-picture", "--device", device, "--profile")
+    assert "add --profile" not in done.out
+    assert "% copy" in done.out
+    assert "SIMD" not in done.out
+    record = json.loads((out / "run.json").read_text())
+    assert record["useful_gbs"] > 0
+    assert record["device"] == device.partition(":")[0]
+
+
 def test_run_without_files(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
     case = case_file(("threads = 1", "threads = 1\n[output]\nvtk = \"none\"\nresidual = false\npicture = false"))
     done = fluxloom("run", case, "-n", 2)
@@ -206,6 +257,7 @@ def test_codegen_of_a_kernel(fluxloom: Call) -> None:
     assert "has no 'nothing'" in fluxloom("codegen", "fluxloom.solvers.airfoil:nothing").err
     assert "no module" in fluxloom("codegen", "no_such_module:x").err
     assert "not a kernel or a loop" in fluxloom("codegen", "math:pi").err
+    assert "no generated code" in fluxloom("codegen", "fluxloom.solvers.airfoil:update", "--device", "reference").err
 
 
 def test_plot(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:

@@ -27,10 +27,11 @@ from fluxloom.app.march import first_bad_cell, march
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.app.summary import difference, loop_rows, overall
-from fluxloom.app.system import commit, fluxloom_version, processor
+from fluxloom.app.system import command_says, commit, fluxloom_version, processor, python_says
 from fluxloom.app.verify.base import Check
 from fluxloom.core.errors import CaseError, FluxloomError, PlanError
-from fluxloom.device.bandwidth import BandwidthMeter, available_memory, last_level_cache
+from fluxloom.device.bandwidth import BandwidthMeter, available_memory, last_level_cache, meter_for
+from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
@@ -222,7 +223,9 @@ def test_loop_rows() -> None:
     assert overall([report]) == (1e10, 0.5)
     idle = loop_rows([LoopReport("idle", 0, 0.0, 1, "direct", 0, 1, None, 0)])[0]
     assert idle.useful_gbs is None
-    assert idle.cells()[3] == "-"
+    assert idle.cells()[2:4] == ["-", "-"]
+    assert idle.cells()[-1] == "1?"
+    assert idle.cells(simd=False)[-1] == "-"
     change = difference([LoopReport("flux", 15, 0.75, 10**9, "gather", 0, 4, True, 64)], [report])[0]
     assert (change.calls, change.seconds) == (5, 0.25)
 
@@ -242,6 +245,28 @@ def test_bandwidth() -> None:
     assert found.copy_gbs >= found.copy_plain_gbs > 0.1
     assert found.triad_gbs > 0.1
     assert (found.threads, found.bytes) == (1, 4 << 20)
+
+
+def test_meter_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fluxloom.device.bandwidth._default_size", lambda: 4 << 20)
+    host = meter_for(ReferenceDevice(), 1)
+    assert isinstance(host, BandwidthMeter)
+    assert host.threads == 1
+
+    class WithMemory(ReferenceDevice):
+        def meter(self) -> object:
+            return own
+
+    own = object()
+    assert meter_for(WithMemory()) is own
+
+
+def test_commands_say() -> None:
+    assert python_says(["-c", "print('  text ')"]) == "text"
+    assert python_says(["-c", "import os; print(os.environ['A_NAME'])"], environment={"A_NAME": "value"}) == "value"
+    assert python_says(["-c", "raise SystemExit(1)"]) == ""
+    assert python_says(["-c", "import time; time.sleep(60)"], seconds=0.1) == ""
+    assert command_says(["no-such-command"]) == ""
 
 
 def test_machine(tmp_path: Path) -> None:

@@ -1,0 +1,371 @@
+"""The sparse product benchmark: ``y = A x`` on generated matrices, beside the usual library of the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import product
+from math import exp, inf, log
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom.app.summary import LoopRow, loop_rows
+from fluxloom.app.system import package_version
+from fluxloom.core.errors import CaseError, FluxloomError
+from fluxloom.core.optional import require
+from fluxloom.device.bandwidth import meter_for
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.ragged import SlicedELL
+from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tune import tune
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.mesh import read_data
+from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
+from fluxloom.perf.stopwatch import Run, Stopwatch
+from fluxloom.perf.traffic import product_traffic
+
+__all__ = ["SpmvBench", "exhaustive", "online", "time_calls"]
+
+ROUNDS = 7
+MILLIONS, MILLIONS_CPU = 20.0, 2.0
+BLOCKS, REPEATS = (64, 128, 192, 256, 384, 512), (1, 2, 4, 8, 16)
+AFTER = (5, 8)
+"""Calls after which the online tuner is judged."""
+
+_CPU_BLOCK = 1024  # rows that a thread takes at a time
+_FILLERS = 40
+
+
+# ------------------------------------------------------------------------------------------ measuring
+
+
+def time_calls(context: Context, *runs: Run, rounds: int = ROUNDS) -> list[float]:
+    """Return the median seconds of a call of each of several loops, their rounds in turn.
+
+    A round has as many calls as take some milliseconds; the clock is read when the device has done them all.
+    """
+    return Stopwatch(rounds, wait=context.device.synchronize).race(runs)
+
+
+def schedule_of(grouping: Grouping, base: Schedule) -> Schedule:
+    """Return the schedule of a grouping."""
+    choices: dict[str, Any] = {"block": grouping.block, "lanes": grouping.lanes, "rows": grouping.rows}
+    return replace(base, **choices)
+
+
+def groupable(context: Context) -> bool:
+    """Whether ragged loops have lanes, blocks and rows to choose on a device."""
+    device = context.device
+    return device.native and device.name != "cpu" and any(f.name == "rows" for f in fields(Schedule))
+
+
+def exhaustive(context: Context, loop: Loop, base: Schedule, rounds: int = 3) -> dict[Grouping, float]:
+    """Return the seconds of every grouping that can run; the loop is left with the last."""
+    watch = Stopwatch(rounds, wait=context.device.synchronize)
+    found: dict[Grouping, float] = {}
+    for block, lanes, repeat in product(BLOCKS, LANES, REPEATS):
+        grouping = Grouping(block, lanes, repeat)
+        try:
+            loop.reschedule(schedule_of(grouping, base))
+            found[grouping] = watch.median(loop)
+        except FluxloomError:
+            continue
+    return found
+
+
+def online(context: Context, loop: Loop, base: Schedule, start: Grouping) -> tuple[OnlineTuner, list[Grouping]]:
+    """Tune a loop call by call; return the tuner and what it held for the best after each call.
+
+    Each trial is one timed call. One before it is not timed when the grouping is new: it compiles and loads.
+    """
+    tuner, held, wait = OnlineTuner(start), [], context.device.synchronize
+    seen: set[Grouping] = set()
+    while not tuner.finished:
+        grouping = tuner.next()
+        try:
+            loop.reschedule(schedule_of(grouping, base))
+            if grouping not in seen:
+                loop()
+            wait()
+            begin = time.perf_counter()
+            loop()
+            wait()
+            tuner.observe(time.perf_counter() - begin)
+        except FluxloomError:
+            tuner.observe(inf)
+        seen.add(grouping)
+        held.append(tuner.best)
+    return tuner, held
+
+
+# ---------------------------------------------------------------------------------------------- peers
+
+
+@dataclass(frozen=True)
+class _Peer:
+    """The library to compare with: what it is, a call of it, and how it is timed (None: like a loop)."""
+
+    name: str
+    run: Run
+    clock: Callable[[Run, int], float] | None = None
+
+
+def _peer(context: Context, matrix: Any, x: np.ndarray) -> _Peer | None:
+    """Return the usual library of a device, set up for ``matrix @ x``; None where there is none."""
+    if context.device.name == "cpu":
+        return _Peer(f"scipy {package_version('scipy')}, 1 thread", lambda: matrix @ x)
+    if not context.device.name.startswith("cuda"):
+        return None
+    cupy = require("cupy", "cuda", "comparing with cuSPARSE")
+    sparse = require("cupyx.scipy.sparse", "cuda", "comparing with cuSPARSE")
+    cusparse = require("cupyx.cusparse", "cuda", "comparing with cuSPARSE")
+    parts = tuple(cupy.asarray(part) for part in (matrix.data, matrix.indices, matrix.indptr))
+    there, given, result = sparse.csr_matrix(parts, shape=matrix.shape), cupy.asarray(x), cupy.empty(matrix.shape[0])
+    # What csr_matrix @ x calls, without allocating and clearing the result each time.
+    return _Peer(
+        f"cuSPARSE (cupy {cupy.__version__})",
+        lambda: cusparse.spmv(there, given, result),
+        lambda run, rounds: _time_events(cupy, run, rounds),
+    )
+
+
+def _time_events(cupy: Any, run: Run, rounds: int, calls: int = 20) -> float:
+    """Return the median seconds of a call between events of the device.
+
+    Copies go before the first event, so that the device is busy while the host queues the calls: what the
+    calls cost in Python does not count.
+    """
+    run()
+    filler = cupy.zeros(2 << 28, dtype=cupy.uint8)
+    half = filler.size // 2
+    found = []
+    for _ in range(rounds):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        for _ in range(_FILLERS):
+            filler[:half] = filler[half:]
+        begin.record()
+        for _ in range(calls):
+            run()
+        end.record()
+        end.synchronize()
+        found.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end) / calls)
+    return median(found)
+
+
+# ------------------------------------------------------------------------------------------- matrices
+
+
+def _wanted(text: str, default: float) -> tuple[int, list[Path]]:
+    """Return the entries and the mesh files that ``--cells`` asks for.
+
+    Raises
+    ------
+    CaseError
+        If it is not a number of millions, then files.
+    """
+    first, *rest = [part.strip() for part in (text or f"{default}").split(",")]
+    try:
+        millions = float(first.rstrip("mM"))
+    except ValueError:
+        millions = 0.0
+    if not 1e-6 <= millions < 2**31 / 1e6:
+        raise CaseError(f"--cells {text!r}: give the entries of a matrix in millions, as 20 or 0.5,wing.su2")
+    return round(1e6 * millions), [Path(part) for part in rest]
+
+
+def _matrices(text: str, default: float) -> Iterator[tuple[str, Any]]:
+    """Yield name and matrix: each generated one, then the dual graph of each mesh file."""
+    from fluxloom.linalg.generate import GENERATORS
+
+    entries, files = _wanted(text, default)
+    for name, generate in GENERATORS.items():
+        yield name, generate(entries, 1)
+    for path in files:
+        yield path.name.partition(".")[0], _dual(path)
+
+
+def _dual(path: Path) -> Any:
+    """Return a matrix on the cells of a mesh file: neighbours across faces, and the diagonal."""
+    from scipy.sparse import csr_array, eye_array
+
+    cells = read_data(path).connectivity().cell_cells
+    values = np.full(cells.indices.size, -1.0)
+    n = cells.offsets.size - 1
+    matrix = csr_array(csr_array((values, cells.indices, cells.offsets), shape=(n, n)) + 5.0 * eye_array(n))
+    matrix.sort_indices()
+    parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+    return csr_array(parts, shape=(n, n))
+
+
+# --------------------------------------------------------------------------------------- one of them
+
+
+@dataclass
+class _Result:
+    """What was measured with one matrix: seconds by what ran, and facts for the record."""
+
+    name: str
+    seconds: dict[str, float]
+    facts: dict[str, Any]
+    report: LoopReport
+    minimum_gbs: float
+    groupings: dict[str, Grouping] = field(default_factory=dict)
+
+    def ratio(self, over: str, under: str) -> float | None:
+        """Return how much faster one ran than another; None when one did not run."""
+        if over not in self.seconds or under not in self.seconds:
+            return None
+        return self.seconds[under] / self.seconds[over]
+
+    def record(self, copy_gbs: float) -> dict[str, Any]:
+        """Return what goes into the metrics."""
+        times = {f"{name}_ms": 1e3 * seconds for name, seconds in self.seconds.items()}
+        chosen = {f"{name}_grouping": list(grouping) for name, grouping in self.groupings.items()}
+        share = 100.0 * self.minimum_gbs / copy_gbs if copy_gbs else None
+        return self.facts | times | chosen | {"percent_of_copy": share, "tuned_over_peer": self.ratio("tuned", "peer")}
+
+
+def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: int) -> _Result:
+    """Measure one matrix."""
+    ours = SparseMatrix.from_scipy(context, matrix)  # of one name, so that all matrices share their compiled code
+    rng = np.random.default_rng(2)
+    x, y = context.dat(ours.columns, rng.random(matrix.shape[1]), "x"), context.dat(ours.rows, name="y")
+    schedules, groupings = {"auto": base}, {}
+    trial = ours.product(x, y, base)
+    tune(trial, record=False)
+    schedules["tune"] = trial.schedule
+    if groupable(context):
+        groupings = _groupings(context, trial, base, ours.entries)
+        schedules |= {key: schedule_of(grouping, base) for key, grouping in groupings.items()}
+    loops = {key: ours.product(x, y, schedule) for key, schedule in schedules.items()}
+    runs: dict[str, Run] = dict(loops)
+    peer = _peer(context, matrix, x.read())
+    if peer is not None and peer.clock is None:
+        runs["peer"] = peer.run
+    sliced = SparseMatrix.from_scipy(context, matrix, layout=SlicedELL(32))
+    if sliced.padding < 2.0:
+        runs["sliced_ell"] = _other(sliced, context, x.read())
+    seconds = dict(zip(runs, time_calls(context, *runs.values(), rounds=rounds), strict=True))
+    if peer is not None and peer.clock is not None:
+        seconds["peer"] = peer.clock(peer.run, rounds)
+    best = min((key for key in loops if key in ("auto", "tune", "online")), key=lambda key: seconds[key])
+    seconds["tuned"] = seconds[best]
+    if "exhaustive" in seconds:
+        seconds["exhaustive"] = min(seconds[key] for key in loops)
+    loops[best]()
+    expected = matrix @ x.read()
+    block = groupings["online"].rows if groupings else _CPU_BLOCK
+    traffic = product_traffic(matrix.indptr, matrix.indices, matrix.shape[1], block=block)
+    gbs = traffic.gbs(seconds["tuned"])
+    facts = _shape(matrix) | {
+        "error": float(abs(y.read() - expected).max() / max(abs(expected).max(), 1e-300)),
+        "sliced_ell_padding": sliced.padding,
+        "peer": peer.name if peer is not None else None,
+        "gflops": traffic.gflops(seconds["tuned"]),
+        **{f"{kind}_gbs": value for kind, value in gbs.items()},
+    }
+    report = replace(loops[best].report(), name=name, calls=1, seconds=seconds["tuned"])
+    return _Result(name, seconds, facts, report, gbs["minimum"], groupings)
+
+
+def _other(matrix: SparseMatrix, context: Context, x: np.ndarray) -> Loop:
+    """Return the product of a matrix with vectors of its own."""
+    given = context.dat(matrix.columns, x, "x")
+    return matrix.product(given, context.dat(matrix.rows, name="y"))
+
+
+def _groupings(context: Context, loop: Loop, base: Schedule, entries: int) -> dict[str, Grouping]:
+    """Return what the rule, the online tuner after some calls, and trying everything choose."""
+    start = fixed_rule(loop.over.size, entries)
+    tuner, held = online(context, loop, base, start)
+    surface = exhaustive(context, loop, base)
+    after = {f"online_{n}": held[min(n, len(held)) - 1] for n in AFTER}
+    best = {"exhaustive": min(surface, key=lambda g: surface[g])} if surface else {}
+    return {"fixed": start, **after, "online": tuner.best, **best}
+
+
+def _shape(matrix: Any) -> dict[str, Any]:
+    lengths = np.diff(matrix.indptr)
+    return {
+        "rows": matrix.shape[0], "columns": matrix.shape[1], "entries": int(matrix.nnz),
+        "row_mean": float(lengths.mean()), "row_std": float(lengths.std()), "row_longest": int(lengths.max()),
+    }  # fmt: skip
+
+
+def _mean(ratios: Sequence[float | None]) -> float | None:
+    """Return the geometric mean of the ratios there are."""
+    known = [ratio for ratio in ratios if ratio]
+    return exp(sum(log(ratio) for ratio in known) / len(known)) if known else None
+
+
+# -------------------------------------------------------------------------------------- the benchmark
+
+
+class SpmvBench:
+    """Time of ``y = A x`` in double precision for matrices of meshes, finite elements, links and bands.
+
+    ``--cells`` gives the entries of a matrix in millions, and mesh files whose dual graphs are measured too:
+    ``20,wing.su2.gz``. All ratios are of speed: above 1, the first is faster.
+    """
+
+    title = "Sparse matrix times vector: rule, tuners and the device's library"
+
+    def run(self, options: BenchOptions, tell: Tell) -> Record:
+        """Measure."""
+        context = options.context()
+        context.tuning = False
+        if not context.device.native:
+            raise CaseError(f"the device {context.device.name} runs kernels as Python: there is nothing to time")
+        default = MILLIONS_CPU if context.device.name == "cpu" else MILLIONS
+        meter = meter_for(context.device, context.threads)
+        copies = [meter.measure(3).copy_gbs]
+        results: list[_Result] = []
+        for name, matrix in _matrices(options.cells, default):
+            results.append(_measure(context, name, matrix, options.schedule, options.rounds or ROUNDS))
+            copies.append(meter.measure(3).copy_gbs)
+            tell(_line(results[-1]))
+        copy = median(copies)
+        return Record(
+            case="spmv",
+            model="csr",
+            device=context.device.name,
+            device_name=device_name(context),
+            precision="float64",
+            sizes={"n": sum(result.facts["entries"] for result in results)},
+            copy_gbs=copy,
+            seconds=sum(result.seconds["tuned"] for result in results),
+            metrics=_metrics(results, copy) | {"threads": context.threads},
+            loops=_rows(results, copy),
+            command=options.command,
+        )
+
+
+def _metrics(results: list[_Result], copy: float) -> dict[str, Any]:
+    """Return the geometric means, then each matrix."""
+    ratios = {
+        "tuned_over_peer": ("tuned", "peer"),
+        "auto_over_peer": ("auto", "peer"),
+        "fixed_over_tuned": ("fixed" if "fixed" in results[0].seconds else "auto", "tuned"),
+        "tune_over_exhaustive": ("tune", "exhaustive"),
+        **{f"online_after_{n}": (f"online_{n}", "exhaustive") for n in AFTER},
+    }
+    shares = [100.0 * result.minimum_gbs / copy for result in results] if copy else []
+    means = {key: _mean([result.ratio(*pair) for result in results]) for key, pair in ratios.items()}
+    return {"percent_of_copy": _mean(shares), **means, **{result.name: result.record(copy) for result in results}}
+
+
+def _rows(results: list[_Result], copy: float) -> list[LoopRow]:
+    return loop_rows([result.report for result in results], copy)
+
+
+def _line(result: _Result) -> str:
+    shown = ("auto", "fixed", "tune", "online", "exhaustive", "peer")
+    times = ", ".join(f"{key} {1e3 * result.seconds[key]:.3f}" for key in shown if key in result.seconds)
+    return f"{result.name}: {result.facts['entries']:,} entries, {result.minimum_gbs:.1f} GB/s; ms: {times}"

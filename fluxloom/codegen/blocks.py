@@ -1,0 +1,122 @@
+"""Block colours: groups of one colour share no target; inside a group, items of one colour add at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fluxloom.codegen.item import Item
+from fluxloom.codegen.lane import address
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.places import touched
+from fluxloom.codegen.spec import ArgSpec, LaunchSpec
+from fluxloom.codegen.staged import increments
+from fluxloom.codegen.sums import PART
+from fluxloom.core.access import Access
+
+if TYPE_CHECKING:
+    from fluxloom.codegen.kernels import KernelDriver
+
+__all__ = ["write_block_colour"]
+
+_TAIL = ("begin", "end", "partials")
+
+
+def write_block_colour(driver: KernelDriver) -> list[str]:
+    """Return the kernel, launched once a colour of blocks; one group handles one block."""
+    group, words = driver.group, driver.words
+    block, staged = group.work.block, bool(group.work.stage)
+    (member,) = group.members
+    item = _Deferred(group, driver.dialect, driver.constants)
+    item.lines = [*driver._open("_run", _TAIL), f"    const int l = {words.member};"]
+    item.line(f"const int b = blocks[begin + {words.group}];")
+    item.line("const int first = (int)block_off[b], count = (int)block_off[b + 1] - first;")
+    item.lines += driver.sums.declare(group.members)
+    item.line("int colour = -1;")
+    for arg in increments(member):
+        item.line(f"{item.real(arg)} v{arg.dat}_{arg.parameter}[{arg.legs}][{arg.dim}];")
+    for name in _target_names(member):
+        item.line(f"int {name} = 0;")
+    if staged:
+        _open_stage(driver, item, member)
+    with item.block("if (l < count)"):
+        item.line("const int i = perm[first + l];" if group.listed else "const int i = first + l;")
+        item.line("colour = item_colour[first + l];")
+        item.declare_own()
+        item.member(member, "i", "defer")
+        item.store_own()
+    with item.block("for (int c = 0; c < item_colours[b]; c++)"):
+        with item.block("if (c == colour)"):
+            for arg in increments(member):
+                _add(item, member, arg, staged)
+        item.line(words.barrier)
+    if staged:
+        _close_stage(driver, item, member)
+    where = f"{words.group} * {block} + l"
+    sums = driver.sums.reduce(group.members, f"({where})", f"({words.group} + 1) * {block}", "partials + ")
+    launch = LaunchSpec(group.symbol + "_run", block, per=block, colours=True, chunk=PART)
+    driver.launches.append(launch)
+    return [*item.lines, *(line for line in sums if not line.startswith("    const int l =")), "}", ""]
+
+
+class _Deferred(Item):
+    """The body of an element whose increments wait for the colour of its item."""
+
+    def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
+        for leg in range(arg.legs):
+            used = sorted(self.mine(touched(member.spec, arg, leg)))
+            for c in used:
+                self.line(f"v{arg.dat}_{arg.parameter}[{leg}][{c}] = p{member.number}_{arg.parameter}[{leg}][{c}];")
+            if used:
+                number = arg.leg if arg.leg >= 0 else leg
+                self.line(f"t{arg.map}_{number} = m{arg.map}_{number};")
+
+
+def _target_names(member: Member) -> list[str]:
+    names: dict[str, None] = {}
+    for arg in increments(member):
+        for leg in range(arg.legs):
+            if touched(member.spec, arg, leg):
+                names[f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"] = None
+    return list(names)
+
+
+def _add(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
+    """Add the increments of one argument to memory, or to what the group holds of its targets."""
+    for leg in range(arg.legs):
+        for c in sorted(item.mine(touched(member.spec, arg, leg))):
+            value = f"v{arg.dat}_{arg.parameter}[{leg}][{c}]"
+            if staged:
+                place = f"S{arg.dat}[tgt_loc[(first + l) * {arg.legs} + {leg}] * {arg.dim} + {c}]"
+                function = {Access.INC: "", Access.MIN: "fl_min", Access.MAX: "fl_max"}[arg.access]
+                total = f"{function}_{item.real(arg)}({place}, {value})" if function else f"{place} + {value}"
+                item.line(f"{place} = {total};")
+                continue
+            target = f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
+            where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
+            item.line(item._combined(arg, where, value))
+
+
+def _staged_dats(member: Member) -> dict[int, ArgSpec]:
+    return {a.dat: a for a in increments(member)}
+
+
+def _open_stage(driver: KernelDriver, item: Item, member: Member) -> None:
+    """Bring the group's targets into its memory."""
+    capacity, block = driver.group.work.stage[0], driver.group.work.block
+    for dat, arg in _staged_dats(member).items():
+        item.line(f"{driver.words.shared} {item.real(arg)} S{dat}[{capacity * arg.dim}];")
+        with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {block})"):
+            for c in range(arg.dim):
+                where = address(arg, "(int64_t)tgt[tgt_ptr[b] + k]", c, "")
+                item.line(f"S{dat}[k * {arg.dim} + {c}] = d{dat}[{where}];")
+    item.line(driver.words.barrier)
+
+
+def _close_stage(driver: KernelDriver, item: Item, member: Member) -> None:
+    """Put the group's targets back."""
+    block = driver.group.work.block
+    for dat, arg in _staged_dats(member).items():
+        with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {block})"):
+            for c in range(arg.dim):
+                where = address(arg, "(int64_t)tgt[tgt_ptr[b] + k]", c, "")
+                item.line(f"d{dat}[{where}] = ({arg.scalar.c})S{dat}[k * {arg.dim} + {c}];")

@@ -1,0 +1,116 @@
+"""Loops over the elements of a grid as kernels of work items: one item a lattice site, no tables."""
+
+from __future__ import annotations
+
+from fluxloom.codegen.item import Item
+from fluxloom.codegen.kernels import KernelDriver
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.places import touched
+from fluxloom.codegen.spec import ArgSpec, GridSpec
+from fluxloom.core.access import Access
+
+__all__ = ["GridKernels"]
+
+
+class GridKernels(KernelDriver):
+    """Writes the kernel of one loop over a grid.
+
+    The lattice is treated as ``(n0, n1, n2)`` with the last axis contiguous; missing axes have one
+    element. Neighbouring items are neighbours along the last axis.
+    """
+
+    def _direct(self) -> list[str]:
+        group = self.group
+        (member,) = group.members
+        item = _Site(group, self.dialect, self.constants)
+        item.lines = self._open("_run")
+        with self._elements(item, "n", group.members):
+            item.site(member)
+        self._launch("_run", "n", over=group.work.each)
+        return [*item.lines, *self.close("item", "n", group.members), "}", ""]
+
+
+class _Site(Item):
+    """The body for one lattice site."""
+
+    def site(self, member: Member) -> None:
+        """Write places of the site and its neighbours, the kernel, and the stores."""
+        grid = self._grid(member)
+        self.line("const int x = item % (int)n2, y = item / (int)n2 % (int)n1, z = item / (int)n2 / (int)n1;")
+        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
+        self._offsets(member, grid)
+        self.declare_own()
+        for arg in member.spec.args:
+            if arg.kind == "direct" and arg.access is not Access.WRITE:
+                self.load_own(arg, touched(member.spec, arg, 0))
+            elif arg.kind == "stencil":
+                self._load_stencil(member, arg, grid)
+            elif arg.kind == "global":
+                self._global(member, arg)
+        self._compute(member, "none", "i")
+        self._commit(member, "none", "i", None)
+        self.store_own()
+
+    def _place(self, arg: ArgSpec) -> str:
+        """Ghost layers are part of the arithmetic: no table of positions."""
+        return self.own
+
+    @staticmethod
+    def _grid(member: Member) -> GridSpec:
+        grid = member.spec.grid
+        assert grid is not None
+        missing = 3 - len(grid.ghost)
+        return GridSpec((False,) * missing + grid.periodic, (0,) * missing + grid.ghost)
+
+    @staticmethod
+    def _legs(arg: ArgSpec) -> list[tuple[int, int, int]]:
+        assert arg.stencil is not None
+        offsets = arg.stencil.offsets if arg.leg < 0 else (arg.stencil.offsets[arg.leg],)
+        full = [(0,) * (3 - len(o)) + o for o in offsets]
+        return [(o[0], o[1], o[2]) for o in full]
+
+    def _offsets(self, member: Member, grid: GridSpec) -> None:
+        """Write the coordinates of neighbouring planes, rows and columns, wrapped where an axis is periodic."""
+        wanted: set[tuple[int, int]] = set()
+        for arg in member.spec.args:
+            if arg.kind == "stencil":
+                for k, leg in enumerate(self._legs(arg)):
+                    if touched(member.spec, arg, k):
+                        wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift}
+        for axis, shift in sorted(wanted):
+            base, name = "zyx"[axis], _shifted(axis, shift)
+            text = f"{base} + {shift}" if shift > 0 else f"{base} - {-shift}"
+            if grid.periodic[axis]:
+                edge = f"n{axis}"
+                text = (
+                    f"{base} < (int){edge} - {shift} ? {text} : {text} - (int){edge}"
+                    if shift > 0
+                    else f"{base} >= {-shift} ? {text} : {text} + (int){edge}"
+                )
+            self.line(f"const int {name} = {text};")
+
+    @staticmethod
+    def _place3(grid: GridSpec, names: tuple[str, str, str]) -> str:
+        """Return the storage place of a site from its coordinates."""
+        at = [f"({name} + {g})" if g else name for name, g in zip(names, grid.ghost, strict=True)]
+        size = [f"((int)n{k} + {2 * g})" if g else f"(int)n{k}" for k, g in enumerate(grid.ghost)]
+        return f"({at[0]} * {size[1]} + {at[1]}) * {size[2]} + {at[2]}"
+
+    def _load_stencil(self, member: Member, arg: ArgSpec, grid: GridSpec) -> None:
+        name = f"p{member.number}_{arg.parameter}"
+        legs = self._legs(arg)
+        self.line(f"{self.real(arg)} {name}[{len(legs)}][{arg.dim}];")
+        for k, leg in enumerate(legs):
+            used = touched(member.spec, arg, k)
+            if not used:
+                continue
+            names = [_shifted(axis, shift) for axis, shift in enumerate(leg)]
+            place = f"i{member.number}_{arg.parameter}_{k}"
+            self.line(f"const int {place} = {self._place3(grid, (names[0], names[1], names[2]))};")
+            self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
+
+
+def _shifted(axis: int, shift: int) -> str:
+    """Return the C name of a shifted coordinate."""
+    base = "zyx"[axis]
+    return base if not shift else f"{base}_{'p' if shift > 0 else 'm'}{abs(shift)}"

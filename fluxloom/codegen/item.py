@@ -1,0 +1,362 @@
+"""The body of a loop for one work item: load, compute, combine, store.
+
+One item handles one element of one or more fused loops. Direct arguments of the same dat share one
+set of private values, so that a value written by one loop is read by the next from registers and
+travels to memory once. Private arrays are indexed by constants wherever the kernel is, which lets
+every compiler keep them in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from fluxloom.codegen.dialect import Dialect, KernelWords
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.places import opposite_legs, touched
+from fluxloom.codegen.spec import ArgSpec
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
+from fluxloom.core.layout import AoS
+
+__all__ = ["Item", "scratch_legs"]
+
+
+def scratch_legs(member: Member, arg: ArgSpec) -> list[int]:
+    """Return the legs whose increments are kept for a second pass: not those that negate another one."""
+    opposite = opposite_legs(member.spec)
+    return [leg for leg in range(arg.legs) if (arg.parameter, leg) not in opposite]
+
+
+@dataclass
+class Item:
+    """Writes the statements of one work item.
+
+    Parameters
+    ----------
+    group, dialect
+        What, and in which language.
+    constants
+        Names of the run-time constants in the order of their words.
+    own
+        C name of the element whose direct arguments are meant.
+    """
+
+    group: Group
+    dialect: Dialect
+    constants: tuple[tuple[str, str], ...]
+    own: str = "i"
+    lines: list[str] = field(default_factory=list)
+    pad: int = 1
+    _own: dict[int, ArgSpec] = field(default_factory=dict)
+    _available: dict[int, set[int]] = field(default_factory=dict)
+    _dirty: dict[int, set[int]] = field(default_factory=dict)
+    _ids: set[str] = field(default_factory=set)
+
+    @property
+    def words(self) -> KernelWords:
+        """Spellings of the dialect."""
+        assert self.dialect.words is not None
+        return self.dialect.words
+
+    @property
+    def compute(self) -> Scalar:
+        """Type of the arithmetic."""
+        return self.group.members[0].spec.compute
+
+    def line(self, text: str) -> None:
+        """Add one line."""
+        self.lines.append("    " * self.pad + text)
+
+    @contextmanager
+    def block(self, opening: str) -> Iterator[None]:
+        """Write what follows inside braces."""
+        self.line(opening + " {")
+        self.pad += 1
+        yield
+        self.pad -= 1
+        self.line("}")
+
+    def real(self, arg: ArgSpec) -> str:
+        """Return the C type in which the kernel sees an argument."""
+        return self.compute.c if arg.scalar.floating else "int64_t"
+
+    def mine(self, components: set[int]) -> set[int]:
+        """Return those of some components that this kernel handles."""
+        only = self.group.work.component
+        return components if only < 0 else components & {only}
+
+    # ------------------------------------------------------------------------------ own elements
+    def declare_own(self) -> None:
+        """Declare the private values of the element's own dats."""
+        for member in self.group.members:
+            for arg in member.spec.args:
+                if arg.kind == "direct" and arg.dat not in self._own:
+                    self._own[arg.dat] = arg
+                    self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")
+
+    def declare_increments(self) -> None:
+        """Declare the values that scattering loops add to; start from memory or from a known zero."""
+        for member in self.group.scatter:
+            for arg in member.spec.args:
+                if arg.kind == "table" and arg.access.reduces and arg.dat not in self._available:
+                    if arg.dat not in self._own:
+                        self._own[arg.dat] = arg
+                        self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")
+                    whole = self.mine(set(range(arg.dim)))
+                    if arg.dat in self.group.zero:
+                        for c in sorted(whole):
+                            self.line(f"o{arg.dat}[{c}] = 0;")
+                        self._available[arg.dat] = whole
+                    else:
+                        self.load_own(arg, whole)
+                    self._dirty[arg.dat] = set(whole)
+
+    def load_own(self, arg: ArgSpec, components: set[int]) -> None:
+        """Load components of the element's own value that are not there yet."""
+        have = self._available.setdefault(arg.dat, set())
+        needed = components - have
+        if needed:
+            self._load(arg, f"o{arg.dat}", f"d{arg.dat}", self._place(arg), needed, have)
+            have |= needed
+
+    def _place(self, arg: ArgSpec) -> str:
+        if not arg.positioned:
+            return self.own
+        name = f"z{arg.dat}_{self.own}"
+        if name not in self._ids:
+            self._ids.add(name)
+            self.line(f"const int {name} = z{arg.dat}[{self.own}];")
+        return name
+
+    def store_own(self) -> None:
+        """Store what the loops have changed of the element's own values."""
+        for dat, components in sorted(self._dirty.items()):
+            if dat in self.group.elide:
+                continue
+            arg = self._own[dat]
+            renamed = dat in self.group.renamed
+            if renamed and len(components) < arg.dim:
+                self.load_own(arg, set(range(arg.dim)))
+                components = set(range(arg.dim))
+            self._store(arg, f"o{dat}", f"d{dat}o" if renamed else f"d{dat}", self._place(arg), components)
+
+    # ------------------------------------------------------------------------------ memory rows
+    def _width(self, arg: ArgSpec) -> int:
+        """Return how many neighbouring components one access moves."""
+        if not isinstance(arg.layout, AoS) or not arg.scalar.floating:
+            return 1
+        if arg.scalar.size == 8:
+            return 2 if arg.dim % 2 == 0 else 1
+        if arg.scalar.size == 4:
+            return 4 if arg.dim % 4 == 0 else 2 if arg.dim % 2 == 0 else 1
+        return 1
+
+    def _load(self, arg: ArgSpec, out: str, pointer: str, index: str, needed: set[int], have: set[int]) -> None:
+        width, kind = self._width(arg), self.real(arg)
+        cast = "" if arg.scalar.c == kind else f"({kind})"
+        for first in range(0, arg.dim, width):
+            inside = set(range(first, first + width))
+            if width > 1 and len(inside & needed) > 1 and not inside & have:
+                vector = f"{arg.scalar.c}{width}"
+                pointed = self.words.cast.format(const="const ", type=vector)
+                where = address(arg, f"(int64_t){index}", first, "")
+                moves = " ".join(f"{out}[{first + k}] = {cast}w.{'xyzw'[k]};" for k in range(width))
+                self.line(f"{{ const {vector} w = *{pointed}({pointer} + {where}); {moves} }}")
+                continue
+            for c in sorted(inside & needed):
+                where = address(arg, f"(int64_t){index}", c, "")
+                self.line(f"{out}[{c}] = {cast}{pointer}[{where}];")
+
+    def _store(self, arg: ArgSpec, value: str, pointer: str, index: str, components: set[int]) -> None:
+        width = self._width(arg)
+        cast = "" if arg.scalar.c == self.real(arg) else f"({arg.scalar.c})"
+        for first in range(0, arg.dim, width):
+            inside = set(range(first, first + width))
+            if width > 1 and inside <= components:
+                vector = f"{arg.scalar.c}{width}"
+                pointed = self.words.cast.format(const="", type=vector)
+                where = address(arg, f"(int64_t){index}", first, "")
+                values = ", ".join(f"{cast}{value}[{first + k}]" for k in range(width))
+                whole = self.words.vector.format(type=vector, values=values)
+                self.line(f"*{pointed}({pointer} + {where}) = {whole};")
+                continue
+            for c in sorted(inside & components):
+                self.line(f"{pointer}[{address(arg, f'(int64_t){index}', c, '')}] = {cast}{value}[{c}];")
+
+    # ---------------------------------------------------------------------------------- members
+    def member(self, member: Member, element: str, commit: str, picked: ArgSpec | None = None) -> None:
+        """Write one loop for the element of C name ``element``; its increments go where ``commit`` says."""
+        spec = member.spec
+        kept, self._ids = self._ids, set()
+        with self.block(f"/* {spec.name} */"):
+            for arg in spec.args:
+                if arg.kind == "direct" and arg.access is not Access.WRITE:
+                    if element == self.own:
+                        self.load_own(arg, touched(spec, arg, 0))
+                    else:
+                        self._load_foreign(member, arg, element)
+            self._load_ids(member, element)
+            for arg in spec.args:
+                if arg.kind == "table":
+                    self._load_table(member, arg)
+                elif arg.kind == "global":
+                    self._global(member, arg)
+                elif arg.kind in ("ragged", "entries"):
+                    self._ragged(arg, element)
+            self._compute(member, commit, element)
+            self._commit(member, commit, element, picked)
+        self._ids = kept
+
+    def _load_foreign(self, member: Member, arg: ArgSpec, element: str) -> None:
+        """Load a direct argument of an element of another set than the work item's."""
+        name = f"p{member.number}_{arg.parameter}"
+        self.line(f"{self.real(arg)} {name}[1][{arg.dim}];")
+        place = element
+        if arg.positioned:
+            place = f"z{arg.dat}_{element}"
+            self.line(f"const int {place} = z{arg.dat}[{element}];")
+        self._load(arg, f"{name}[0]", f"d{arg.dat}", place, touched(member.spec, arg, 0), set())
+
+    def _load_ids(self, member: Member, element: str) -> None:
+        """Load the targets of the element, a whole row at once where its width allows."""
+        used: dict[int, tuple[ArgSpec, set[int]]] = {}
+        for arg in member.spec.args:
+            if arg.kind == "table":
+                legs = {arg.leg} if arg.leg >= 0 else {k for k in range(arg.legs) if touched(member.spec, arg, k)}
+                used.setdefault(arg.map, (arg, set()))[1].update(legs)
+        for number, (arg, legs) in used.items():
+            name = f"m{number}"
+            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity:
+                vector = f"int{arg.arity}"
+                pointed = self.words.cast.format(const="const ", type=vector)
+                self.line(f"const {vector} {name}_row = *{pointed}({name} + (int64_t){element} * {arg.arity});")
+                for leg in sorted(legs):
+                    self.line(f"const int {name}_{leg} = {name}_row.{'xyzw'[leg]};")
+                continue
+            for leg in sorted(legs):
+                row = f"(int64_t){element} * {arg.arity} + {leg}" if arg.arity > 1 else element
+                self.line(f"const int {name}_{leg} = {name}[{row}];")
+
+    def _load_table(self, member: Member, arg: ArgSpec) -> None:
+        name = f"p{member.number}_{arg.parameter}"
+        self.line(f"{self.real(arg)} {name}[{arg.legs}][{arg.dim}];")
+        if arg.access in (Access.READ, Access.RW):
+            for leg in range(arg.legs):
+                used = touched(member.spec, arg, leg)
+                target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
+                self._load(arg, f"{name}[{leg}]", f"d{arg.dat}", target, used, set())
+
+    def _global(self, member: Member, arg: ArgSpec) -> None:
+        name, kind = f"p{member.number}_{arg.parameter}", self.real(arg)
+        if arg.access is Access.READ:
+            values = ", ".join(f"({kind})d{arg.dat}[{c}]" for c in range(arg.dim))
+            self.line(f"const {kind} {name}[{arg.dim}] = {{{values}}};")
+
+    def _ragged(self, arg: ArgSpec, element: str) -> None:
+        """Declare the row of a ragged map: its length, first position and stride."""
+        assert arg.ragged is not None
+        name = f"r{arg.map}"
+        if name in self._ids:
+            return
+        self._ids.add(name)
+        store = arg.ragged
+        if store.column_major:
+            start = f"{name}_start[{element} / {store.slice}] + {element} % {store.slice}" if store.slice else element
+            stride = str(store.slice) if store.slice else f"{name}_rows"
+        else:
+            start, stride = f"{name}_start[{element}]", "1"
+        self.line(f"const int64_t row{arg.map}_start = {start};")
+        self.line(f"const int64_t row{arg.map}_stride = {stride};")
+        self.line(f"const int row{arg.map}_length = {self.row_length(f'{name}_length[{element}]')};")
+
+    def row_length(self, stored: str) -> str:
+        """Return the C length of a row from the stored one."""
+        return stored
+
+    def _compute(self, member: Member, commit: str, element: str) -> None:
+        foreign = element != self.own
+
+        def place(arg: ArgSpec, leg: str, component: str, number: int) -> str:
+            if arg.kind == "direct" and not foreign:
+                return f"o{arg.dat}[{component}]"
+            if arg.kind == "global" and arg.access is Access.READ:
+                return f"p{number}_{arg.parameter}[{component}]"
+            if arg.kind == "global":
+                return f"g{number}_{arg.parameter}[{component}]"
+            return f"p{number}_{arg.parameter}[{leg}][{component}]"
+
+        loop = self.lane_loop(member, place, commit == "atomic")
+        body = loop.write(self.pad)
+        self.lines += ["    " * (self.pad - 1) + c for c in loop.constants]
+        self.lines += body
+
+    def lane_loop(self, member: Member, place: ElementPrinter, atomic: bool) -> LaneLoop:
+        """Return what writes the kernel itself."""
+        return LaneLoop(member.spec, member.number, self.dialect, self.compute, place, atomic, self.constant)
+
+    def constant(self, number: int, name: str) -> str:
+        """Return the C expression of a run-time constant."""
+        wanted = f"{number}_{name}"
+        place = next(k for k, (_, known) in enumerate(self.constants) if known == wanted)
+        return self.words.bits[self.constants[place][0]].format(word=f"K[{place}]")
+
+    # ----------------------------------------------------------------------------------- commit
+    def _commit(self, member: Member, commit: str, element: str, picked: ArgSpec | None) -> None:
+        spec = member.spec
+        for arg in spec.args:
+            if arg.kind == "direct" and arg.access is not Access.READ:
+                places = self.mine(touched(spec, arg, 0))
+                self._available.setdefault(arg.dat, set()).update(places)
+                self._dirty.setdefault(arg.dat, set()).update(places)
+            elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
+                for leg in range(arg.legs):
+                    target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
+                    name = f"p{member.number}_{arg.parameter}[{leg}]"
+                    self._store(arg, name, f"d{arg.dat}", target, self.mine(touched(spec, arg, leg)))
+            elif arg.kind == "table" and arg.access.reduces:
+                self._increments(member, arg, commit, element)
+        del picked
+
+    def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
+        if commit == "scratch":
+            self._scratch(member, arg, element)
+            return
+        for leg in range(arg.legs):
+            used = sorted(self.mine(touched(member.spec, arg, leg)))
+            values = [(c, f"p{member.number}_{arg.parameter}[{leg}][{c}]") for c in used]
+            if not used:
+                continue
+            if commit == "pick":
+                only = f"if (leg == {leg}) " if arg.legs > 1 else ""
+                self.line(f"{only}{{ {' '.join(self._combined(arg, f'o{arg.dat}[{c}]', v) for c, v in values)} }}")
+                continue
+            target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
+            for c, value in values:
+                where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
+                if commit == "atomic":
+                    self.line(f"fl_atomic_add_{arg.scalar.c}(&{where}, ({arg.scalar.c}){value});")
+                else:
+                    self.line(self._combined(arg, where, value))
+
+    def _combined(self, arg: ArgSpec, target: str, value: str) -> str:
+        """Return the statement that adds an increment to a private value or to memory."""
+        kind = self.real(arg)
+        private = target.startswith("o")
+        cast = "" if private or arg.scalar.c == kind else f"({arg.scalar.c})"
+        if arg.access is Access.INC:
+            return f"{target} = {cast}({target} + {value});"
+        function = "fl_min" if arg.access is Access.MIN else "fl_max"
+        return f"{target} = {cast}{function}_{kind}({target}, {value});"
+
+    def _scratch(self, member: Member, arg: ArgSpec, element: str) -> None:
+        """Keep increments for a second pass, component after component, so that neighbours meet."""
+        for position, leg in enumerate(scratch_legs(member, arg)):
+            used = touched(member.spec, arg, leg)
+            for c in range(arg.dim):
+                value = f"({arg.scalar.c})p{member.number}_{arg.parameter}[{leg}][{c}]" if c in used else identity(arg)
+                row = position * arg.dim + c
+                self.line(f"x{arg.dat}_{arg.parameter}[{row} * n + {element}] = {value};")

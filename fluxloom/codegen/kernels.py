@@ -1,0 +1,295 @@
+"""Kernels of work items: one template a race strategy, reductions, parameters, launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from fluxloom.codegen.contributions import Contributions
+from fluxloom.codegen.dialect import Dialect, KernelWords
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.item import Item, scratch_legs
+from fluxloom.codegen.lane import address
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.reduce import combine
+from fluxloom.codegen.slots import constants_of, inverse_name, kernel_slots
+from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
+from fluxloom.codegen.sums import FINISH, PART, GroupSums
+from fluxloom.codegen.teams import in_teams, team_partials, write_teams
+from fluxloom.core.access import Access
+
+__all__ = ["KernelDriver", "opening", "prelude"]
+
+_COLOURED = ("begin", "end", "partials")
+_REGISTERS = 65536
+
+
+def prelude(dialect: Dialect, contract: bool, *, half: bool = False) -> str:
+    """Return the fixed part of a unit; ``half``: it stores float16."""
+    assert dialect.words is not None
+    folder = resources.files("fluxloom.codegen")
+    texts = [folder.joinpath(name).read_text() for name in (dialect.words.prelude, "semantics.c")]
+    if not contract and dialect.words.contraction_off:
+        texts.insert(0, dialect.words.contraction_off)
+    if half:
+        texts.insert(0, "#define FL_HALF")
+    return "\n".join(texts)
+
+
+def opening(
+    words: KernelWords, name: str, slots: Sequence[Slot], written: frozenset[str], block: int, registers: int = 0,
+    tail: Sequence[str] = (),
+) -> list[str]:
+    """Return the first lines of a kernel: its name, limits and parameters."""
+    limit = words.limit.format(groups=max(1, _REGISTERS // (registers * block))) if registers else ""
+    lines = [words.kernel.format(block=block, limit=limit, name=name)]
+    parameters = []
+    for slot in slots:
+        if slot.ctype.endswith("*"):
+            const = "" if slot.name in written else "const "
+            parameters.append(words.pointer.format(const=const, type=slot.ctype.removesuffix(" *"), name=slot.name))
+        else:
+            parameters.append(f"const {slot.ctype} {slot.name}")
+    parameters += [f"const int64_t {name}" for name in tail]
+    lines += [f"    {p}," for p in parameters[:-1]]
+    return [*lines, f"    {parameters[-1]})", "{"]
+
+
+@dataclass
+class KernelDriver:
+    """Writes the kernels of one group."""
+
+    group: Group
+    dialect: Dialect
+
+    def __post_init__(self) -> None:
+        assert self.dialect.words is not None
+        self.words: KernelWords = self.dialect.words
+        self.constants = constants_of(self.group)
+        self.slots = kernel_slots(self.group, self.constants)
+        self.launches: list[LaunchSpec] = []
+        self.sums = GroupSums(self.group, self.words)
+        self._text = self._write()
+
+    def entry(self) -> Entry:
+        """Return parameters, launches and constants."""
+        return Entry(self.group.symbol, self.slots, tuple(self.launches), self.constants)
+
+    def write(self) -> str:
+        """Return the source of the kernels."""
+        return self._text
+
+    def _write(self) -> str:
+        group = self.group
+        if group.work.components > 1:
+            return self._split()
+        lines = [f"/* {' + '.join(m.spec.name for m in group.members)}: {group.strategy} */"]
+        lines += write_teams(self) if in_teams(group) else getattr(self, f"_{group.strategy}")()
+        if self.sums.present:
+            lines += self._finish()
+        return "\n".join([*lines, ""])
+
+    def _split(self) -> str:
+        """Write a kernel for each component; what the others would compute is left to the compiler to drop."""
+        texts = []
+        for c in range(self.group.work.components):
+            work = replace(self.group.work, components=1, component=c)
+            driver = type(self)(replace(self.group, symbol=f"{self.group.symbol}_c{c}", work=work), self.dialect)
+            texts.append(driver.write())
+            self.launches += driver.launches
+        return "\n".join(texts)
+
+    # ---------------------------------------------------------------------------------- pieces
+    def _written(self) -> frozenset[str]:
+        """Names of the pointers that some kernel of the group writes through."""
+        names: set[str] = set()
+        for member in self.group.members:
+            for arg in member.spec.args:
+                if arg.access is not Access.READ:
+                    names.add(f"d{arg.dat}o" if arg.dat in self.group.renamed else f"d{arg.dat}")
+                    names |= {f"part{member.number}_{arg.parameter}", f"x{arg.dat}_{arg.parameter}"}
+        return frozenset(names)
+
+    def _open(self, suffix: str, tail: Sequence[str] = (), block: int = 0) -> list[str]:
+        work = self.group.work
+        name = self.group.symbol + suffix
+        return opening(self.words, name, self.slots, self._written(), block or work.block, work.registers, tail)
+
+    def _launch(self, suffix: str, extent: str = "", **more: int | bool) -> None:
+        block = int(more.pop("block", self.group.work.block))
+        self.launches.append(LaunchSpec(self.group.symbol + suffix, block, extent, chunk=PART, **more))  # type: ignore[arg-type]
+
+    def _item(self, own: str = "i") -> Item:
+        return Item(self.group, self.dialect, self.constants, own)
+
+    def _thread(self, name: str) -> str:
+        return f"    const int {name} = {self.words.item.format(block=self.group.work.block)};"
+
+    # ------------------------------------------------------------------------------ strategies
+    def _per_element(self, suffix: str, commit: str) -> list[str]:
+        """Write the kernel of which each item handles one element of the driving set."""
+        group = self.group
+        item = self._item()
+        item.lines = self._open(suffix)
+        with self._elements(item, "n", group.members):
+            item.line("const int i = list[item];" if group.listed else "const int i = item;")
+            item.declare_own()
+            for member in group.members:
+                item.member(member, "i", commit)
+            item.store_own()
+        self._launch(suffix, "n", over=group.work.each)
+        return [*item.lines, *self.close("item", "n", group.members), "}", ""]
+
+    @contextmanager
+    def _elements(self, item: Item, count: str, members: tuple[Member, ...]) -> Iterator[None]:
+        """Write what follows for each element ``item`` of a work item: one, or several in large reductions."""
+        work = self.group.work
+        if work.each == 1:
+            item.lines += [self._thread("item"), *self.sums.declare(members)]
+            with item.block(f"if (item < {count})"):
+                yield
+            return
+        item.lines += self.sums.declare(members, "a")
+        with item.block(f"for (int k = 0; k < {work.each}; k++)"):
+            item.line(f"const int item = ({self.words.group} * {work.each} + k) * {work.block} + {self.words.member};")
+            item.lines += ["    " + line for line in self.sums.declare(members)]
+            with item.block(f"if (item < {count})"):
+                yield
+            item.lines += self.sums.gather(members)
+
+    def close(self, item: str, count: str, members: tuple[Member, ...]) -> list[str]:
+        """Return the reductions at the end of a kernel that is launched once."""
+        prefix = "a" if self.group.work.each > 1 else "g"
+        return self.sums.reduce(members, item, count, prefix=prefix)
+
+    def _direct(self) -> list[str]:
+        return self._per_element("_run", "none")
+
+    def _atomic(self) -> list[str]:
+        return self._per_element("_run", "atomic")
+
+    def _element_colour(self) -> list[str]:
+        group = self.group
+        lines = [*self._open("_run", _COLOURED), self._thread("item"), *self.sums.declare(group.members)]
+        item = self._item()
+        with item.block("if (begin + item < end)"):
+            item.line("const int i = perm[begin + item];")
+            item.declare_own()
+            for member in group.members:
+                item.member(member, "i", "add")
+            item.store_own()
+        self._launch("_run", colours=True)
+        return [*lines, *item.lines, *self.sums.reduce(group.members, "item", "end - begin", "partials + "), "}", ""]
+
+    def _block_colour(self) -> list[str]:
+        from fluxloom.codegen.blocks import write_block_colour
+
+        return write_block_colour(self)
+
+    def _two_pass(self) -> list[str]:
+        lines = self._per_element("_run", "scratch")
+        for member in self.group.members:
+            for arg in member.spec.args:
+                if arg.kind == "table" and arg.access.reduces:
+                    lines += self._second_pass(member, arg)
+        return lines
+
+    def _second_pass(self, member: Member, arg: ArgSpec) -> list[str]:
+        """Write the kernel that adds what a first pass has kept, target by target."""
+        suffix = f"_sum{member.number}_{arg.parameter}"
+        legs = scratch_legs(member, arg)
+        arity = arg.legs
+        inverse = inverse_name(arg)
+        found = Contributions(self.group, self.words, inverse)
+        item = self._item("t")
+        item.lines = [*self._open(suffix), self._thread("item")]
+        with item.block(f"if (item < {inverse}_n)"):
+            item.line(found.target("item"))
+            kind = item.real(arg)
+            item.line(f"{kind} o[{arg.dim}];")
+            for c in range(arg.dim):
+                item.line(f"o[{c}] = d{arg.dat}[{address(arg, '(int64_t)t', c, '')}];")
+            with found.loop(item):
+                item.line(f"const int e = p / {arity}, leg = p % {arity};" if arity > 1 else "const int e = p;")
+                sign, row = "", "0"
+                if len(legs) == 1 and arity > 1:
+                    sign = "(leg == 0 ? s : -s)"
+                elif arity > 1:
+                    row = "leg"
+                for c in range(arg.dim):
+                    where = f"({row} * {arg.dim} + {c}) * n + e" if row != "0" else f"{c} * n + e"
+                    item.line(f"{{ const {kind} s = x{arg.dat}_{arg.parameter}[{where}]; "
+                              f"o[{c}] = {combine_kernel(arg, f'o[{c}]', sign or 's', kind)}; }}")
+            for c in range(arg.dim):
+                item.line(f"d{arg.dat}[{address(arg, '(int64_t)t', c, '')}] = ({arg.scalar.c})o[{c}];")
+        self._launch(suffix, f"{inverse}_n")
+        return [*item.lines, "}", ""]
+
+    def _gather(self) -> list[str]:
+        """Drive the loops target by target; an element is computed once for each of its targets."""
+        if self.group.work.stage:
+            from fluxloom.codegen.staged import write_staged_gather
+
+            return write_staged_gather(self)
+        group = self.group
+        item = self._item("t")
+        item.lines = self._open("_run")
+        found = Contributions(group, self.words, "inv")
+        with self._elements(item, "targets", group.direct):
+            item.line(found.target("item"))
+            item.declare_own()
+            item.declare_increments()
+            with found.loop(item):
+                self._choose(item, found)
+            for member in group.direct:
+                item.member(member, "t", "none")
+            item.store_own()
+        self._launch("_run", "targets", over=group.work.each)
+        return [*item.lines, *self.close("item", "targets", group.direct), "}", ""]
+
+    def _choose(self, item: Item, found: Contributions) -> None:
+        """Find the loop, the element and the leg behind a contribution."""
+        scatter = self.group.scatter
+        for position, member in enumerate(scatter):
+            last = position == len(scatter) - 1
+            test = "" if last else f"if (p < base{scatter[position + 1].number})"
+            with item.block(" ".join(w for w in ("else" if position else "", test) if w)):
+                arity = increment_arity(member)
+                start = f" - (int)base{member.number}" if position else ""
+                item.line(f"const int q = p{start};")
+                item.line(f"const int e = q / {arity}, leg = q % {arity};" if arity > 1 else "const int e = q;")
+                item.member(member, "e", "pick")
+        del found
+
+    def _finish(self) -> list[str]:
+        lines = [*self._open("_finish", block=FINISH), *self.sums.finish(self._partials()), "}", ""]
+        self.launches.append(LaunchSpec(self.group.symbol + "_finish", FINISH))
+        return lines
+
+    def _partials(self) -> str:
+        """Return the C expression of the number of partial results."""
+        if in_teams(self.group):
+            return team_partials(self.group)
+        match self.group.strategy:
+            case "element_colour" | "block_colour":
+                return "n_partials"
+            case "gather":
+                count = "targets"
+            case _:
+                count = "n"
+        chunk = self.sums.chunk()
+        return f"({count} + {chunk - 1}) / {chunk}"
+
+
+def increment_arity(member: Member) -> int:
+    """Return the columns of the table of contributions of a loop."""
+    return max((a.legs for a in member.spec.args if a.kind == "table" and a.access.reduces), default=1)
+
+
+def combine_kernel(arg: ArgSpec, left: str, right: str, kind: str) -> str:
+    """Return the C expression that adds a contribution to a value of the kernel's type."""
+    if arg.access is Access.INC:
+        return f"{left} + {right}"
+    return combine(arg, left, right).replace("_double(", f"_{kind}(")

@@ -1,0 +1,42 @@
+/* Python's semantics where C differs. */
+#define FL_REAL(T, FMOD, FLOOR, FABS)                                                        \
+    AI T fl_min_##T(T a, T b) { return b < a ? b : a; }                                      \
+    AI T fl_max_##T(T a, T b) { return b > a ? b : a; }                                      \
+    AI T fl_abs_##T(T a) { return FABS(a); }                                                 \
+    AI T fl_sign_##T(T a) { return (T)((a > 0) - (a < 0)); }                                 \
+    AI int fl_isnan_##T(T a) { return a != a; }                                              \
+    AI int fl_isfinite_##T(T a) { return a - a == 0; }                                       \
+    AI int fl_isinf_##T(T a) { return a == a && a - a != 0; }                                \
+    AI T fl_mod_##T(T a, T b) {                                                              \
+        T m = FMOD(a, b);                                                                    \
+        return m != 0 ? ((b < 0) != (m < 0) ? m + b : m) : (b < 0 ? -(T)0 : (T)0);           \
+    }                                                                                        \
+    AI T fl_floordiv_##T(T a, T b) {                                                         \
+        T m = FMOD(a, b);                                                                    \
+        T d = (a - m) / b;                                                                   \
+        if (m != 0 && ((b < 0) != (m < 0))) d -= 1;                                          \
+        T f = FLOOR(d);                                                                      \
+        return d - f > (T)0.5 ? f + 1 : f;                                                   \
+    }
+#ifndef FL_NO_DOUBLE
+FL_REAL(double, fmod, floor, fabs)
+#endif
+FL_REAL(float, fmodf, floorf, fabsf)
+
+AI int64_t fl_min_int64_t(int64_t a, int64_t b) { return b < a ? b : a; }
+AI int64_t fl_max_int64_t(int64_t a, int64_t b) { return b > a ? b : a; }
+AI int64_t fl_abs_int64_t(int64_t a) { return a < 0 ? -a : a; }
+AI int64_t fl_sign_int64_t(int64_t a) { return (a > 0) - (a < 0); }
+/* Division by zero gives zero, as in NumPy; in C it would end the process. */
+AI int64_t fl_mod_int64_t(int64_t a, int64_t b) {
+    if (b == 0) return 0;
+    int64_t m = a % b;
+    return m != 0 && ((m < 0) != (b < 0)) ? m + b : m;
+}
+AI int64_t fl_floordiv_int64_t(int64_t a, int64_t b) {
+    if (b == 0) return 0;
+    int64_t q = a / b;
+    return q * b != a && ((a < 0) != (b < 0)) ? q - 1 : q;
+}
+AI int64_t fl_wrap(int64_t i, int64_t n) { return i < 0 ? i + n : (i >= n ? i - n : i); }
+

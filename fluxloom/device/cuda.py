@@ -1,0 +1,350 @@
+"""The cuda device: an NVIDIA GPU through CuPy (13 or later, CUDA 12 or 13)."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.dtypes import Scalar
+from fluxloom.core.errors import DatError, DeviceUnavailable, OutOfMemory, SolverError
+from fluxloom.device.base import Buffer, Call, Device, Launch
+from fluxloom.device.cuda_bandwidth import cuda_meter
+from fluxloom.device.cuda_buffer import CudaBuffer
+from fluxloom.device.cuda_errors import error_key, explain, gibibytes
+from fluxloom.device.cuda_program import CudaProgram, load_program
+from fluxloom.device.cuda_sequencer import CudaSequencer
+from fluxloom.device.cuda_support import choose_architecture, open_cuda, release
+from fluxloom.device.gpu_bandwidth import GpuBandwidthMeter
+
+__all__ = ["CudaDevice"]
+
+_SMALL = 64 << 10
+_MOST_STAGED = 64
+_RESET_BLOCK = 64
+_ATOMIC = frozenset({"float64", "float32", "float16", "int64", "int32"})
+
+
+class CudaDevice(Device):
+    """An NVIDIA GPU.
+
+    Everything that is asked of the device runs in order on one stream of its own, `stream`; calls return before
+    it is done. Reading values on the host waits.
+
+    Parameters
+    ----------
+    number
+        Of the GPU, as CUDA counts the visible ones.
+
+    Attributes
+    ----------
+    number, stream
+        The GPU, and the CuPy stream on which everything runs: inside ``with device.stream:`` what CuPy does is
+        in order with the loops.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When CuPy, the driver, the GPU or the run-time compiler is missing, or they do not fit together.
+    """
+
+    name = "cuda"
+    native = True
+    dialect = "cuda"
+    shared = False
+    items = True
+
+    def __init__(self, number: int = 0) -> None:
+        self.cupy: Any = open_cuda(number)
+        self.number = number
+        self.title = f"GPU {number}"
+        self.running = ""
+        """The calls that ran last; for messages."""
+        self.events: list[Any] = []
+        """Events that are free to be used again."""
+        cuda = self.cupy.cuda
+        self.failures: tuple[type[Exception], ...] = (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
+        self._runtime = cuda.runtime
+        self._staged: list[npt.NDArray[np.uint8]] = []
+        self._mixed = False
+        self._helpers: CudaProgram | None = None
+        try:
+            with cuda.Device(number):
+                self.stream: Any = cuda.Stream(non_blocking=True)
+        except self.failures as error:
+            raise DeviceUnavailable(
+                f"GPU {number} cannot be used ({error}): see with nvidia-smi whether another process has it for itself"
+            ) from error
+        capability = int(cuda.Device(number).compute_capability)
+        self._architecture = choose_architecture(capability, cuda.nvrtc.getSupportedArchs()) or ""
+
+    # ---------------------------------------------------------------------------------- current GPU
+    def enter(self) -> int:
+        """Make this GPU current in the calling thread; returns the one that was."""
+        try:
+            before = self._runtime.getDevice()
+            self._runtime.setDevice(self.number)  # also gives a new thread its context
+        except self.failures as error:
+            raise self.failure(error) from error
+        return before
+
+    def leave(self, before: int) -> None:
+        """Make the GPU current that was."""
+        if before != self.number:
+            self._runtime.setDevice(before)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make this GPU current for a while; errors of CUDA become errors of this package."""
+        before = self.enter()
+        try:
+            yield
+        except self.failures as error:
+            raise self.failure(error) from error
+        finally:
+            self.leave(before)
+
+    def failure(self, error: BaseException) -> SolverError:
+        """Return the error to raise for one of CUDA's."""
+        return explain(error, self.title, self.running)
+
+    # --------------------------------------------------------------------------------------- memory
+    def allocate(self, nbytes: int, stagger: int = 0) -> CudaBuffer:
+        """Return a zeroed buffer.
+
+        Raises
+        ------
+        OutOfMemory
+            With the bytes asked for, and what is free.
+        """
+        with self.active():
+            memory = self._take(nbytes)
+            if nbytes:
+                self._runtime.memsetAsync(memory.ptr, 0, nbytes, self.stream.ptr)
+        return CudaBuffer(self, memory, nbytes)
+
+    def _take(self, nbytes: int) -> Any:
+        """Return memory of CuPy's pool that belongs to our stream; this GPU is current."""
+        try:
+            return self._allocated(nbytes)
+        except (MemoryError, *self.failures) as error:
+            if not _lacks_memory(error):
+                raise
+        gc.collect()  # arrays in cycles hold memory too
+        pool = self.cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        try:
+            return self._allocated(nbytes)
+        except (MemoryError, *self.failures) as error:
+            if not _lacks_memory(error):
+                raise
+            free, total = self._runtime.memGetInfo()
+            held = int(pool.total_bytes())
+            raise OutOfMemory(
+                f"out of memory on {self.title}: {gibibytes(nbytes)} asked for, {gibibytes(free)} of "
+                f"{gibibytes(total)} free; this process holds {gibibytes(held)}, {gibibytes(pool.free_bytes())} of "
+                "it unused",
+                asked=nbytes, free=int(free), total=int(total), held=held,
+            ) from error  # fmt: skip
+
+    def _allocated(self, nbytes: int) -> Any:
+        with self.stream:  # the pool keeps what one stream has freed for the same stream
+            return self.cupy.cuda.alloc(max(1, nbytes))
+
+    def memory(self) -> tuple[int, int]:
+        """Return the bytes that are free, those that CuPy's pool keeps unused included, and all bytes."""
+        with self.active():
+            free, total = self._runtime.memGetInfo()
+            return int(free) + int(self.cupy.get_default_memory_pool().free_bytes()), int(total)
+
+    def pinned(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Return zeroed host memory that the GPU reads and writes without a detour; ordinary memory where none is."""
+        try:
+            with self.active():
+                memory = self.cupy.cuda.alloc_pinned_memory(nbytes)
+        except SolverError as error:
+            if not _lacks_memory(error.__cause__):
+                raise
+            return np.zeros(nbytes, dtype=np.uint8)
+        array = np.frombuffer(memory, dtype=np.uint8, count=nbytes)
+        array[:] = 0
+        return array
+
+    def send(self, address: int, source: npt.NDArray[np.uint8]) -> None:
+        """Copy host to device, after what was asked for before; ``source`` may be changed when this returns."""
+        if not source.nbytes:
+            return
+        runtime = self._runtime
+        with self.active():
+            if source.nbytes > _SMALL:
+                self._copy(address, source.ctypes.data, source.nbytes, runtime.memcpyHostToDevice)
+                self._wait()
+                return
+            if len(self._staged) >= _MOST_STAGED:
+                self._wait()
+            self._staged.append(source.copy())
+            self._copy(address, self._staged[-1].ctypes.data, source.nbytes, runtime.memcpyHostToDevice)
+
+    def fetch(self, target: npt.NDArray[np.uint8], address: int) -> None:
+        """Copy device to host after what was asked for before, and wait."""
+        with self.active():
+            if target.nbytes:
+                self._copy(target.ctypes.data, address, target.nbytes, self._runtime.memcpyDeviceToHost)
+            self._wait()
+
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        """Copy one buffer to another of the same size, on the device."""
+        begin, end = source.device(), target.device(write=True)
+        with self.active():
+            self._copy(end, begin, source.nbytes, self._runtime.memcpyDeviceToDevice)
+
+    def _copy(self, target: int, source: int, nbytes: int, kind: int) -> None:
+        self._runtime.memcpyAsync(target, source, nbytes, kind, self.stream.ptr)
+
+    def _wait(self) -> None:
+        """Wait for the stream; then nothing reads staged values any more."""
+        self.stream.synchronize()
+        self._staged.clear()
+
+    def resident(self, array: npt.NDArray[Any]) -> tuple[int, Any]:
+        """Return the device address of a read-only table, and what keeps it alive."""
+        table = np.ascontiguousarray(array)
+        with self.active():
+            memory = self._take(table.nbytes)
+        self.send(int(memory.ptr), table.reshape(-1).view(np.uint8))
+        return int(memory.ptr), memory
+
+    # -------------------------------------------------------------------------- arrays of other people
+    def wrap(self, array: Any) -> CudaBuffer:
+        """Return a buffer over the memory of a CuPy array, without a copy.
+
+        Parameters
+        ----------
+        array
+            A contiguous array on this GPU, of CuPy or with ``__cuda_array_interface__``. It is kept alive.
+
+        Raises
+        ------
+        DatError
+            When the array is not contiguous, on another GPU, or no array of a GPU at all.
+
+        Notes
+        -----
+        The device waits for what CuPy's current stream was asked for before. What is done with the array *later*
+        is not ordered with loops: use it inside ``with device.stream:``, or call ``Context.synchronize`` between.
+        """
+        if not isinstance(array, self.cupy.ndarray):
+            if not hasattr(array, "__cuda_array_interface__"):
+                raise DatError(f"{type(array).__name__} is no array in the memory of a GPU")
+            with self.active():
+                array = self.cupy.asarray(array)
+        if int(array.device.id) != self.number:
+            raise DatError(f"the array is on GPU {array.device.id}, not on GPU {self.number}: copy it there first")
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise DatError("the array is not contiguous: make a copy with cupy.ascontiguousarray")
+        with self.active():
+            self._order(self._current_stream(), self.stream)
+        return CudaBuffer(self, array.data, int(array.nbytes), zeroed=False, kept=array)
+
+    def view(self, address: int, nbytes: int, owner: object) -> Any:
+        """Return device memory as a CuPy array of bytes that keeps ``owner`` alive; see `CudaBuffer.array`."""
+        cuda = self.cupy.cuda
+        with self.active():
+            memory = cuda.UnownedMemory(address, nbytes, owner, self.number)
+            array = self.cupy.ndarray((nbytes,), dtype=np.uint8, memptr=cuda.MemoryPointer(memory, 0))
+            self._order(self.stream, self._current_stream())
+        return array
+
+    def _current_stream(self) -> Any:
+        return self.cupy.cuda.get_current_stream()
+
+    def _order(self, first: Any, then: Any) -> None:
+        """Let one stream wait for what another was asked for; this GPU is current."""
+        self._mixed = True
+        if first.ptr != then.ptr:
+            event = self.cupy.cuda.Event(disable_timing=True)
+            event.record(first)
+            then.wait_event(event)
+
+    # ------------------------------------------------------------------------------------- programs
+    def compile(self, text: str, symbols: Sequence[str], name: str, *, contract: bool = True) -> CudaProgram:
+        """Compile a translation unit.
+
+        Raises
+        ------
+        CompileError
+            With the path of the source and what the compiler said.
+        """
+        with self.active():
+            return load_program(self.cupy, self._architecture, text, symbols, name, contract=contract)
+
+    def sequencer(self, calls: Sequence[Call]) -> CudaSequencer:
+        """Return a sequence of calls, replayed as one CUDA graph."""
+        with self.active():
+            return CudaSequencer(self, calls)
+
+    def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
+        """Return the call that sets every component of a global."""
+        if self._helpers is None:
+            source = resources.files("fluxloom.device").joinpath("runtime.cu").read_text()
+            self._helpers = self.compile(source, ["fl_reset"], "runtime")
+        return Call("reset", self._helpers, words, (Launch("fl_reset", int(words[1]), _RESET_BLOCK),))
+
+    def atomic_add(self, scalar: Scalar) -> bool:
+        """Whether indirect increments of a type can be added atomically."""
+        return scalar.name in _ATOMIC
+
+    # --------------------------------------------------------------------------------- time and place
+    def synchronize(self) -> None:
+        """Wait until everything that was asked for is done, on every stream once arrays were exchanged with CuPy."""
+        with self.active():
+            if self._mixed:
+                self._runtime.deviceSynchronize()
+            self._wait()
+
+    def mark(self) -> Any:
+        """Return an event of now on the stream; this GPU is current."""
+        event = self.events.pop() if self.events else self.cupy.cuda.Event()
+        event.record(self.stream)
+        return event
+
+    def elapsed(self, run: Callable[[], None]) -> float:
+        """Return the seconds that the GPU needs for what a function asks of it."""
+        with self.active():
+            begin = self.mark()
+        run()
+        with self.active():
+            end = self.mark()
+            end.synchronize()
+            seconds = 1e-3 * float(self.cupy.cuda.get_elapsed_time(begin, end))
+        self.events += [begin, end]
+        return seconds
+
+    def meter(self, nbytes: int = 0) -> GpuBandwidthMeter:
+        """Return what measures the memory bandwidth: arrays of 1 GiB, or an eighth of the free memory."""
+        return cuda_meter(self, nbytes)
+
+    def describe(self) -> str:
+        """Return GPU, memory, compute capability and versions."""
+        with self.active():
+            properties = self._runtime.getDeviceProperties(self.number)
+            total = int(self._runtime.memGetInfo()[1])
+        found = properties["name"]
+        name = found.decode() if isinstance(found, bytes) else str(found)
+        return (
+            f"{name}, {gibibytes(total)}, compute capability {properties['major']}.{properties['minor']}, "
+            f"driver for CUDA {release(int(self._runtime.driverGetVersion()))}, "
+            f"CuPy {self.cupy.__version__} with CUDA {release(int(self._runtime.runtimeGetVersion()))}"
+        )
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error says that memory is exhausted."""
+    return isinstance(error, MemoryError) or (
+        error is not None and error_key(error) in ("memoryallocation", "outofmemory")
+    )

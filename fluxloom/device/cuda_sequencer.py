@@ -1,0 +1,218 @@
+"""A fixed sequence of kernels on an NVIDIA GPU, replayed as one CUDA graph."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import PlanError
+from fluxloom.device.base import Call, Launch, Sequencer
+from fluxloom.device.cuda_errors import exceeds_threads, is_fatal, refused_launch
+from fluxloom.device.cuda_program import CudaProgram
+
+if TYPE_CHECKING:
+    from fluxloom.device.cuda import CudaDevice
+
+__all__ = ["CudaSequencer"]
+
+_MOST_GROUPS = 2**31 - 1
+_MOST_PENDING = 4096
+_NAMES = 8
+
+
+class _Prepared(NamedTuple):
+    """One launch, ready for the driver."""
+
+    function: int
+    grid: int
+    block: int
+    parameters: int
+    """Address of the table of addresses of the arguments."""
+    call: int
+    launch: Launch
+
+
+class CudaSequencer(Sequencer):
+    """Kernels in order on the stream of a device.
+
+    The first run launches kernel by kernel, which brings mistakes to light. From the second run on, two or more
+    kernels run as a CUDA graph. A graph keeps the arguments it was made with; `refresh` drops it, and the next
+    run launches the kernels again. With ``device.profile`` every run does, with events and NVTX ranges around
+    each call.
+
+    Parameters
+    ----------
+    device
+        The GPU.
+    calls
+        What runs.
+
+    Raises
+    ------
+    PlanError
+        When a kernel cannot run in groups of the size that was planned, or in so many.
+    """
+
+    def __init__(self, device: CudaDevice, calls: Sequence[Call]) -> None:
+        self._device = device
+        self._calls = tuple(calls)
+        self._stream, self._number, self._start = device.stream, device.number, device.cupy.cuda.driver.launchKernel
+        self._get_current: Callable[[], int] = device.cupy.cuda.runtime.getDevice
+        self._set_current: Callable[[int], None] = device.cupy.cuda.runtime.setDevice
+        self._tables: list[npt.NDArray[Any]] = []  # what the driver reads the arguments from
+        self._parts: list[list[_Prepared]] = [self._prepare(k, call) for k, call in enumerate(self._calls)]
+        self._launches = [item for part in self._parts for item in part]
+        self._graph: Any = None
+        self._tried = False
+        self._capturing = len(self._launches) > 1
+        self._pending: list[list[Any]] = []
+        names = list(dict.fromkeys(call.name for call in self._calls))
+        self.name = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
+        self.seconds: npt.NDArray[np.float64] = np.zeros(len(self._calls), dtype=np.float64)
+        self.counts: npt.NDArray[np.int64] = np.zeros(len(self._calls), dtype=np.int64)
+        self._ones = np.ones_like(self.counts)
+
+    def __call__(self) -> None:
+        """Run the sequence once."""
+        device, number = self._device, self._number
+        before = number
+        try:
+            before = self._get_current()
+            self._set_current(number)
+            device.running = self.name
+            if device.profile:
+                self._measure()
+            elif self._graph is not None:
+                self._graph.launch(self._stream)
+            elif self._tried and self._capturing:
+                self._capture()
+            else:
+                self._launch(self._launches)
+                self._tried = True
+        except device.failures as error:
+            raise device.failure(error) from error
+        finally:
+            if before != number:
+                self._set_current(before)
+        np.add(self.counts, self._ones, self.counts)
+
+    def refresh(self) -> None:
+        """Take notice of changed argument words."""
+        self._graph = None
+        self._tried = False
+
+    def settle(self) -> None:
+        """Bring ``seconds`` up to date; waits for the device if runs were measured."""
+        if not self._pending:
+            return
+        device = self._device
+        pending, self._pending = self._pending, []
+        with device.active():
+            elapsed = device.cupy.cuda.get_elapsed_time
+            pending[-1][-1].synchronize()
+            for events in pending:
+                for k, (begin, end) in enumerate(itertools.pairwise(events)):
+                    self.seconds[k] += 1e-3 * elapsed(begin, end)
+        device.events.extend(event for events in pending for event in events)
+
+    # ------------------------------------------------------------------------------------- launches
+    def _prepare(self, place: int, call: Call) -> list[_Prepared]:
+        """Build the argument tables of a call; launches without work items are left out."""
+        program, words = call.program, call.words
+        assert isinstance(program, CudaProgram)
+        assert words.dtype == np.int64
+        assert words.flags.c_contiguous
+        first = words.ctypes.data
+        prepared = []
+        for launch in call.launches:
+            if launch.items <= 0:
+                continue
+            tail = np.array(launch.tail, dtype=np.int64)
+            table = np.empty(len(words) + len(tail) + 1, dtype=np.uintp)
+            table[: len(words)] = first + 8 * np.arange(len(words))
+            table[len(words) : -1] = tail.ctypes.data + 8 * np.arange(len(tail))
+            table[-1] = 0
+            self._tables += [words, tail, table]
+            grid = self._grid(program, launch)
+            function = program.function(launch.symbol)
+            prepared.append(_Prepared(function, grid, launch.block, table.ctypes.data, place, launch))
+        return prepared
+
+    @staticmethod
+    def _grid(program: CudaProgram, launch: Launch) -> int:
+        """Return the number of groups after making sure that they can run."""
+        grid = -(-launch.items // launch.block)
+        most = program.most_threads(launch.symbol)
+        if launch.block > most > 0:
+            raise exceeds_threads(launch.symbol, launch.block, most, program.resources(launch.symbol))
+        if grid > _MOST_GROUPS:
+            raise PlanError(
+                f"kernel {launch.symbol} needs {grid} groups of {launch.block} work items; CUDA allows "
+                f"{_MOST_GROUPS}: use larger groups with Schedule(block=...)"
+            )
+        return grid
+
+    def _launch(self, launches: Sequence[_Prepared]) -> None:
+        """Hand kernels to the driver, one by one."""
+        start, stream = self._start, self._stream.ptr
+        item = None
+        try:
+            for item in launches:
+                function, grid, block, parameters, _, _ = item
+                start(function, grid, 1, 1, block, 1, 1, 0, stream, parameters, 0)
+        except self._device.failures as error:
+            assert item is not None
+            raise self._refusal(error, item) from error
+
+    def _refusal(self, error: BaseException, item: _Prepared) -> Exception:
+        """Return the error of a kernel that did not start."""
+        device, call = self._device, self._calls[item.call]
+        if is_fatal(error):
+            return device.failure(error)
+        assert isinstance(call.program, CudaProgram)
+        needs = call.program.resources(item.launch.symbol)
+        return refused_launch(
+            error, gpu=device.title, call=call.name, symbol=item.launch.symbol, block=item.block, needs=needs
+        )
+
+    def _capture(self) -> None:
+        """Make a graph of the launches and run it; where that is impossible, go on launching one by one."""
+        device = self._device
+        try:
+            self._stream.begin_capture()
+            try:
+                self._launch(self._launches)
+            finally:
+                graph = self._stream.end_capture()
+        except device.failures as error:
+            if is_fatal(error):
+                raise
+            self._capturing = False
+            logging.getLogger("fluxloom").warning("%s: no CUDA graph of %s: %s", device.title, self.name, error)
+            self._launch(self._launches)
+            return
+        self._graph = graph
+        graph.launch(self._stream)
+
+    def _measure(self) -> None:
+        """Run with an event and a range around each call."""
+        device = self._device
+        if len(self._pending) * (len(self._calls) + 1) > _MOST_PENDING:
+            self.settle()
+        ranges = device.cupy.cuda.nvtx
+        events = [device.mark()]
+        for call, part in zip(self._calls, self._parts, strict=True):
+            if ranges.available:
+                ranges.RangePush(call.name)
+            try:
+                self._launch(part)
+            finally:
+                if ranges.available:
+                    ranges.RangePop()
+            events.append(device.mark())
+        self._pending.append(events)

@@ -1,0 +1,163 @@
+"""How the rows of a ragged loop are spread over work items: what is possible, and what is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fluxloom.codegen.coop import Cooperation, cooperation
+from fluxloom.codegen.sums import PART
+from fluxloom.codegen.teams import SHARING
+from fluxloom.core.access import Access
+from fluxloom.core.errors import PlanError
+from fluxloom.device.base import Device
+from fluxloom.dsl.bind import Bound, Numbering, specialise
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.maps import EntriesMap, RaggedMap
+from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.races import RaceInfo
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.perf.ragged import Grouping, fixed_rule
+
+__all__ = [
+    "choose_grouping",
+    "cooperation_of",
+    "largest_block",
+    "ragged_maps",
+    "require_lanes",
+    "team_plan",
+    "whole_chunks",
+    "why_alone",
+]
+
+_STEP = 32
+"""Items that run in step: lanes exchange values among so many."""
+
+_PACKS = (0, 1, 4, 8, 16)
+
+
+def ragged_maps(bound: Bound) -> list[RaggedMap]:
+    """Return the ragged maps of a loop, the one with most entries first."""
+    found: dict[int, RaggedMap] = {}
+    for arg in bound.arguments:
+        through = arg.map.ragged if isinstance(arg.map, EntriesMap) else arg.map
+        if isinstance(through, RaggedMap):
+            found[id(through)] = through
+    return sorted(found.values(), key=lambda m: -m.entries.size)
+
+
+def cooperation_of(bound: Bound) -> Cooperation | str:
+    """Return how items share the rows of a loop, or why they cannot."""
+    if not ragged_maps(bound):
+        return "no argument goes through a ragged map"
+    return cooperation(specialise(bound, Numbering()))
+
+
+def why_alone(bound: Bound, strategy: str | None, deterministic: str | None) -> str:
+    """Return why one item has to handle a whole row under a strategy; empty when several can share it."""
+    if (strategy or "direct") not in SHARING:
+        return f"the strategy {strategy!r} does not go row by row; {', '.join(SHARING[1:])} do"
+    if deterministic == "global":
+        return "the order of sums depends on lanes, which deterministic='global' forbids"
+    shared = cooperation_of(bound)
+    if isinstance(shared, str):
+        return shared
+    if shared.scattered and strategy != "atomic":
+        if shared.contended:
+            return f"{shared.contended}, which needs atomic additions"
+        for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+            if parameter.name in shared.scattered and isinstance(arg.map, RaggedMap) and _repeats(arg.map):
+                return f"a row of map {arg.map.name!r} meets a target twice, which needs atomic additions"
+    return ""
+
+
+def _repeats(through: RaggedMap) -> bool:
+    """Whether some row has the same target twice."""
+    known, key = through.source.context.plans, ("repeats", id(through))
+    if key not in known:
+        rows = np.repeat(np.arange(through.source.size, dtype=np.int64), np.diff(through.offsets))
+        pairs = np.sort(rows * max(1, through.target.size) + through.indices)
+        known[key] = (bool((pairs[1:] == pairs[:-1]).any()), through)
+    return known[key][0]
+
+
+def require_lanes(bound: Bound, races: RaceInfo, own: Schedule, everywhere: Schedule) -> None:
+    """Raise `PlanError` for lanes that a loop cannot have.
+
+    Parameters
+    ----------
+    own, everywhere
+        What was asked of this loop, and of every loop of the context. Items need not follow the latter.
+    """
+    device = bound.over.context.device
+    if not device.native:
+        return
+    if not device.items:
+        lanes = own.lanes or everywhere.lanes
+        if lanes not in _PACKS:
+            raise PlanError(f"{bound.name}: lanes={lanes} on {device.name!r}: a pack has 1, 4, 8 or 16 elements")
+        return
+    if own.lanes <= 1 or not ragged_maps(bound):
+        return
+    strategies: Sequence[str | None] = [own.strategy] if own.strategy or not races.racing else races.allowed
+    grade = own.deterministic or everywhere.deterministic
+    reasons = [why_alone(bound, strategy, grade) for strategy in strategies]
+    if all(reasons):
+        raise PlanError(f"{bound.name}: lanes={own.lanes} is not possible: {reasons[0]}; use lanes=1")
+
+
+def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block: int) -> Grouping | None:
+    """Return how the rows of a loop are grouped; None for a loop without rows to group.
+
+    Loops that race and rows that are stored column by column have an item a row, as have all rows on a CPU;
+    others follow `fluxloom.perf.ragged.fixed_rule`. Wishes are followed as far as possible.
+
+    Parameters
+    ----------
+    block
+        Items a group, when the schedule says nothing.
+    """
+    maps = ragged_maps(bound)
+    if not maps or (strategy or "direct") not in SHARING:
+        return None
+    device, largest = bound.over.context.device, maps[0]
+    ruled = not (strategy or getattr(device, "is_cpu", False) or any(m.store.column_major for m in maps))
+    alone = (ruled or wanted.lanes > 1) and bool(why_alone(bound, strategy, wanted.deterministic))
+    rule = Grouping(block, 1, 1)
+    if ruled and not alone:
+        share = largest.entries.size / max(1, largest.source.size)
+        rule = fixed_rule(bound.over.size, round(share * bound.over.size))
+    lanes = 1 if alone else wanted.lanes or rule.lanes
+    size = wanted.block or rule.block
+    if lanes > 1:
+        size = -(-size // _STEP) * _STEP
+    size = whole_chunks(bound, size)
+    repeat = wanted.rows * lanes // size if wanted.rows else 1 if wanted.lanes else rule.repeat
+    return Grouping(size, lanes, max(1, repeat))
+
+
+def whole_chunks(bound: Bound, block: int) -> int:
+    """Return a block that holds whole partial results, where a loop reduces."""
+    return -(-block // PART) * PART if _reduces(bound) else block
+
+
+def _reduces(bound: Bound) -> bool:
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return any(isinstance(a.data, Global) and p.access is not Access.READ for a, p in pairs)
+
+
+def team_plan(bound: Bound, schedule: Schedule, plan: Plan) -> Plan:
+    """Return a plan with the partial results of the groups that share or repeat rows."""
+    together = schedule.lanes > 1 or schedule.rows > schedule.block
+    if not schedule.rows or not together or not _reduces(bound):
+        return plan
+    counts = np.diff(plan.values["colour_off"]) if "colour_off" in plan.values else np.array([bound.over.size])
+    partials = int((-(-counts // schedule.rows)).sum()) * (schedule.block // PART)
+    return replace(plan, values={**plan.values, "n_partials": partials}, partials=partials)
+
+
+def largest_block(device: Device) -> int:
+    """Return the most items that a group may have."""
+    return int(getattr(device, "max_block", 1024))

@@ -1,0 +1,204 @@
+"""Tuning a ragged loop while it does useful work: every call runs it once, most of them as another trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from fluxloom.core.errors import FluxloomError, PlanError
+from fluxloom.dsl.grouping import choose_grouping, largest_block
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tuning import TuningFile, record_winner
+from fluxloom.perf.ragged import Grouping, OnlineTuner
+
+__all__ = ["OnlineTrial", "OnlineTuning"]
+
+Elapsed = Callable[[Callable[[], object]], float]
+"""Runs something and returns the seconds it took."""
+
+
+@dataclass(frozen=True)
+class OnlineTrial:
+    """One call of a loop that is being tuned.
+
+    Attributes
+    ----------
+    grouping
+        How its rows were grouped.
+    seconds
+        How long it took; None for a call that was not timed, because its kernel was new; infinite for
+        a grouping whose kernel could not be made, which did not run.
+    """
+
+    grouping: Grouping
+    seconds: float | None
+
+    def __str__(self) -> str:
+        took = "not timed" if self.seconds is None else f"{1e3 * self.seconds:.4f} ms"
+        block, lanes, repeat = self.grouping
+        return f"block {block}, lanes {lanes}, repeat {repeat}: {took}"
+
+
+class OnlineTuning:
+    """Calls a ragged loop and finds the best grouping of its rows meanwhile.
+
+    ::
+
+        product = OnlineTuning(loop)
+        while not converged:
+            product()        # the loop, once
+            ...
+
+    Each call runs the loop exactly once. The first call of every new grouping is not timed: it loads a
+    kernel. When the search is over the loop keeps the best grouping and calls cost nothing more.
+
+    Parameters
+    ----------
+    loop
+        A loop with ragged arguments, on a device of work items.
+    limit
+        Groupings that are tried, at most.
+    record
+        Whether the best one goes to the tuning file, where loops of later contexts find it.
+    path
+        The file; by default that of `TuningFile`.
+    elapsed
+        Runs a function and returns the seconds; by default the device's own clock.
+
+    Attributes
+    ----------
+    calls
+        What each call did, in order, until the search was over.
+
+    Raises
+    ------
+    PlanError
+        If the loop has no rows to group here.
+
+    Notes
+    -----
+    The search is `fluxloom.perf.ragged.OnlineTuner`, after I. Z. Reguly, PhD thesis, Budapest 2014, section 4.5.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        *,
+        limit: int = 10,
+        record: bool = True,
+        path: str | Path | None = None,
+        elapsed: Elapsed | None = None,
+    ) -> None:
+        device = loop.context.device
+        now = loop.schedule
+        self._strategy = loop.strategy if loop.races.racing else None
+        if not device.items or choose_grouping(loop.bound, self._strategy, now, now.block) is None:
+            raise PlanError(f"{loop.name}: no rows of a ragged map are grouped on {device.name!r}; there is nothing to tune")
+        start = Grouping(now.block, now.lanes, max(1, now.rows * now.lanes // now.block))
+        self.loop, self._base = loop, now
+        self.calls: list[OnlineTrial] = []
+        self._tuner = OnlineTuner(start, limit=limit, allowed=self._allowed)
+        self._file = TuningFile(path) if record else None
+        self._elapsed: Elapsed = elapsed or getattr(device, "elapsed", self._wall_clock)
+        self._natives: dict[Grouping, Any] = {}
+        self._now: Grouping | None = None
+        self._over = False
+
+    # ------------------------------------------------------------------------------------- results
+    @property
+    def finished(self) -> bool:
+        """Whether the search is over."""
+        return self._over
+
+    @property
+    def best(self) -> Grouping:
+        """The best grouping so far."""
+        return self._tuner.best
+
+    @property
+    def seconds(self) -> float:
+        """Time of the best grouping; infinite before any was timed."""
+        return self._tuner.seconds
+
+    def __str__(self) -> str:
+        state = "best" if self._over else "best so far"
+        return "\n".join([f"{self.loop.name}: {state} {OnlineTrial(self.best, self.seconds)}", *map(str, self.calls)])
+
+    # --------------------------------------------------------------------------------------- a call
+    def __call__(self, **constants: Any) -> Grouping:
+        """Run the loop once; return the grouping it ran with."""
+        if self._over:
+            self.loop(**constants)
+            return self.best
+        point, known = self._ready()
+        seconds = None
+        if known:
+            seconds = self._elapsed(partial(self.loop, **constants))
+            self._tuner.observe(seconds)
+        else:
+            self.loop(**constants)
+        self.calls.append(OnlineTrial(point, seconds))
+        if self._tuner.finished:
+            self._finish()
+        return point
+
+    def _ready(self) -> tuple[Grouping, bool]:
+        """Give the loop the kernel of the next trial that can run; return it, and whether it ran before."""
+        while True:
+            point = self._tuner.next()
+            known = point in self._natives
+            try:
+                self._switch(point)
+                return point, known
+            except FluxloomError:
+                if not self._natives:
+                    raise
+            self.calls.append(OnlineTrial(point, inf))
+            self._tuner.observe(inf)
+
+    def _switch(self, point: Grouping) -> None:
+        """Let the loop run with a grouping; its kernel is made once."""
+        loop = self.loop
+        if point == self._now and loop._native is not None:
+            return
+        loop.reschedule(self._schedule(point))
+        if point in self._natives:
+            loop._native = self._natives[point]
+        else:
+            self._natives[point] = loop.build()
+        self._now = point
+
+    def _finish(self) -> None:
+        """Keep the best, forget the others, record."""
+        loop = self.loop
+        self._switch(self.best)
+        kept = self._natives.pop(self.best)
+        others = [native.block for native in self._natives.values()]
+        loop._blocks = [item for item in loop._blocks if not any(item[0] is other for other in others)]
+        self._natives = {self.best: kept}
+        self._over = True
+        record_winner(self._file, loop, loop.schedule, self.seconds)
+
+    # ---------------------------------------------------------------------------------------- pieces
+    def _schedule(self, point: Grouping) -> Schedule:
+        return replace(self._base, block=point.block, lanes=point.lanes, rows=point.rows)
+
+    def _allowed(self, point: Grouping) -> bool:
+        """Whether the loop would run with just this grouping."""
+        if point.block > largest_block(self.loop.context.device):
+            return False
+        return choose_grouping(self.loop.bound, self._strategy, self._schedule(point), point.block) == point
+
+    def _wall_clock(self, run: Callable[[], object]) -> float:
+        device = self.loop.context.device
+        device.synchronize()
+        start = time.perf_counter()
+        run()
+        device.synchronize()
+        return time.perf_counter() - start

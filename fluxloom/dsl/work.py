@@ -1,0 +1,330 @@
+"""Plans and shapes of loops on devices that run kernels of work items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.codegen.group import Group, WorkShape
+from fluxloom.codegen.staged import stage_bytes
+from fluxloom.codegen.sums import PART
+from fluxloom.core.access import Access
+from fluxloom.core.errors import PlanError
+from fluxloom.device.base import Device
+from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.grouping import choose_grouping, team_plan, whole_chunks, why_alone
+from fluxloom.dsl.maps import RaggedMap, TableMap
+from fluxloom.dsl.plan import Array, Plan
+from fluxloom.dsl.races import RaceInfo
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.sets import Grid, Subset
+from fluxloom.dsl.split import why_whole
+from fluxloom.graph import (
+    block_targets,
+    colour_elements,
+    colour_permutation,
+    ell_fill,
+    ell_inverse,
+    flat_inverse,
+    staged_tiles,
+    two_level_plan,
+)
+
+__all__ = ["BLOCK", "check_stage", "choose_work", "fused_plans", "gather_plan", "restrict", "work_plan", "work_shape"]
+
+BLOCK = 128
+"""Work items a group unless a schedule says otherwise."""
+
+_GRID_BLOCK = 512
+"""The same for loops over grids, whose items read neighbours from whole rows."""
+
+_LIMITED = ("serial", "block_permute")
+_LARGE, _EACH = 2**20, 4
+"""From so many elements on, an item of a kernel that reduces handles several: fewer partial results."""
+
+_GROUP_MEMORY = 48 << 10
+"""Bytes a group may take without asking the driver for more."""
+
+_SPARSE = 0.5
+"""With fewer contributions a target, only the targets that have any are visited."""
+
+_MOST_COLUMNS, _LEAST_FILL = 32, 0.8
+"""Contributions are padded to the fullest target when that wastes little and there are few of them."""
+
+
+# ------------------------------------------------------------------------------------------ choices
+
+
+def restrict(bound: Bound, races: RaceInfo, device: Device) -> RaceInfo:
+    """Return what is known about races, without the strategies that the device does not have."""
+    if not races.racing or not device.items:
+        return races
+    reasons = dict(races.reasons)
+    for name in _LIMITED:
+        reasons.setdefault(name, f"the device {device.name!r} runs elements side by side")
+    if len(races.tables) > 1:
+        reasons.setdefault("gather", "its increments go through more than one map or leg")
+    for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
+        if parameter.access is Access.INC and arg.map is not None and not device.atomic_add(arg.data.scalar):
+            reasons.setdefault("atomic", f"{device.describe()} has no atomic additions of {arg.data.scalar.name}")
+    if any(isinstance(a.map, RaggedMap) for a, p in _increments(bound)):
+        reasons.setdefault("block_colour", "increments go through a ragged map")
+    return replace(races, allowed=tuple(s for s in races.allowed if s not in reasons), reasons=reasons)
+
+
+def _increments(bound: Bound) -> list[tuple[Any, Any]]:
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return [(a, p) for a, p in pairs if p.access.reduces and a.map is not None]
+
+
+def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
+    """Fill the open choices of a schedule for a device of work items.
+
+    Gathering needs no second pass, no colours and no atomics, and repeats run to run: it comes first.
+    """
+    strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
+    block = wanted.block or (_GRID_BLOCK if isinstance(bound.over, Grid) else BLOCK)
+    if block == 1 and strategy == "gather":
+        block = BLOCK
+    shape = choose_grouping(bound, strategy, wanted, block)
+    block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
+    stage = bool(wanted.stage) and (strategy == "gather" or (strategy == "block_colour" and len(races.tables) == 1))
+    split = bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
+    return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
+                   stream=False, stage=stage, split=split)  # fmt: skip
+
+
+def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
+    order = ["gather", "atomic", "two_pass", "element_colour", "block_colour"]
+    if wanted.deterministic:
+        order.remove("atomic")
+    if wanted.deterministic == "global":
+        order = ["gather", "two_pass"]
+    if wanted.lanes > 1:  # those that have lanes come first
+        order.sort(key=lambda name: bool(why_alone(bound, name, wanted.deterministic)))
+    for name in order:
+        if name in races.allowed:
+            return name
+    return races.allowed[0]
+
+
+def work_shape(
+    schedule: Schedule, plans: Sequence[Plan], device: Device, *, fused: bool = False, reduced: int = 0, pieces: int = 1
+) -> WorkShape:
+    """Return the shape of the kernels of a schedule.
+
+    Parameters
+    ----------
+    plans
+        Of the loops that race.
+    fused
+        Whether several loops run together.
+    reduced
+        Elements of a kernel that reduces into globals; 0: it does not.
+    pieces
+        Components that are handled by kernels of their own.
+    """
+    degree = plans[0].values.get("degree", 0) if plans else 0
+    assert isinstance(degree, int)
+    stages = [p.values["stage"] for p in plans if "stage" in p.values]
+    block = fused_block(schedule) if fused else schedule.block or BLOCK
+    several = reduced >= _LARGE and schedule.deterministic != "global" and schedule.lanes == 1 and not schedule.rows
+    return WorkShape(
+        block=PART if several else block,
+        registers=schedule.registers,
+        lanes=1 if fused else schedule.lanes,
+        repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused else 1,
+        degree=degree,
+        sparse=bool(plans) and any(k.endswith("_met") for k in plans[0].values),
+        stage=tuple(s for s in stages if isinstance(s, int)),
+        each=_EACH if several else 1,
+        components=pieces,
+        wide=not device.refuses_double,
+    )
+
+
+def check_stage(group: Group, device: Device) -> None:
+    """Raise `PlanError` when staged increments do not fit into the memory of a group of work items."""
+    needed = sum(stage_bytes(m, c) for m, c in zip(group.scatter, group.work.stage, strict=False))
+    there = int(getattr(device, "local_memory", 0)) or _GROUP_MEMORY
+    if min(there, _GROUP_MEMORY) < needed and group.strategy == "gather":
+        names = " + ".join(m.spec.name for m in group.scatter)
+        raise PlanError(
+            f"{names}: staging takes {needed / 1024:.0f} KiB of the memory of a group of {group.work.block} items, "
+            f"{min(there, _GROUP_MEMORY) / 1024:.0f} KiB are there: take a smaller Schedule(block=...), or stage=False"
+        )
+
+
+# -------------------------------------------------------------------------------------------- plans
+
+
+def work_plan(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> Plan:
+    """Return the tables of a loop under one strategy; those of the same maps are built once a context."""
+    tables = tuple(id(a.map) for a, _ in _increments(bound))
+    legs = tuple(a.leg for a, _ in _increments(bound))
+    size = schedule.block if strategy == "block_colour" or schedule.stage else 0
+    key = ("work", strategy, size, bool(schedule.stage), id(bound.over), tables, legs)
+    known = bound.over.context.plans
+    if key not in known:
+        plan = _build(bound, races, strategy, schedule)
+        known[key] = (plan, bound.over, tuple(a.map for a, _ in _increments(bound)))
+    return team_plan(bound, schedule, known[key][0])
+
+
+def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> Plan:
+    n = bound.over.size
+    values: dict[str, Array | int] = {}
+    if isinstance(bound.over, Subset):
+        values["list"] = bound.over.indices
+    sizes = [t.size for t in races.targets]
+    match strategy:
+        case "element_colour":
+            return _elements(races, sizes, values)
+        case "block_colour":
+            return _blocks(races, sizes, n, schedule, values)
+        case "two_pass":
+            return _two_pass(bound, values, n)
+        case "gather" if schedule.stage:
+            return _staged(races, schedule.block, values)
+        case "gather":
+            return gather_plan([races])
+    return Plan(values, -(-n // PART))
+
+
+def _through(values: dict[str, Array | int], permutation: Array) -> Array:
+    """Turn positions in the loop into element numbers (they differ for a subset)."""
+    listed = values.get("list")
+    return permutation if listed is None else np.ascontiguousarray(np.asarray(listed)[permutation])
+
+
+def _elements(races: RaceInfo, sizes: list[int], values: dict[str, Array | int]) -> Plan:
+    colouring = colour_elements(races.tables, sizes)
+    permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
+    partials = int((-(-np.diff(offsets) // PART)).sum())
+    values |= {"colour_off": offsets, "perm": _through(values, permutation), "n_partials": partials}
+    return Plan(values, partials, colouring.n_colours)
+
+
+def _blocks(
+    races: RaceInfo, sizes: list[int], n: int, schedule: Schedule, values: dict[str, Array | int]
+) -> Plan:
+    block = schedule.block or BLOCK
+    plan = two_level_plan(races.tables, sizes, n, block)
+    blocks = plan.n_blocks
+    partials = blocks * -(-block // PART)
+    values |= {
+        "colour_off": plan.colour_offset,
+        "blocks": plan.blocks_by_colour,
+        "block_off": plan.offset,
+        "item_colour": plan.element_colour,
+        "item_colours": plan.n_element_colours,
+        "n_partials": partials,
+    }
+    if "list" in values:
+        values["perm"] = values["list"]
+    if schedule.stage and len(races.tables) == 1:
+        found = block_targets(races.tables[0], sizes[0], plan.offset)
+        values |= {"tgt_ptr": found.target_ptr, "tgt": found.targets, "tgt_loc": found.local, "stage": found.most}
+    return Plan(values, partials, plan.n_block_colours, blocks)
+
+
+def _two_pass(bound: Bound, values: dict[str, Array | int], n: int) -> Plan:
+    """Add the contributions of every target, for each map or leg that is incremented through."""
+    found: dict[str, tuple[TableMap, int]] = {}
+    for arg, _ in _increments(bound):
+        if isinstance(arg.map, TableMap):
+            found[f"i@{id(arg.map)}" + (f"_{arg.leg}" if arg.leg >= 0 else "")] = (arg.map, arg.leg)
+    for name, (through, leg) in found.items():
+        table = through.table if leg < 0 else np.ascontiguousarray(through.table[:, leg : leg + 1])
+        values |= _contributions(name, table, through.target.size, pad=len(found) == 1, sparse=len(found) == 1)
+    return Plan(values, -(-n // PART))
+
+
+def fused_plans(scatter: Sequence[Any], direct: int) -> list[Plan]:
+    """Return the plan of each loop of a gather: one for all, or one a staged loop.
+
+    Parameters
+    ----------
+    scatter
+        The scattering loops.
+    direct
+        Number of loops over the targets behind them.
+    """
+    if not scatter[0].schedule.stage:
+        return [fused_plan(scatter)] * (len(scatter) + direct)
+    staged = replace(scatter[0].schedule, block=fused_block(scatter[0].schedule))
+    plans = [work_plan(loop.bound, loop.races, "gather", staged) for loop in scatter]
+    return plans + [plans[0]] * direct
+
+
+def fused_block(schedule: Schedule) -> int:
+    """Return the items a group of fused loops: a reduction may have joined loops that have none."""
+    return -(-(schedule.block or BLOCK) // PART) * PART
+
+
+def fused_plan(scatter: Sequence[Any]) -> Plan:
+    """Return the contributions of loops that are gathered together; built once a context."""
+    key = ("fused", *((id(loop.over), id(loop.races.tables[0])) for loop in scatter))
+    known = scatter[0].context.plans
+    if key not in known:
+        races = [loop.races for loop in scatter]
+        known[key] = (gather_plan(races, direct=True), None, tuple(races))
+    return known[key][0]
+
+
+def gather_plan(races: Sequence[RaceInfo], *, direct: bool = False) -> Plan:
+    """Return the contributions of every target through the loops of a gather, in their order.
+
+    Parameters
+    ----------
+    races
+        Of the loops.
+    direct
+        Whether loops over the targets follow in the same pass, so that every target is visited.
+
+    Notes
+    -----
+    A contribution is a position in the loops' tables laid end to end; each target's are ascending, so
+    that sums have the order of the loops, and of the elements in each.
+    """
+    target = races[0].targets[0]
+    bases = np.cumsum([0, *(r.tables[0].size for r in races)]).tolist()
+    tables = [r.tables[0].ravel() for r in races]
+    whole = tables[0] if len(tables) == 1 else np.concatenate(tables)
+    values: dict[str, Array | int] = {f"base{k}": int(base) for k, base in enumerate(bases[:-1])}
+    values |= _contributions("inv", np.ascontiguousarray(whole[:, None]), target.size, pad=True, sparse=not direct)
+    values["targets"] = values.pop("inv_n")
+    elements = sum(len(r.tables[0]) for r in races)
+    return Plan(values, -(-target.size // PART), redundancy=whole.size / max(1, elements))
+
+
+def _contributions(
+    name: str, table: npt.NDArray[np.int32], targets: int, *, pad: bool, sparse: bool
+) -> dict[str, Array | int]:
+    """Return the table of contributions: padded, or of the targets that are met only, where that may be and pays."""
+    values: dict[str, Array | int] = {}
+    if sparse and table.size < _SPARSE * targets:
+        met = np.unique(table)
+        table = np.searchsorted(met, table).astype(np.int32)
+        values[f"{name}_met"], targets = met, met.size
+    values[f"{name}_n"] = targets
+    if pad and table.size and ell_fill(table, targets) >= _LEAST_FILL:
+        found = ell_inverse(table, targets)
+        if found.degree <= _MOST_COLUMNS:
+            return values | {f"{name}_pos": found.position, f"{name}_stride": found.stride, "degree": found.degree}
+    flat = flat_inverse(table, targets)
+    values |= {f"{name}_ptr": flat.pointer, f"{name}_pos": flat.position}
+    return values
+
+
+def _staged(races: RaceInfo, tile: int, values: dict[str, Array | int]) -> Plan:
+    target = races.targets[0]
+    found = staged_tiles(races.tables, target.size, tile)
+    values |= {"targets": target.size, "seg": found.elem_ptr, "elem": found.elements, "stage": found.most}
+    for k, table in enumerate(found.tables):
+        values |= {f"loc_{k}_ptr": table.ptr, f"loc_{k}": table.local}
+    return Plan(values, -(-target.size // PART), blocks=found.n_tiles, redundancy=found.redundancy)

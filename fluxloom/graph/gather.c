@@ -1,0 +1,144 @@
+/* Tables by which a target collects its contributions: flat inverses, staged tiles, targets of blocks. */
+#include <stdint.h>
+#include <string.h>
+
+/* count (n_targets): how many entries name each target. Returns the largest. */
+int64_t graph_count_rows(const int32_t *entry, int64_t size, int64_t n_targets, int32_t *count)
+{
+    memset(count, 0, (size_t)n_targets * sizeof *count);
+    for (int64_t p = 0; p < size; p++)
+        count[entry[p]]++;
+    int32_t longest = 0;
+    for (int64_t t = 0; t < n_targets; t++)
+        longest = count[t] > longest ? count[t] : longest;
+    return longest;
+}
+
+/* ptr (n_targets + 1): where each target's row begins. Returns the length of the longest row. */
+static int64_t row_pointers(const int32_t *entry, int64_t size, int64_t n_targets, int32_t *ptr)
+{
+    const int64_t longest = graph_count_rows(entry, size, n_targets, ptr);
+    int32_t sum = 0;
+    for (int64_t t = 0; t < n_targets; t++) {
+        const int32_t length = ptr[t];
+        ptr[t] = sum;
+        sum += length;
+    }
+    ptr[n_targets] = sum;
+    return longest;
+}
+
+/* Undo the moves of pointers that went from the beginning of their row to its end. */
+static void move_back(int32_t *ptr, int64_t n_targets)
+{
+    memmove(ptr + 1, ptr, (size_t)n_targets * sizeof *ptr);
+    ptr[0] = 0;
+}
+
+/* The flat positions that name each target, ascending. Returns the length of the longest row. */
+int64_t graph_flat_inverse(const int32_t *entry, int64_t size, int64_t n_targets, int32_t *ptr, int32_t *position)
+{
+    const int64_t longest = row_pointers(entry, size, n_targets, ptr);
+    for (int64_t p = 0; p < size; p++)
+        position[ptr[entry[p]]++] = (int32_t)p;
+    move_back(ptr, n_targets);
+    return longest;
+}
+
+/* The k-th flat position of target t goes to position[k * stride + t], -1 behind the last. */
+int64_t graph_ell_inverse(const int32_t *entry, int64_t size, int64_t n_targets, int64_t degree, int64_t stride,
+                          int32_t *count, int32_t *position)
+{
+    memset(count, 0, (size_t)n_targets * sizeof *count);
+    memset(position, 255, (size_t)(degree * stride) * sizeof *position);
+    for (int64_t p = 0; p < size; p++) {
+        const int32_t t = entry[p];
+        position[count[t]++ * stride + t] = (int32_t)p;
+    }
+    return 0;
+}
+
+/* The contributions (place of the element in its tile) * arity + leg of each target, ascending; local has
+ * entries of 32 bits if wide, else of 16. */
+int64_t graph_stage_tiles(const int32_t *table, int64_t n, int64_t arity, int64_t n_targets, int64_t tile_size,
+                          int64_t n_tiles, const int64_t *elem_ptr, const int32_t *elements, int64_t wide,
+                          int32_t *ptr, void *local)
+{
+    row_pointers(table, n * arity, n_targets, ptr);
+    for (int64_t tile = 0; tile < n_tiles; tile++) {
+        const uint32_t first = (uint32_t)(tile * tile_size);
+        uint32_t mine = 0;
+        for (int64_t i = elem_ptr[tile]; i < elem_ptr[tile + 1]; i++) {
+            const int32_t *target = table + elements[i] * arity;
+            for (int64_t k = 0; k < arity; k++, mine++) {
+                if ((uint32_t)target[k] - first >= (uint32_t)tile_size)
+                    continue;
+                const int32_t at = ptr[target[k]]++;
+                if (wide)
+                    ((int32_t *)local)[at] = (int32_t)mine;
+                else
+                    ((uint16_t *)local)[at] = (uint16_t)mine;
+            }
+        }
+    }
+    move_back(ptr, n_targets);
+    return 0;
+}
+
+/* Sort different numbers by those of their bytes in which they differ (the bits of varying). */
+static void sort_numbers(int32_t *number, int64_t n, uint32_t varying, int32_t *other)
+{
+    int32_t *from = number, *to = other;
+    for (int shift = 0; shift < 32 && varying >> shift; shift += 8) {
+        int32_t begin[257] = {0};
+        for (int64_t i = 0; i < n; i++)
+            begin[((uint32_t)from[i] >> shift & 255) + 1]++;
+        for (int b = 0; b < 256; b++)
+            begin[b + 1] += begin[b];
+        for (int64_t i = 0; i < n; i++)
+            to[begin[(uint32_t)from[i] >> shift & 255]++] = from[i];
+        int32_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != number)
+        memcpy(number, from, (size_t)n * sizeof *number);
+}
+
+/* The distinct targets of each block, ascending, and the place of each entry's target among them.
+ * place: one entry a target; spare: room for most. Returns the number of targets of all blocks, or -1 - b when
+ * block b has more than most. */
+int64_t graph_block_targets(const int32_t *table, int64_t arity, int64_t n_targets, const int64_t *offset,
+                            int64_t n_blocks, int64_t most, int32_t *place, int32_t *spare, int32_t *target_ptr,
+                            int32_t *targets, uint16_t *local)
+{
+    memset(place, 255, (size_t)n_targets * sizeof *place);
+    int64_t size = 0;
+    target_ptr[0] = 0;
+    for (int64_t b = 0; b < n_blocks; b++) {
+        const int64_t begin = offset[b] * arity, end = offset[b + 1] * arity;
+        int32_t *mine = targets + size;
+        int64_t found = 0;
+        uint32_t varying = 0;
+        for (int64_t p = begin; p < end; p++) {
+            const int32_t t = table[p];
+            if (place[t] >= 0)
+                continue;
+            place[t] = 0;
+            mine[found++] = t;
+            varying |= (uint32_t)(t ^ mine[0]);
+        }
+        if (found > most)
+            return -1 - b;
+        sort_numbers(mine, found, varying, spare);
+        for (int64_t i = 0; i < found; i++)
+            place[mine[i]] = (int32_t)i;
+        for (int64_t p = begin; p < end; p++)
+            local[p] = (uint16_t)place[table[p]];
+        for (int64_t i = 0; i < found; i++)
+            place[mine[i]] = -1;
+        size += found;
+        target_ptr[b + 1] = (int32_t)size;
+    }
+    return size;
+}

@@ -1,0 +1,284 @@
+"""Tables by which targets collect contributions that elements left in flat, staged or block-local storage.
+
+A *flat position* is ``element * arity + leg``. Tables here count with 32 bits: what does not fit is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import DatError
+from fluxloom.graph.native import Indices, Offsets, call, count, offsets, table_in_range
+from fluxloom.graph.native import table as as_table
+from fluxloom.graph.tiles import target_tiles
+
+__all__ = [
+    "BlockTargets",
+    "EllInverse",
+    "FlatInverse",
+    "StagedTable",
+    "StagedTiles",
+    "block_targets",
+    "ell_fill",
+    "ell_inverse",
+    "flat_inverse",
+    "staged_tiles",
+]
+
+Local = npt.NDArray[np.uint16]
+
+_ROUND, _MOST_LOCAL = 32, 65535
+
+
+@dataclass(frozen=True, eq=False)
+class FlatInverse:
+    """For each target, the flat positions that name it, ascending.
+
+    Attributes
+    ----------
+    pointer
+        int32, ``(n_targets + 1,)``: target ``t`` has the positions ``pointer[t] .. pointer[t + 1] - 1``.
+    position
+        int32, ``(n * arity,)``.
+    degree
+        Positions of the longest row.
+    """
+
+    pointer: Indices
+    position: Indices
+    degree: int
+
+
+@dataclass(frozen=True, eq=False)
+class EllInverse:
+    """A flat inverse padded to rows of one length, stored column by column (ELLPACK).
+
+    Attributes
+    ----------
+    position
+        int32, ``(degree, stride)``: ``position[k, t]`` is the ``k``-th flat position of target ``t``, and -1
+        where it has no more or ``t`` is no target.
+    """
+
+    position: Indices
+
+    @property
+    def degree(self) -> int:
+        """Positions of the longest row."""
+        return self.position.shape[0]
+
+    @property
+    def stride(self) -> int:
+        """Targets a column has room for."""
+        return self.position.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class StagedTable:
+    """For each target, the contributions in its tile that one table sends there, ascending.
+
+    Attributes
+    ----------
+    ptr
+        int32, ``(n_targets + 1,)``.
+    local
+        uint16, or int32 when a tile has more than 65535 legs: the place of the element in its tile's list
+        times the arity, plus the leg.
+    """
+
+    ptr: Indices
+    local: npt.NDArray[np.uint16 | np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class StagedTiles:
+    """Tiles of consecutive targets whose elements leave their contributions in storage of the tile.
+
+    Attributes
+    ----------
+    tile
+        Targets a tile; the last may have fewer.
+    elem_ptr
+        int32, ``(n_tiles + 1,)``: where the elements of each tile begin in ``elements``.
+    elements
+        int32: the elements that name a target of the tile, ascending in each tile.
+    tables
+        What each target collects, table by table.
+    most
+        Elements of the largest tile.
+    redundancy
+        How often an element is listed, on average: 1 when none is in two tiles.
+    """
+
+    tile: int
+    elem_ptr: Indices
+    elements: Indices
+    tables: tuple[StagedTable, ...]
+    most: int
+    redundancy: float
+
+    @property
+    def n_tiles(self) -> int:
+        """Number of tiles."""
+        return self.elem_ptr.size - 1
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTargets:
+    """The distinct targets of each block of consecutive elements.
+
+    Attributes
+    ----------
+    target_ptr
+        int32, ``(n_blocks + 1,)``: where the targets of each block begin in ``targets``.
+    targets
+        int32: distinct in each block, ascending.
+    local
+        uint16, ``(n, arity)``: the place of each table entry among its block's targets.
+    most
+        Targets of the block that has most.
+    """
+
+    target_ptr: Indices
+    targets: Indices
+    local: Local
+    most: int
+
+
+def flat_inverse(table: Indices, n_targets: int) -> FlatInverse:
+    """Return, for each target, the flat positions of an ``(n, arity)`` table that name it.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or range, or 2**31 entries or more.
+    """
+    checked = _flat_table(table, n_targets)
+    pointer = np.empty(n_targets + 1, dtype=np.int32)
+    position = np.empty(checked.size, dtype=np.int32)
+    degree = call("flat_inverse", checked, checked.size, n_targets, pointer, position)
+    return FlatInverse(pointer, position, degree)
+
+
+def ell_inverse(table: Indices, n_targets: int, stride: int | None = None) -> EllInverse:
+    """Return the flat inverse of an ``(n, arity)`` table, padded to the longest row.
+
+    Parameters
+    ----------
+    table, n_targets
+        As for :func:`flat_inverse`. :func:`ell_fill` tells how much of the result is padding.
+    stride
+        Length of a column, ``n_targets`` or more; by default ``n_targets`` rounded up to a multiple of 32.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or range, the stride is too small, or the result has 2**31 entries
+        or more.
+    """
+    checked = _flat_table(table, n_targets)
+    if stride is None:
+        stride = -(-n_targets // _ROUND) * _ROUND
+    stride = count(stride, "stride", least=n_targets)
+    counts = np.empty(n_targets, dtype=np.int32)
+    degree = call("count_rows", checked, checked.size, n_targets, counts)
+    count(degree * stride, f"the number of entries of {degree} columns of {stride}")
+    position = np.empty((degree, stride), dtype=np.int32)
+    call("ell_inverse", checked, checked.size, n_targets, degree, stride, counts, position)
+    return EllInverse(position)
+
+
+def ell_fill(table: Indices, n_targets: int) -> float:
+    """Return the part of ``(degree, n_targets)`` that :func:`ell_inverse` would fill; 1 if that is empty.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or range, or 2**31 entries or more.
+    """
+    checked = _flat_table(table, n_targets)
+    degree = call("count_rows", checked, checked.size, n_targets, np.empty(n_targets, dtype=np.int32))
+    return checked.size / (degree * n_targets) if degree else 1.0
+
+
+def staged_tiles(tables: Sequence[Indices], n_targets: int, tile: int) -> StagedTiles:
+    """Cut targets into tiles, list each tile's elements, and for each target what it collects of them.
+
+    Parameters
+    ----------
+    tables
+        One or more ``(n, arity)`` tables from the same elements to the same targets.
+    n_targets
+        Number of targets.
+    tile
+        Targets a tile.
+
+    Raises
+    ------
+    DatError
+        When there is no table, one has the wrong type, length or range, or 2**31 entries are reached.
+    """
+    plan = target_tiles(tables, n_targets, tile)
+    count(plan.elements.size, "the number of elements of all tiles")
+    most = int(np.diff(plan.elem_ptr).max(initial=0))
+    n = tables[0].shape[0]
+    redundancy = plan.elements.size / n if n else 1.0
+    staged: list[StagedTable] = []
+    for i, array in enumerate(tables):
+        checked = as_table(array)
+        count(checked.size, f"the number of entries of tables[{i}]")
+        arity = checked.shape[1]
+        wide = count(most * arity, "the number of legs of a tile") > _MOST_LOCAL
+        ptr = np.empty(n_targets + 1, dtype=np.int32)
+        local = np.empty(checked.size, dtype=np.int32 if wide else np.uint16)
+        call(
+            "stage_tiles", checked, n, arity, n_targets, tile, plan.n_tiles,
+            plan.elem_ptr, plan.elements, wide, ptr, local,
+        )  # fmt: skip
+        staged.append(StagedTable(ptr, local))
+    return StagedTiles(tile, plan.elem_ptr.astype(np.int32), plan.elements, tuple(staged), most, redundancy)
+
+
+def block_targets(table: Indices, n_targets: int, offset: Offsets) -> BlockTargets:
+    """List the distinct targets of blocks of elements, and renumber the table's entries by them.
+
+    Parameters
+    ----------
+    table
+        ``(n, arity)``.
+    n_targets
+        Number of targets.
+    offset
+        int64, ``(n_blocks + 1,)``: block ``b`` holds the elements ``offset[b] .. offset[b + 1] - 1``.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or range, or 2**31 entries or more, the offsets do not ascend from 0
+        to ``n``, or a block has more than 65535 targets.
+    """
+    checked = _flat_table(table, n_targets)
+    n, arity = checked.shape
+    n_blocks = offsets(offset, "offset", n).size - 1
+    target_ptr = np.empty(n_blocks + 1, dtype=np.int32)
+    targets = np.empty(checked.size, dtype=np.int32)
+    local = np.empty((n, arity), dtype=np.uint16)
+    place, spare = np.empty(n_targets, dtype=np.int32), np.empty(_MOST_LOCAL, dtype=np.int32)
+    size = call(
+        "block_targets", checked, arity, n_targets, offset, n_blocks, _MOST_LOCAL,
+        place, spare, target_ptr, targets, local,
+    )  # fmt: skip
+    if size < 0:
+        raise DatError(f"block {-1 - size} has more than {_MOST_LOCAL} targets: take smaller blocks")
+    return BlockTargets(target_ptr, targets[:size].copy(), local, int(np.diff(target_ptr).max(initial=0)))
+
+
+def _flat_table(array: Indices, n_targets: int) -> Indices:
+    """Return a table as :func:`table_in_range` does, of fewer than 2**31 entries."""
+    checked = table_in_range(array, n_targets)
+    count(checked.size, "the number of table entries")
+    return checked

@@ -1,0 +1,7 @@
+"""Sparse matrices as ragged maps with values, and their product with a vector as a loop."""
+
+from __future__ import annotations
+
+from fluxloom.linalg.matrix import SparseMatrix, spmv
+
+__all__ = ["SparseMatrix", "spmv"]

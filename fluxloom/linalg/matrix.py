@@ -1,0 +1,207 @@
+"""A sparse matrix: a ragged map from rows to columns, and values on its entries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Read, Write
+from fluxloom.core.errors import DatError, LoopError
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.ragged import RaggedLayout
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.sets import Set
+from fluxloom.kernel.frontend import kernel
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+__all__ = ["SparseMatrix", "spmv"]
+
+
+@kernel
+def spmv(a: Read, x: Read, y: Write):
+    """One row of ``y = A x``."""
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * x[j]
+    y[0] = total
+
+
+class SparseMatrix:
+    """A ragged map from rows to columns with one value an entry.
+
+    Nothing but the two: a loop that fills, scales or reads the matrix takes ``matrix.values`` through
+    ``matrix.pattern.to_entries``, a map of its own to ``matrix.pattern.entries``, or row by row through
+    ``matrix.pattern.entry_row``.
+
+    Parameters
+    ----------
+    pattern
+        Rows to columns; its layout (`CSR`, `ELL`, `SlicedELL`) is that of the matrix.
+    values
+        One number on each entry.
+
+    Raises
+    ------
+    DatError
+        If the values are not on the entries of the pattern, or not one number each.
+    """
+
+    def __init__(self, pattern: RaggedMap, values: Dat) -> None:
+        if values.set is not pattern.entries:
+            raise DatError(f"matrix {pattern.name!r}: values {values.name!r} are on {values.set}, not on its entries")
+        if values.dim != 1:
+            raise DatError(f"matrix {pattern.name!r}: values {values.name!r} have shape {values.shape}; give scalars")
+        self.pattern = pattern
+        self.values = values
+
+    @classmethod
+    def from_csr(
+        cls,
+        context: Context,
+        offsets: npt.ArrayLike,
+        indices: npt.ArrayLike,
+        values: npt.ArrayLike,
+        *,
+        rows: Set | None = None,
+        columns: Set | int | None = None,
+        layout: RaggedLayout | None = None,
+        dtype: npt.DTypeLike | None = None,
+        name: str = "matrix",
+    ) -> SparseMatrix:
+        """Make a matrix from compressed rows.
+
+        Parameters
+        ----------
+        context
+            Where it lives.
+        offsets : (n + 1,)
+            Start of each row; the last is the number of entries.
+        indices, values : (entries,)
+            Column and value of each entry.
+        rows
+            The set of the rows; a new one by default.
+        columns
+            The set of the columns, or their number. By default, and for as many columns as rows, the set of the
+            rows: then the product of a vector can be multiplied again.
+        layout
+            How entries are stored: `CSR`, `ELL` or `SlicedELL`.
+        dtype
+            Type in which values are stored.
+        name
+            Used in messages and reports.
+
+        Raises
+        ------
+        DatError
+            If the arrays do not fit each other or the sets, or the values are not real.
+        """
+        starts = np.asarray(offsets)
+        row_set = rows if rows is not None else context.set(max(0, starts.size - 1), f"{name}.rows")
+        if isinstance(columns, Set):
+            column_set = columns
+        elif columns is None or columns == row_set.size:
+            column_set = row_set
+        else:
+            column_set = context.set(columns, f"{name}.columns")
+        pattern = context.ragged(row_set, column_set, starts, indices, name, layout)
+        return cls(pattern, context.dat(pattern.entries, values, f"{name}.values", dtype=dtype))
+
+    @classmethod
+    def from_scipy(
+        cls,
+        context: Context,
+        matrix: Any,
+        *,
+        rows: Set | None = None,
+        columns: Set | None = None,
+        layout: RaggedLayout | None = None,
+        dtype: npt.DTypeLike | None = None,
+        name: str = "matrix",
+    ) -> SparseMatrix:
+        """Make a matrix from a SciPy sparse array or matrix of any format; see `from_csr`.
+
+        Raises
+        ------
+        DatError
+            If the sets have other sizes than the matrix, or its values are not real.
+        """
+        compressed = matrix.tocsr()
+        height, width = compressed.shape
+        for given, size, what in ((rows, height, "rows"), (columns, width, "columns")):
+            if given is not None and given.size != size:
+                raise DatError(f"matrix {name!r} has {size} {what}, but {given} was given for them")
+        return cls.from_csr(
+            context, compressed.indptr, compressed.indices, compressed.data, rows=rows,
+            columns=columns if columns is not None else width, layout=layout, dtype=dtype, name=name,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------------------------------- what it is
+    @property
+    def rows(self) -> Set:
+        """The set that ``y`` of a product lives on."""
+        return self.pattern.source
+
+    @property
+    def columns(self) -> Set:
+        """The set that ``x`` of a product lives on."""
+        return self.pattern.target
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.rows.size, self.columns.size
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries, padding not counted."""
+        return self.pattern.entries.size
+
+    @property
+    def layout(self) -> RaggedLayout:
+        """How entries are stored."""
+        return self.pattern.layout
+
+    @property
+    def padding(self) -> float:
+        """Places of storage for each entry: 1 without padding."""
+        return self.pattern.entries.storage_size / self.entries if self.entries else 1.0
+
+    # -------------------------------------------------------------------------------------- what it does
+    def product(self, x: Dat, y: Dat, schedule: Schedule | None = None) -> Loop:
+        """Return the loop ``y = A x``.
+
+        Parameters
+        ----------
+        x
+            Scalars on `columns`.
+        y
+            Scalars on `rows`; not ``x`` itself.
+        schedule
+            How to run it; by default the cost model and the tuning file decide.
+
+        Raises
+        ------
+        LoopError
+            If a vector does not fit, or both are the same.
+        """
+        name = f"{self.pattern.name}.product"
+        if x is y:
+            raise LoopError(f"{name}: x and y are both {x.name!r}; rows would read what others have written already")
+        a = self.values[self.pattern.to_entries]
+        return Loop(spmv, self.rows, a, x[self.pattern], y, schedule=schedule, name=name)
+
+    def to_scipy(self) -> csr_array:
+        """Return the matrix as a SciPy array in compressed rows, entries in their logical order."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.values.read(), self.pattern.indices.copy(), self.pattern.offsets.copy()), self.shape)
+
+    def __repr__(self) -> str:
+        return f"SparseMatrix({self.pattern.name}, {self.shape}, {self.entries} entries, {self.layout})"

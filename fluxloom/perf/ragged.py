@@ -1,0 +1,270 @@
+"""How a device groups the rows of a ragged loop: a rule for the first call, and a search while the loop works.
+
+Source: I. Z. Reguly, "Algorithms for unstructured grids on parallel heterogeneous hardware", PhD thesis,
+Pázmány Péter Catholic University, Budapest, 2014, section 4.5 (the parametrised product of a sparse matrix
+with a vector, its fixed rule and its run-time tuner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from math import inf, isnan, sqrt
+from statistics import median_low
+from typing import NamedTuple
+
+from fluxloom.core.errors import FluxloomError
+
+__all__ = ["LANES", "MOST_BLOCK", "Grouping", "OnlineTuner", "fixed_rule"]
+
+LANES = (1, 2, 4, 8, 16, 32)
+"""Work items that may share a row; no more than run in step on every device."""
+
+LEAST_BLOCK, MOST_BLOCK = 64, 512
+"""Work items a group: the range of the search."""
+
+_BLOCK = 128
+_STEP = 32
+_GROUPS = 1500
+_MOST_REPEAT = 1024
+
+_SENSITIVE = 0.05
+"""A relative change beyond which the number of repeats is searched before the number of lanes."""
+
+_DOUBT = 0.05
+"""Points within this of the best are measured a second time before the search ends."""
+
+_TRIALS = 10
+_FINALISTS = 3
+
+
+class Grouping(NamedTuple):
+    """How the rows of a ragged loop are spread over work items.
+
+    Attributes
+    ----------
+    block
+        Work items a group.
+    lanes
+        Work items that share a row; a power of two.
+    repeat
+        Rows that each team of ``lanes`` works on, one after the other.
+    """
+
+    block: int
+    lanes: int
+    repeat: int
+
+    @property
+    def rows(self) -> int:
+        """Rows a group: ``repeat * block / lanes``."""
+        return self.repeat * self.block // self.lanes
+
+    def groups(self, rows: int) -> int:
+        """Return how many groups ``rows`` rows need."""
+        return -(-rows * self.lanes // (self.repeat * self.block))
+
+
+def fixed_rule(rows: int, entries: int, *, groups: int = _GROUPS) -> Grouping:
+    """Return a grouping that is good before anything was measured, from two numbers alone.
+
+    ::
+
+        block  = 128
+        lanes  = the least power of two above sqrt(entries / rows), at most 32
+        repeat = the largest power of two that leaves at least `groups` groups
+
+    Parameters
+    ----------
+    rows, entries
+        Rows of the ragged map, and their entries in all.
+    groups
+        Groups that keep the device busy. The source's 1500 are 13 times what its device (14 multiprocessors)
+        held at once; a device that knows how many groups it holds passes about 13 times that number.
+
+    Returns
+    -------
+    Grouping
+        Unpacks as ``block, lanes, repeat``.
+
+    Notes
+    -----
+    The source leaves open which ``repeat`` it takes; a power of two halves evenly in the tuner's first step.
+    """
+    if rows <= 0:
+        return Grouping(_BLOCK, 1, 1)
+    root = sqrt(entries / rows)
+    lanes = next((n for n in LANES if n > root), LANES[-1])
+    most = (rows * lanes - 1) // (max(1, groups - 1) * _BLOCK)
+    return Grouping(_BLOCK, lanes, 1 << (int(min(most, _MOST_REPEAT)).bit_length() - 1) if most else 1)
+
+
+class OnlineTuner:
+    """Improves the grouping of a loop while the loop does useful work: one trial a call.
+
+    ::
+
+        tuner = OnlineTuner(fixed_rule(rows, entries))
+        while working:
+            grouping = tuner.next()     # run with this one
+            tuner.observe(seconds)      # it took so long
+
+    The search of the source:
+
+    1. Halve ``repeat``. If the time changes by more than 5 %, do step 3 next, else step 2.
+    2. Double ``lanes``, with groups of 192; while that helps double on; if it never did, halve instead.
+    3. Change ``repeat`` on in the direction that helped.
+    4. Change ``block`` by 32 while that helps, up, else down.
+
+    Where this one departs from it, and why:
+
+    - Each step starts from the best point so far, and `next` returns the best when the search is over; the
+      source keeps the last point, which may be one that a disturbed measurement let pass.
+    - Step 2 follows step 3 when step 3 came first: lanes matter most (a factor of ten between best and worst),
+      and a device that is sensitive to ``repeat`` is no less so to lanes.
+    - Step 2 changes ``repeat`` with ``lanes``, so that a group keeps its rows. Twice the lanes alone mean twice the
+      groups, whose cost hides what the lanes gain; the larger block of the source undoes a part of that.
+    - Steps 3 and 4 lengthen their stride while they go on to help (``repeat`` by 2, then 4; ``block`` by 32, 64,
+      128), and step 3 turns round when its direction does not help, so that a start which is far off costs a few
+      trials instead of ten.
+    - The time of a point is the lower median of everything observed for it. After the search the points
+      within 5 % of the best are measured once more, and observation goes on after that: a point that owed its
+      place to one lucky call gives way to the next best as soon as further calls show it.
+
+    Parameters
+    ----------
+    start
+        The first trial.
+    limit
+        Trials of the search, at most; the second measurements of the finalists come on top.
+    allowed
+        Whether a grouping can run at all (a device may bound the block); by default every one can.
+
+    Raises
+    ------
+    FluxloomError
+        If the start is no grouping: lanes not one of `LANES`, a block that they do not divide, no repeat.
+    """
+
+    def __init__(
+        self, start: Grouping, *, limit: int = _TRIALS, allowed: Callable[[Grouping], bool] | None = None
+    ) -> None:
+        if start.lanes not in LANES or start.block < 1 or start.block % start.lanes or start.repeat < 1:
+            raise FluxloomError(f"{start}: lanes are one of {LANES}, block a multiple of lanes, repeat at least 1")
+        self.trials: list[tuple[Grouping, float]] = []
+        """Every trial so far and its seconds, in order."""
+        self.finished = False
+        """Whether the search is over; `next` then returns `best`."""
+        self._limit = max(1, limit)
+        self._allowed = allowed
+        self._times: dict[Grouping, list[float]] = {}
+        self._search = self._steps(start)
+        self._point = next(self._search)
+
+    def next(self) -> Grouping:
+        """Return the grouping to run with now; the same one until its time is told."""
+        return self._point
+
+    def observe(self, seconds: float) -> None:
+        """Tell how long the call with `next` took; infinite when it could not run.
+
+        Raises
+        ------
+        FluxloomError
+            If the time is negative or not a number.
+        """
+        if isnan(seconds) or seconds < 0:
+            raise FluxloomError(f"a call cannot take {seconds} seconds")
+        self.trials.append((self._point, seconds))
+        self._times.setdefault(self._point, []).append(seconds)
+        if not self.finished:
+            try:
+                self._point = next(self._search)
+                return
+            except StopIteration:
+                self.finished = True
+        self._point = self.best
+
+    @property
+    def best(self) -> Grouping:
+        """The fastest point so far; the start before anything was observed."""
+        return min(self._times, key=self.time, default=self._point)
+
+    @property
+    def seconds(self) -> float:
+        """The time of `best`; infinite before anything was observed."""
+        return self.time(self.best)
+
+    def time(self, point: Grouping) -> float:
+        """Return the lower median of the times of a point; infinite for one that never ran."""
+        return median_low(self._times[point]) if point in self._times else inf
+
+    # -------------------------------------------------------------------------------------- the search
+    def _steps(self, start: Grouping) -> Generator[Grouping, None, None]:
+        """Yield the points to try; each has been observed when the generator goes on."""
+        yield start
+        base = self.time(start)
+        halved = start._replace(repeat=max(1, start.repeat // 2))
+        if halved != start:
+            yield halved
+        down = self.time(halved) < base or halved == start
+        change = abs(self.time(halved) / base - 1.0) if 0 < base < inf else inf
+        if change > _SENSITIVE:
+            yield from self._repeat(down)
+            yield from self._lanes()
+        else:
+            yield from self._lanes()
+            yield from self._repeat(down)
+        yield from self._block()
+        for point in sorted(self._times, key=self.time)[:_FINALISTS]:
+            if len(self._times[point]) == 1 and self.time(point) <= (1.0 + _DOUBT) * self.seconds:
+                yield point
+
+    def _follow(self, move: Callable[[Grouping, int], Grouping]) -> Generator[Grouping, None, bool]:
+        """Move on from the best point while that helps; return whether it ever did."""
+        helped = 0
+        while len(self._times) < self._limit:
+            before, seconds = self.best, self.seconds
+            point = move(before, helped)
+            if point in self._times or not self._possible(point):
+                break
+            yield point
+            if not self.time(point) < seconds:
+                break
+            helped += 1
+        return helped > 0
+
+    def _possible(self, point: Grouping) -> bool:
+        inside = LEAST_BLOCK <= point.block <= MOST_BLOCK and 1 <= point.repeat <= _MOST_REPEAT
+        whole = point.lanes in LANES and point.block % point.lanes == 0
+        return inside and whole and (self._allowed is None or self._allowed(point))
+
+    def _lanes(self) -> Generator[Grouping, None, None]:
+        def more(point: Grouping, _: int) -> Grouping:
+            return point._replace(lanes=2 * point.lanes, repeat=2 * point.repeat)
+
+        def fewer(point: Grouping, _: int) -> Grouping:
+            return point._replace(lanes=point.lanes // 2, repeat=max(1, point.repeat // 2))
+
+        if not (yield from self._follow(more)):
+            yield from self._follow(fewer)
+
+    def _repeat(self, down: bool) -> Generator[Grouping, None, None]:
+        def fewer(point: Grouping, helped: int) -> Grouping:
+            return point._replace(repeat=max(1, point.repeat >> min(helped + 1, 2)))
+
+        def more(point: Grouping, helped: int) -> Grouping:
+            return point._replace(repeat=point.repeat << min(helped + 1, 2))
+
+        if not (down and (yield from self._follow(fewer))):
+            yield from self._follow(more)
+
+    def _block(self) -> Generator[Grouping, None, None]:
+        def step(sign: int) -> Callable[[Grouping, int], Grouping]:
+            def move(point: Grouping, helped: int) -> Grouping:
+                wanted = point.block + sign * (_STEP << helped)
+                return point._replace(block=min(MOST_BLOCK, max(LEAST_BLOCK, wanted)))
+
+            return move
+
+        if not (yield from self._follow(step(1))):
+            yield from self._follow(step(-1))
