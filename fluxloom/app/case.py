@@ -22,6 +22,9 @@ from fluxloom.dsl.context import device_registry
 __all__ = ["CaseModel", "CaseTable", "OutputTable", "RunTable", "Table", "load_case", "parse_case"]
 
 
+_ITERATIONS = 1000  # of the default case of a solver
+
+
 class Table(BaseModel):
     """A table of a case file: unknown keys, conversions, NaN and infinity are errors."""
 
@@ -139,6 +142,11 @@ class CaseModel(Table):
 def load_case(path: str | Path) -> tuple[CaseModel, Application]:
     """Read and check a case file.
 
+    Parameters
+    ----------
+    path
+        The file; or the name of a solver, for its default case.
+
     Returns
     -------
     case, application
@@ -149,6 +157,13 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
     CaseError
         Naming the file, and for each mistake the line, the key, what is allowed and the nearest match.
     """
+    name, known = str(path), applications().names()
+    if not Path(path).exists():
+        if name in known:
+            tables = {"case": {"name": name, "solver": name}, "run": {"iterations": _ITERATIONS}}
+            return parse_case(Document(Path(path), tables, {}))
+        if name.isidentifier() and (hint := did_you_mean(name, known)):
+            raise CaseError(f"{name}: neither a case file nor a solver{hint}")
     return parse_case(read_toml(path))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fluxloom.dsl.report import LoopReport
@@ -23,8 +23,8 @@ class LoopRow:
         Useful bytes over time; None where no time is kept.
     percent_of_copy
         Of the copy bandwidth measured in the same run.
-    strategy, colours, lanes, block, vectorised
-        How it ran.
+    strategy, colours, lanes, block, vectorised, layout
+        How it ran, and the layouts of its values.
     """
 
     name: str
@@ -37,6 +37,7 @@ class LoopRow:
     lanes: int
     block: int
     vectorised: bool | None
+    layout: str = ""
 
     @property
     def milliseconds(self) -> float | None:
@@ -52,28 +53,38 @@ class LoopRow:
             "useful_gbs": self.useful_gbs,
             "percent_of_copy": self.percent_of_copy,
             "strategy": self.strategy,
+            "block": self.block,
+            "layout": self.layout,
         }
 
     def cells(self, *, simd: bool = True) -> list[str]:
-        """Return the row as texts of a table; without ``simd`` nothing about vector packs, which GPUs do not have."""
+        """Return the row as texts of a table.
+
+        Parameters
+        ----------
+        simd
+            Whether loops run in vector packs; otherwise in groups of work items, whose size and layouts are shown.
+        """
         packs = {True: str(self.lanes), False: "no", None: f"{self.lanes}?"}[self.vectorised] if simd else "-"
         return [
             self.name.replace("+", " + "),
             f"{self.calls:,}",
             _number(self.seconds or None, 3),
-            _number(self.milliseconds, 3),
+            _number(self.milliseconds, 4),
             _number(self.useful_gbs, 1),
             _number(self.percent_of_copy, 0),
             self.strategy,
+            "-" if simd else str(self.block or "-"),
+            "-" if simd else self.layout or "-",
             str(self.colours) if self.colours else "-",
             packs,
         ]
 
 
-HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "colours", "SIMD")
+HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "block", "layout", "colours", "SIMD")
 """Headings of `LoopRow.cells`; SIMD: elements a vector pack, ``no`` where the compiler did not vectorise."""
 
-LEFT = (0, 6)
+LEFT = (0, 6, 8)
 """Columns that are aligned left."""
 
 
@@ -87,7 +98,7 @@ def loop_rows(reports: Sequence[LoopReport], copy_gbs: float = 0.0) -> list[Loop
         rows.append(
             LoopRow(
                 item.name, item.calls, item.seconds, rate, share,
-                item.strategy, item.colours, item.lanes, item.block, item.vectorised,
+                item.strategy, item.colours, item.lanes, item.block, item.vectorised, item.layout,
             )
         )
     return rows
@@ -105,13 +116,7 @@ def difference(after: Sequence[LoopReport], before: Sequence[LoopReport]) -> lis
     for number, item in enumerate(after):
         was = old.get((item.name, number))
         calls, seconds = (was.calls, was.seconds) if was is not None else (0, 0.0)
-        found.append(
-            LoopReport(
-                name=item.name, calls=item.calls - calls, seconds=item.seconds - seconds,
-                useful_bytes=item.useful_bytes, strategy=item.strategy, colours=item.colours,
-                lanes=item.lanes, vectorised=item.vectorised, block=item.block,
-            )
-        )
+        found.append(replace(item, calls=item.calls - calls, seconds=item.seconds - seconds))
     return found
 
 

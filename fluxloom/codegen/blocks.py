@@ -104,7 +104,7 @@ def _open_stage(driver: KernelDriver, item: Item, member: Member) -> None:
     """Bring the group's targets into its memory."""
     capacity, block = driver.group.work.stage[0], driver.group.work.block
     for dat, arg in _staged_dats(member).items():
-        item.line(f"{driver.words.shared} {item.real(arg)} S{dat}[{capacity * arg.dim}];")
+        item.line(f"{driver.words.shared} {item.real(arg)} S{dat}[{max(1, capacity) * arg.dim}];")
         with item.block(f"for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += {block})"):
             for c in range(arg.dim):
                 where = address(arg, "(int64_t)tgt[tgt_ptr[b] + k]", c, "")

@@ -25,7 +25,9 @@ class KernelWords:
     kernel
         Opening of a kernel, with ``{block}`` and ``{name}``; ``{limit}`` takes the register limit.
     pointer
-        A parameter that points to the device's memory, with ``{const}``, ``{type}``, ``{name}``.
+        A parameter that points to the device's memory, with ``{const}``, ``{type}``, ``{alone}``, ``{name}``.
+    alone
+        What says that no other pointer leads to the same values.
     item, group, member
         Number of the work item, of its group, and of the item in its group.
     shared
@@ -45,6 +47,8 @@ class KernelWords:
     swap
         The value of the item whose place among ``{width}`` neighbours differs in the bit ``{distance}``, without a
         barrier; empty: there is none.
+    rows
+        Function that stores rows of two vectors, for ``{dim}`` components of ``{type}``; empty: there is none.
     contraction_off
         Line that forbids contraction, where the source says so.
     unroll
@@ -54,6 +58,7 @@ class KernelWords:
     kernel: str
     limit: str
     pointer: str
+    alone: str
     item: str
     group: str
     member: str
@@ -65,6 +70,7 @@ class KernelWords:
     prelude: str
     down: str
     swap: str
+    rows: str
     contraction_off: str
     unroll: str
 
@@ -132,7 +138,8 @@ CUDA = Dialect(
     words=KernelWords(
         kernel='extern "C" __global__ void __launch_bounds__({block}{limit}) {name}(',
         limit=", {groups}",
-        pointer="{const}{type} *__restrict__ {name}",
+        pointer="{const}{type} *{alone}{name}",
+        alone="__restrict__ ",
         item="(int)(blockIdx.x * {block} + threadIdx.x)",
         group="(int)blockIdx.x",
         member="(int)threadIdx.x",
@@ -144,6 +151,7 @@ CUDA = Dialect(
             {"double": "__longlong_as_double({word})", "float": "__int_as_float((int){word})", "int64_t": "{word}"}
         ),
         prelude="prelude.cu",
+        rows="fl_store_rows_{dim}_{type}",
         down="fl_down_{kind}({value}, {distance})",
         swap="fl_swap_{kind}({value}, {distance}, {width})",
         contraction_off="",
@@ -160,7 +168,8 @@ OPENCL = Dialect(
     words=KernelWords(
         kernel="__kernel __attribute__((reqd_work_group_size({block}, 1, 1))) void {name}(",
         limit="",
-        pointer="__global {const}{type} *restrict {name}",
+        pointer="__global {const}{type} *{alone}{name}",
+        alone="restrict ",
         item="(int)get_global_id(0)",
         group="(int)get_group_id(0)",
         member="(int)get_local_id(0)",
@@ -170,6 +179,7 @@ OPENCL = Dialect(
         vector="({type})({values})",
         bits=MappingProxyType({"double": "as_double({word})", "float": "as_float((int){word})", "int64_t": "{word}"}),
         prelude="prelude.cl",
+        rows="",
         down="",
         swap="",
         contraction_off="#pragma OPENCL FP_CONTRACT OFF",

@@ -39,6 +39,9 @@ class WorkShape:
         Work items that share a ragged row.
     repeat
         Rows a set of lanes handles one after the other.
+    long
+        Rows with more entries than this are left to a second kernel, in which `LONG_LANES` items share
+        each; 0: there are none such.
     degree
         Contributions of the fullest target, when the table of contributions is padded to it
         (``gather``, ``two_pass``); 0: it is compressed.
@@ -57,12 +60,15 @@ class WorkShape:
         The one component that a kernel handles; -1: all.
     wide
         Whether reductions are in double precision.
+    serial
+        Whether a group has one item, which handles ``block`` elements one after the other (for CPUs).
     """
 
     block: int = 256
     registers: int = 0
     lanes: int = 1
     repeat: int = 1
+    long: int = 0
     degree: int = 0
     sparse: bool = False
     unroll: int = 0
@@ -71,6 +77,7 @@ class WorkShape:
     components: int = 1
     component: int = -1
     wide: bool = True
+    serial: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ every compiler keep them in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,13 +22,24 @@ from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS
 
-__all__ = ["Item", "scratch_legs"]
+__all__ = ["PIECE", "Item", "scratch_legs"]
+
+PIECE = 16
+"""Elements whose values are fetched before they are computed with, where one item handles many."""
 
 
 def scratch_legs(member: Member, arg: ArgSpec) -> list[int]:
     """Return the legs whose increments are kept for a second pass: not those that negate another one."""
     opposite = opposite_legs(member.spec)
     return [leg for leg in range(arg.legs) if (arg.parameter, leg) not in opposite]
+
+
+def stored_length(arg: ArgSpec, element: str) -> str:
+    """Return the C expression of the entries of a row."""
+    name, store = f"r{arg.map}", arg.ragged
+    if store is not None and store.compact and store.narrow:  # one table less to read
+        return f"{name}_start[{element} + 1] - {name}_start[{element}]"
+    return f"{name}_length[{element}]"
 
 
 @dataclass
@@ -43,14 +54,27 @@ class Item:
         Names of the run-time constants in the order of their words.
     own
         C name of the element whose direct arguments are meant.
+    limit
+        Number of elements, when neighbouring items handle neighbouring elements; else empty.
+    place
+        C expression of the element's place among those of which a loop of its own fetches the values that lie
+        anywhere, so that the loop that computes meets neighbours only; empty: there is no such loop.
     """
 
     group: Group
     dialect: Dialect
     constants: tuple[tuple[str, str], ...]
     own: str = "i"
+    limit: str = ""
+    place: str = ""
     lines: list[str] = field(default_factory=list)
     pad: int = 1
+    kept: list[str] = field(default_factory=list)
+    """Declarations of the places of fetched values."""
+    fetches: list[str] = field(default_factory=list)
+    """Statements that fetch the values of an element."""
+    after: list[str] = field(default_factory=list)
+    """Statements of a loop behind the one that computes."""
     _own: dict[int, ArgSpec] = field(default_factory=dict)
     _available: dict[int, set[int]] = field(default_factory=dict)
     _dirty: dict[int, set[int]] = field(default_factory=dict)
@@ -115,6 +139,16 @@ class Item:
                         self.load_own(arg, whole)
                     self._dirty[arg.dat] = set(whole)
 
+    def take(self, arg: ArgSpec, value: Callable[[int], str]) -> None:
+        """Let a dat of the element have values that were computed before and are not in its memory yet."""
+        if arg.dat not in self._own:
+            self._own[arg.dat] = arg
+            self.line(f"{self.real(arg)} o{arg.dat}[{arg.dim}];")
+        whole = self.mine(set(range(arg.dim)))
+        for c in sorted(whole):
+            self.line(f"o{arg.dat}[{c}] = {value(c)};")
+        self._available[arg.dat], self._dirty[arg.dat] = set(whole), set(whole)
+
     def load_own(self, arg: ArgSpec, components: set[int]) -> None:
         """Load components of the element's own value that are not there yet."""
         have = self._available.setdefault(arg.dat, set())
@@ -147,7 +181,7 @@ class Item:
     # ------------------------------------------------------------------------------ memory rows
     def _width(self, arg: ArgSpec) -> int:
         """Return how many neighbouring components one access moves."""
-        if not isinstance(arg.layout, AoS) or not arg.scalar.floating:
+        if not isinstance(arg.layout, AoS) or not arg.scalar.floating or self.group.work.serial:
             return 1
         if arg.scalar.size == 8:
             return 2 if arg.dim % 2 == 0 else 1
@@ -174,6 +208,11 @@ class Item:
     def _store(self, arg: ArgSpec, value: str, pointer: str, index: str, components: set[int]) -> None:
         width = self._width(arg)
         cast = "" if arg.scalar.c == self.real(arg) else f"({arg.scalar.c})"
+        if self.words.rows and self.limit and width > 1 and index == self.own and width * 2 == arg.dim == len(components):
+            values = ", ".join(f"{cast}{value}[{k}]" for k in range(arg.dim))
+            name = self.words.rows.format(type=arg.scalar.c, dim=arg.dim)
+            self.line(f"{name}({pointer}, {index}, ({index} | 31) < {self.limit}, {values});")
+            return
         for first in range(0, arg.dim, width):
             inside = set(range(first, first + width))
             if width > 1 and inside <= components:
@@ -192,6 +231,9 @@ class Item:
         """Write one loop for the element of C name ``element``; its increments go where ``commit`` says."""
         spec = member.spec
         kept, self._ids = self._ids, set()
+        with self._elsewhere():
+            if self.place:
+                self.line(f"/* {spec.name} */ {{")
         with self.block(f"/* {spec.name} */"):
             for arg in spec.args:
                 if arg.kind == "direct" and arg.access is not Access.WRITE:
@@ -199,7 +241,13 @@ class Item:
                         self.load_own(arg, touched(spec, arg, 0))
                     else:
                         self._load_foreign(member, arg, element)
-            self._load_ids(member, element)
+            if self.place:
+                with self._elsewhere():
+                    self._load_ids(member, element, (Access.READ,))
+            if not self.place:
+                self._load_ids(member, element)
+            elif commit not in ("stage", "scratch"):
+                self._load_ids(member, element, tuple(a for a in Access if a is not Access.READ))
             for arg in spec.args:
                 if arg.kind == "table":
                     self._load_table(member, arg)
@@ -209,28 +257,32 @@ class Item:
                     self._ragged(arg, element)
             self._compute(member, commit, element)
             self._commit(member, commit, element, picked)
+        with self._elsewhere():
+            if self.place:
+                self.line("}")
         self._ids = kept
 
     def _load_foreign(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Load a direct argument of an element of another set than the work item's."""
         name = f"p{member.number}_{arg.parameter}"
         self.line(f"{self.real(arg)} {name}[1][{arg.dim}];")
-        place = element
-        if arg.positioned:
-            place = f"z{arg.dat}_{element}"
-            self.line(f"const int {place} = z{arg.dat}[{element}];")
-        self._load(arg, f"{name}[0]", f"d{arg.dat}", place, touched(member.spec, arg, 0), set())
+        with self._elsewhere():
+            place = element
+            if arg.positioned:
+                place = f"z{arg.dat}_{element}"
+                self.line(f"const int {place} = z{arg.dat}[{element}];")
+        self._fetch(member, arg, [(0, place)])
 
-    def _load_ids(self, member: Member, element: str) -> None:
+    def _load_ids(self, member: Member, element: str, accesses: tuple[Access, ...] = tuple(Access)) -> None:
         """Load the targets of the element, a whole row at once where its width allows."""
         used: dict[int, tuple[ArgSpec, set[int]]] = {}
         for arg in member.spec.args:
-            if arg.kind == "table":
+            if arg.kind == "table" and arg.access in accesses:
                 legs = {arg.leg} if arg.leg >= 0 else {k for k in range(arg.legs) if touched(member.spec, arg, k)}
                 used.setdefault(arg.map, (arg, set()))[1].update(legs)
         for number, (arg, legs) in used.items():
             name = f"m{number}"
-            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity:
+            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity and not self.group.work.serial:
                 vector = f"int{arg.arity}"
                 pointed = self.words.cast.format(const="const ", type=vector)
                 self.line(f"const {vector} {name}_row = *{pointed}({name} + (int64_t){element} * {arg.arity});")
@@ -244,11 +296,36 @@ class Item:
     def _load_table(self, member: Member, arg: ArgSpec) -> None:
         name = f"p{member.number}_{arg.parameter}"
         self.line(f"{self.real(arg)} {name}[{arg.legs}][{arg.dim}];")
-        if arg.access in (Access.READ, Access.RW):
-            for leg in range(arg.legs):
-                used = touched(member.spec, arg, leg)
-                target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
-                self._load(arg, f"{name}[{leg}]", f"d{arg.dat}", target, used, set())
+        targets = [(leg, f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}") for leg in range(arg.legs)]
+        if arg.access is Access.READ:
+            self._fetch(member, arg, targets)
+        elif arg.access is Access.RW:
+            for leg, target in targets:
+                self._load(arg, f"{name}[{leg}]", f"d{arg.dat}", target, touched(member.spec, arg, leg), set())
+
+    @contextmanager
+    def _elsewhere(self) -> Iterator[None]:
+        """Write what follows into the loop that fetches, where there is one."""
+        if not self.place:
+            yield
+            return
+        lines, self.lines = self.lines, self.fetches
+        yield
+        self.lines = lines
+
+    def _fetch(self, member: Member, arg: ArgSpec, targets: list[tuple[int, str]]) -> None:
+        """Load legs of an argument from given places: here, or in the loop before this one."""
+        name = f"p{member.number}_{arg.parameter}"
+        if self.place:
+            self.kept.append(f"{self.real(arg)} f{name}[{arg.legs}][{PIECE}][{arg.dim}];")
+        for leg, target in targets:
+            used = touched(member.spec, arg, leg)
+            out = f"f{name}[{leg}][{self.place}]" if self.place else f"{name}[{leg}]"
+            with self._elsewhere():
+                self._load(arg, out, f"d{arg.dat}", target, used, set())
+            if self.place:
+                for c in sorted(used):
+                    self.line(f"{name}[{leg}][{c}] = {out}[{c}];")
 
     def _global(self, member: Member, arg: ArgSpec) -> None:
         name, kind = f"p{member.number}_{arg.parameter}", self.real(arg)
@@ -271,7 +348,7 @@ class Item:
             start, stride = f"{name}_start[{element}]", "1"
         self.line(f"const int64_t row{arg.map}_start = {start};")
         self.line(f"const int64_t row{arg.map}_stride = {stride};")
-        self.line(f"const int row{arg.map}_length = {self.row_length(f'{name}_length[{element}]')};")
+        self.line(f"const int row{arg.map}_length = {self.row_length(stored_length(arg, element))};")
 
     def row_length(self, stored: str) -> str:
         """Return the C length of a row from the stored one."""
@@ -345,12 +422,12 @@ class Item:
     def _combined(self, arg: ArgSpec, target: str, value: str) -> str:
         """Return the statement that adds an increment to a private value or to memory."""
         kind = self.real(arg)
-        private = target.startswith("o")
-        cast = "" if private or arg.scalar.c == kind else f"({arg.scalar.c})"
+        narrow = not target.startswith("o") and arg.scalar.c != kind
+        cast, old = (f"({arg.scalar.c})", f"({kind}){target}") if narrow else ("", target)
         if arg.access is Access.INC:
-            return f"{target} = {cast}({target} + {value});"
+            return f"{target} = {cast}({old} + {value});"
         function = "fl_min" if arg.access is Access.MIN else "fl_max"
-        return f"{target} = {cast}{function}_{kind}({target}, {value});"
+        return f"{target} = {cast}{function}_{kind}({old}, {value});"
 
     def _scratch(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Keep increments for a second pass, component after component, so that neighbours meet."""

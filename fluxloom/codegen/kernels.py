@@ -24,6 +24,7 @@ __all__ = ["KernelDriver", "opening", "prelude"]
 
 _COLOURED = ("begin", "end", "partials")
 _REGISTERS = 65536
+_WARP = 32
 
 
 def prelude(dialect: Dialect, contract: bool, *, half: bool = False) -> str:
@@ -40,16 +41,27 @@ def prelude(dialect: Dialect, contract: bool, *, half: bool = False) -> str:
 
 def opening(
     words: KernelWords, name: str, slots: Sequence[Slot], written: frozenset[str], block: int, registers: int = 0,
-    tail: Sequence[str] = (),
-) -> list[str]:
-    """Return the first lines of a kernel: its name, limits and parameters."""
+    tail: Sequence[str] = (), meeting: frozenset[str] = frozenset(),
+) -> list[str]:  # fmt: skip
+    """Return the first lines of a kernel: its name, limits and parameters.
+
+    Parameters
+    ----------
+    written
+        Names of the pointers that the kernel writes through.
+    tail
+        Names of trailing 64-bit parameters.
+    meeting
+        Names of the pointers that may lead to the same values.
+    """
     limit = words.limit.format(groups=max(1, _REGISTERS // (registers * block))) if registers else ""
     lines = [words.kernel.format(block=block, limit=limit, name=name)]
     parameters = []
     for slot in slots:
         if slot.ctype.endswith("*"):
             const = "" if slot.name in written else "const "
-            parameters.append(words.pointer.format(const=const, type=slot.ctype.removesuffix(" *"), name=slot.name))
+            kind, alone = slot.ctype.removesuffix(" *"), "" if slot.name in meeting else words.alone
+            parameters.append(words.pointer.format(const=const, type=kind, alone=alone, name=slot.name))
         else:
             parameters.append(f"const {slot.ctype} {slot.name}")
     parameters += [f"const int64_t {name}" for name in tail]
@@ -112,17 +124,31 @@ class KernelDriver:
                     names |= {f"part{member.number}_{arg.parameter}", f"x{arg.dat}_{arg.parameter}"}
         return frozenset(names)
 
+    def _meeting(self) -> frozenset[str]:
+        """Names of the pointers that may lead to the same values.
+
+        A dat that moves may move to where another one lies whose values nobody but the same element needs.
+        """
+        if not self.group.renamed:
+            return frozenset()
+        own = [a for m in self.group.direct for a in m.spec.args if a.kind == "direct"]
+        far = {a.dat for m in self.group.members for a in m.spec.args if a.kind != "direct" or m in self.group.scatter}
+        return frozenset({f"d{k}o" for k in self.group.renamed} | {f"d{a.dat}" for a in own if a.dat not in far})
+
     def _open(self, suffix: str, tail: Sequence[str] = (), block: int = 0) -> list[str]:
-        work = self.group.work
-        name = self.group.symbol + suffix
-        return opening(self.words, name, self.slots, self._written(), block or work.block, work.registers, tail)
+        work, name = self.group.work, self.group.symbol + suffix
+        block = block or (1 if work.serial else work.block)
+        return opening(self.words, name, self.slots, self._written(), block, work.registers, tail, self._meeting())
 
     def _launch(self, suffix: str, extent: str = "", **more: int | bool) -> None:
-        block = int(more.pop("block", self.group.work.block))
+        work = self.group.work
+        if work.serial:
+            more |= {"block": 1, "over": work.block}
+        block = int(more.pop("block", work.block))
         self.launches.append(LaunchSpec(self.group.symbol + suffix, block, extent, chunk=PART, **more))  # type: ignore[arg-type]
 
-    def _item(self, own: str = "i") -> Item:
-        return Item(self.group, self.dialect, self.constants, own)
+    def _item(self, own: str = "i", limit: str = "") -> Item:
+        return Item(self.group, self.dialect, self.constants, own, limit)
 
     def _thread(self, name: str) -> str:
         return f"    const int {name} = {self.words.item.format(block=self.group.work.block)};"
@@ -131,10 +157,11 @@ class KernelDriver:
     def _per_element(self, suffix: str, commit: str) -> list[str]:
         """Write the kernel of which each item handles one element of the driving set."""
         group = self.group
-        item = self._item()
+        side_by_side = not group.listed and group.work.block % _WARP == 0
+        item = self._item(limit="n" if side_by_side else "")
         item.lines = self._open(suffix)
-        with self._elements(item, "n", group.members):
-            item.line("const int i = list[item];" if group.listed else "const int i = item;")
+        element = "const int i = list[item];" if group.listed else "const int i = item;"
+        with self._elements(item, "n", group.members, element):
             item.declare_own()
             for member in group.members:
                 item.member(member, "i", commit)
@@ -143,12 +170,25 @@ class KernelDriver:
         return [*item.lines, *self.close("item", "n", group.members), "}", ""]
 
     @contextmanager
-    def _elements(self, item: Item, count: str, members: tuple[Member, ...]) -> Iterator[None]:
-        """Write what follows for each element ``item`` of a work item: one, or several in large reductions."""
+    def _elements(
+        self, item: Item, count: str, members: tuple[Member, ...], element: str = ""
+    ) -> Iterator[None]:
+        """Write what follows for each element ``item`` of a work item: one, or several in large reductions.
+
+        ``element`` is the line that names it.
+        """
         work = self.group.work
+        if work.serial:
+            from fluxloom.codegen.spans import span
+
+            with span(self, item, count, members, element):
+                yield
+            return
         if work.each == 1:
             item.lines += [self._thread("item"), *self.sums.declare(members)]
             with item.block(f"if (item < {count})"):
+                if element:
+                    item.line(element)
                 yield
             return
         item.lines += self.sums.declare(members, "a")
@@ -156,11 +196,15 @@ class KernelDriver:
             item.line(f"const int item = ({self.words.group} * {work.each} + k) * {work.block} + {self.words.member};")
             item.lines += ["    " + line for line in self.sums.declare(members)]
             with item.block(f"if (item < {count})"):
+                if element:
+                    item.line(element)
                 yield
             item.lines += self.sums.gather(members)
 
     def close(self, item: str, count: str, members: tuple[Member, ...]) -> list[str]:
         """Return the reductions at the end of a kernel that is launched once."""
+        if self.group.work.serial:
+            return []  # each span has done its own
         prefix = "a" if self.group.work.each > 1 else "g"
         return self.sums.reduce(members, item, count, prefix=prefix)
 
@@ -204,8 +248,8 @@ class KernelDriver:
         inverse = inverse_name(arg)
         found = Contributions(self.group, self.words, inverse)
         item = self._item("t")
-        item.lines = [*self._open(suffix), self._thread("item")]
-        with item.block(f"if (item < {inverse}_n)"):
+        item.lines = self._open(suffix)
+        with self._elements(item, f"{inverse}_n", ()):
             item.line(found.target("item"))
             kind = item.real(arg)
             item.line(f"{kind} o[{arg.dim}];")
@@ -230,9 +274,10 @@ class KernelDriver:
     def _gather(self) -> list[str]:
         """Drive the loops target by target; an element is computed once for each of its targets."""
         if self.group.work.stage:
+            from fluxloom.codegen.spans import write_tiles
             from fluxloom.codegen.staged import write_staged_gather
 
-            return write_staged_gather(self)
+            return write_tiles(self) if self.group.work.serial else write_staged_gather(self)
         group = self.group
         item = self._item("t")
         item.lines = self._open("_run")

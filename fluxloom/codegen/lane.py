@@ -22,6 +22,9 @@ ElementPrinter = Callable[[ArgSpec, str, str, int], str]
 MEMORY = ("ragged", "entries")
 """Kinds of arguments whose values are used where they are: a row has too many to be loaded first."""
 
+ROW_UNROLL = 2
+"""Entries of a row that a work item has under way at a time."""
+
 
 def address(arg: ArgSpec, index: str, component: int | str, field: str = "A->") -> str:
     """Return the C offset of a component of one element in a dat's storage; ``field`` is the prefix of slots."""
@@ -74,6 +77,8 @@ class LaneLoop:
                 self._scalars[arg.parameter] = frozenset((leg or 0, flatten(ix, arg.components)) for leg, ix in used)
         self._first = self._first_updates()
         self.printer = Printer(dialect, compute, self._read, self._access, self._length, self._update, self._round)
+        if dialect.words is not None:
+            self.printer.unroll = dialect.words.unroll.format(n=ROW_UNROLL)
         self.constants: list[str] = []
 
     def write(self, indent: int = 2) -> list[str]:

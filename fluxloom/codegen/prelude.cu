@@ -37,3 +37,28 @@ AI int64_t fl_down_int64_t(int64_t v, int h) { return __shfl_down_sync(0xfffffff
 AI double fl_swap_double(double v, int h, int width) { return __shfl_xor_sync(0xffffffffu, v, h, width); }
 AI float fl_swap_float(float v, int h, int width) { return __shfl_xor_sync(0xffffffffu, v, h, width); }
 AI int64_t fl_swap_int64_t(int64_t v, int h, int width) { return __shfl_xor_sync(0xffffffffu, v, h, width); }
+
+/* Rows of two vectors: lanes exchange halves in pairs, so that each store fills whole sectors of memory. */
+#define FL_STORE_ROWS(T, V, N)                                                                          \
+    AI void fl_store_pair_##T(V *row, int i, bool whole, V low, V high) {                               \
+        if (!whole) {                                                                                   \
+            row[0] = low;                                                                               \
+            row[1] = high;                                                                              \
+            return;                                                                                     \
+        }                                                                                               \
+        const bool odd = i & 1;                                                                         \
+        V mine = odd ? low : high;                                                                      \
+        for (int k = 0; k < N; k++) (&mine.x)[k] = __shfl_xor_sync(0xffffffffu, (&mine.x)[k], 1);       \
+        V *const even = row - 2 * odd;                                                                  \
+        even[odd] = odd ? mine : low;                                                                   \
+        even[2 + odd] = odd ? high : mine;                                                              \
+    }
+FL_STORE_ROWS(double, double2, 2)
+FL_STORE_ROWS(float, float4, 4)
+AI void fl_store_rows_4_double(double *d, int64_t i, bool whole, double a, double b, double c, double e) {
+    fl_store_pair_double((double2 *)d + 2 * i, (int)i, whole, make_double2(a, b), make_double2(c, e));
+}
+AI void fl_store_rows_8_float(
+    float *d, int64_t i, bool whole, float a, float b, float c, float e, float f, float g, float h, float p) {
+    fl_store_pair_float((float4 *)d + 2 * i, (int)i, whole, make_float4(a, b, c, e), make_float4(f, g, h, p));
+}

@@ -53,6 +53,8 @@ class Printer:
         How it is assigned (an lvalue).
     length
         C expression of ``len(parameter)`` of a ragged argument.
+    unroll
+        Line in front of loops over the entries of a row, whose loads the compiler may then start together.
     update
         How a contribution to an Inc, Min or Max parameter is printed (a full statement).
     """
@@ -65,6 +67,7 @@ class Printer:
     update: Callable[[ir.Update, str], str]
     store_cast: Callable[[str, str], str] = field(default=lambda _parameter, value: value)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    unroll: str = ""
 
     def ctype(self, kind: Kind) -> str:
         """Return the C type of a kind of value."""
@@ -206,6 +209,8 @@ class Printer:
             f"{pad}for (int64_t {hidden} = {self.expression(node.start)}, {hidden}e = {self.expression(node.stop)}; "
             f"{hidden} {compare} {hidden}e; {hidden} += {node.step}) {{"
         )
+        if self.unroll and isinstance(node.stop, ir.Length):
+            head = f"{pad}{self.unroll}\n{head}"
         return [head, f"{pad}    {name} = {hidden};", *self.block(node.body, indent + 1), f"{pad}}}"]
 
     def declare(self, kernel: ir.LoweredKernel, indent: int) -> list[str]:

@@ -13,6 +13,9 @@ from fluxloom.core.layout import SoA
 
 __all__ = ["constants_of", "inverse_name", "kernel_slots", "slots_of"]
 
+_NARROW = 65535
+"""Largest tile whose places fit into 16 bits."""
+
 _Add = Callable[[str, str, str, "int | str"], None]
 
 
@@ -124,6 +127,13 @@ def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[
             add("int64_t", f"n{k}", "grid", f"n{k}")
     for ctype, name in _kernel_plan(group):
         add(ctype, name, "plan", name)
+    if group.work.long:
+        add("int32_t *", "long_rows", "plan", "long_rows")
+        add("int64_t", "n_long", "plan", "n_long")
+    for arg in (a for m in group.members for a in m.spec.args):
+        if arg.ragged is not None and arg.ragged.narrow:
+            start = f"r{arg.map}_start"
+            out[start] = replace(out[start], ctype="int32_t *")
     wide = group.work.wide
     return tuple(s if wide else replace(s, ctype=s.ctype.replace("double *", "float *")) if s.origin == "partial" else s
                  for s in out.values())
@@ -174,5 +184,8 @@ def _staged_plan(group: Group) -> list[tuple[str, str]]:
         names += [("int32_t *", f"seg{k}"), ("int32_t *", f"elem{k}")]
         tables = {(a.map, a.leg) for a in member.spec.args if a.kind == "table" and a.access.reduces}
         for position in range(len(tables)):
+            if group.work.serial:
+                names.append(("uint16_t *" if group.work.block <= _NARROW else "int32_t *", f"loc{k}_{position}_at"))
+                continue
             names += [("int32_t *", f"loc{k}_{position}_ptr"), ("uint16_t *", f"loc{k}_{position}")]
     return names

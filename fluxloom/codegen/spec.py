@@ -33,10 +33,14 @@ class RaggedStorage:
 
     Entry ``j`` of row ``r`` is at ``start(r) + j * stride(r)``. ``row_major`` stores have stride 1
     and a table of starts; ``column_major`` ones have slices of ``slice`` rows (0: one slice of all).
+    ``compact`` stores hold row after row, so that a row ends where the next one starts; the starts of
+    ``narrow`` ones fit into 32 bits.
     """
 
     column_major: bool = False
     slice: int = 1
+    compact: bool = False
+    narrow: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fluxloom.core.access import Access
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
 
-__all__ = ["increment_tables", "stage_bytes", "write_staged_gather"]
+__all__ = ["increment_tables", "increments", "stage_bytes", "staged_kind", "write_staged_gather"]
 
 
 def increments(member: Member) -> list[ArgSpec]:
@@ -41,7 +41,7 @@ def write_staged_gather(driver: KernelDriver) -> list[str]:
     for member, capacity in zip(group.scatter, group.work.stage, strict=True):
         for arg in increments(member):
             size = len(scratch_legs(member, arg)) * arg.dim * capacity
-            kind = _kind(driver, arg)
+            kind = staged_kind(driver, arg)
             lines.append(f"    {words.shared} {kind} S{member.number}_{arg.parameter}[{max(1, size)}];")
     item = _Staging(group, driver.dialect, driver.constants, "t")
     for member, capacity in zip(group.scatter, group.work.stage, strict=True):
@@ -65,7 +65,8 @@ def write_staged_gather(driver: KernelDriver) -> list[str]:
     return [*lines, *item.lines, *(line for line in sums if not line.startswith("    const int l =")), "}", ""]
 
 
-def _kind(driver: KernelDriver, arg: ArgSpec) -> str:
+def staged_kind(driver: KernelDriver, arg: ArgSpec) -> str:
+    """Return the C type of staged increments."""
     return driver.group.members[0].spec.compute.c if arg.scalar.floating else "int64_t"
 
 

@@ -24,6 +24,9 @@ PART = 128
 FINISH = 256
 """Items of the one group that combines the partial results."""
 
+_BATCH = 16
+"""Partial results an item has under way at a time."""
+
 _WARP = 32
 
 
@@ -98,6 +101,40 @@ class GroupSums:
                     lines.append(f"    {self.words.barrier}")
         return lines
 
+    def keepers(self, members: tuple[Member, ...]) -> list[str]:
+        """Declare where one item keeps the contributions of a chunk of elements."""
+        lines = []
+        for member, arg in self.group.reductions(members):
+            lines.append(f"        {self.kind(arg)} w{member.number}_{arg.parameter}[{arg.dim}][{PART}];")
+        return lines
+
+    def keep(self, members: tuple[Member, ...], place: str) -> list[str]:
+        """Keep the contribution of one element."""
+        lines = []
+        for member, arg in self.group.reductions(members):
+            name = f"{member.number}_{arg.parameter}"
+            lines += [f"            w{name}[{c}][{place}] = g{name}[{c}];" for c in range(arg.dim)]
+        return lines
+
+    def trees(self, members: tuple[Member, ...]) -> list[str]:
+        """Combine what was kept as the items of a group would: the result is the same to the last bit."""
+        lines = []
+        for member, arg in self.group.reductions(members):
+            name = f"{member.number}_{arg.parameter}"
+            for c in range(arg.dim):
+                w = f"w{name}[{c}]"
+                lines.append(f"for (int l = upto - part; l < {PART}; l++) {w}[l] = {neutral(arg)};")
+                half = _WARP // 2
+                while half:  # places beyond the halves that count are combined too: no test, and nobody reads them
+                    both = self.combined(arg, f"{w}[l]", f"{w}[l + {half}]")
+                    lines.append(f"for (int l = 0; l < {PART - half}; l++) {w}[l] = {both};")
+                    half //= 2
+                total = f"{w}[0]"
+                for k in range(1, PART // _WARP):
+                    total = self.combined(arg, total, f"{w}[{k * _WARP}]")
+                lines.append(f"part{name}[(part / {PART}) * {arg.dim} + {c}] = {total};")
+        return ["        " + line for line in lines]
+
     def chunk(self) -> int:
         """Return the elements of a partial result."""
         return PART * self.group.work.each
@@ -139,8 +176,15 @@ class GroupSums:
             lines += [
                 f"    for (int c = 0; c < {arg.dim}; c++) {{",
                 f"        {kind} total = {neutral(arg)};",
-                f"        {self.words.unroll.format(n=16)}",
-                f"        for (int p = l; p < {count}; p += {FINISH}) total = {self.combined(arg, 'total', part)};",
+                f"        const int count = (int)({count});",
+                f"        for (int first = l; first < count; first += {_BATCH * FINISH}) {{",
+                f"            {kind} w[{_BATCH}];",  # all under way before the first is needed
+                f"            for (int k = 0; k < {_BATCH}; k++) {{",
+                f"                const int p = first + k * {FINISH};",
+                f"                w[k] = p < count ? {part} : {neutral(arg)};",
+                "            }",
+                f"            for (int k = 0; k < {_BATCH}; k++) total = {self.combined(arg, 'total', 'w[k]')};",
+                "        }",
                 f"        s_{kind}[l] = total;",
                 f"        {self.words.barrier}",
                 f"        for (int h = {FINISH // 2}; h > 0; h /= 2) {{",

@@ -9,26 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fluxloom.codegen.coop import Accumulator, Cooperation, cooperation
 from fluxloom.codegen.dialect import KernelWords
 from fluxloom.codegen.group import Group
-from fluxloom.codegen.item import Item
+from fluxloom.codegen.item import Item, stored_length
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop
 from fluxloom.codegen.member import Member
+from fluxloom.codegen.places import flatten
 from fluxloom.codegen.printer import literal
 from fluxloom.codegen.reduce import neutral
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
+from fluxloom.kernel.passes import remove_dead_locals, rewrite_statements
 
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
 
-__all__ = ["SHARING", "in_teams", "team_partials", "write_teams"]
+__all__ = ["LONG_LANES", "SHARING", "in_teams", "team_partials", "write_teams"]
 
 SHARING = ("direct", "atomic", "element_colour")
 """Strategies that handle the rows of a ragged loop row by row, so that rows can be grouped."""
@@ -36,13 +38,17 @@ SHARING = ("direct", "atomic", "element_colour")
 _COMMITS = {"direct": "none", "atomic": "atomic", "element_colour": "add"}
 _COLOURED = ("begin", "end", "partials")
 
-_MEETING = 4
-"""Values of a lane that meet in the memory of a group at a time."""
+_MEETING = 2048
+"""Values of one type that meet in the memory of a group at a time."""
+
+
+LONG_LANES = 32
+"""Items that share a long row."""
 
 
 def in_teams(group: Group) -> bool:
-    """Whether the rows of a group are shared by lanes, or handled several an item."""
-    grouped = group.work.lanes * group.work.repeat > 1
+    """Whether the rows of a group are shared by lanes, or handled several an item, or sorted by length."""
+    grouped = group.work.lanes * group.work.repeat > 1 or group.work.long > 0
     return grouped and group.strategy in SHARING and len(group.members) == 1 and group.members[0].spec.ragged
 
 
@@ -59,36 +65,69 @@ def team_partials(group: Group) -> str:
 
 
 def write_teams(driver: KernelDriver) -> list[str]:
-    """Return the kernel of a group in teams; note its launch."""
+    """Return the kernels of a group in teams: one, and one more for rows that are too long for its lanes."""
+    lines = _write_teams(driver)
+    if driver.group.work.long:
+        whole = driver.group
+        work = replace(whole.work, lanes=LONG_LANES, repeat=1, block=4 * LONG_LANES, long=0)
+        driver.group = replace(whole, work=work)
+        lines += _write_teams(driver, long=True)
+        driver.group = whole
+    return lines
+
+
+def _write_teams(driver: KernelDriver, *, long: bool = False) -> list[str]:
+    """Return one kernel of a group in teams; note its launch."""
     group, words, work = driver.group, driver.words, driver.group.work
     (member,) = group.members
     coloured = group.strategy == "element_colour"
+    suffix, extent = ("_long", "n_long") if long else ("_run", "n")
     shared = cooperation(member.spec) if work.lanes > 1 else None
+    if shared is not None and work.component >= 0:
+        part = _part(member, work.component)
+        found = cooperation(part.spec)
+        shared, member = (shared, member) if isinstance(found, str) else (found, part)
     assert not isinstance(shared, str)
     item = _TeamItem(group, driver.dialect, driver.constants, shared=shared)
-    item.lines = driver._open("_run", _COLOURED if coloured else ())
+    item.lines = driver._open(suffix, _COLOURED if coloured else ())
     item.line(f"const int me = {words.member};")
-    item.line(f"const int count = (int)({'end - begin' if coloured else 'n'});")
+    item.line(f"const int count = (int)({'end - begin' if coloured else extent});")
     item.open_team()
     item.lines += driver.sums.declare(group.members)
     teams = work.block // work.lanes
     with item.block(f"for (int k = 0; k < {work.repeat}; k++)"):
         team = f"me / {work.lanes}" if work.lanes > 1 else "me"
         item.line(f"const int row = ({words.group} * {work.repeat} + k) * {teams} + {team};")
-        with item.rows():
+        listed = "perm[begin + {}]" if coloured else "list[{}]" if group.listed else "{}"
+        if long:
+            listed = "long_rows[{}]"
+        with item.rows(listed):
             place = "row" if work.lanes == 1 else "(live ? row : count - 1)"
-            listed = "perm[begin + {}]" if coloured else "list[{}]" if group.listed else "{}"
             item.line(f"const int i = {listed.format(place)};")
             item.declare_own()
             item.member(member, "i", _COMMITS[group.strategy])
             item.store_own()
     lines = [*item.lines, *_reduce(driver, coloured)]
     launch = LaunchSpec(
-        group.symbol + "_run", work.block, "" if coloured else "n", per=work.lanes, over=work.repeat, colours=coloured,
+        group.symbol + suffix, work.block, "" if coloured else extent, per=work.lanes, over=work.repeat, colours=coloured,
         chunk=work.block,
     )  # fmt: skip
     driver.launches.append(launch)
     return [*lines, "}", ""]
+
+
+def _part(member: Member, component: int) -> Member:
+    """Return a loop without what it does for other components than one."""
+    kernel = member.spec.kernel
+
+    def keep(node: ir.Statement) -> ir.Statement | None:
+        if not isinstance(node, (ir.Store, ir.Update)) or not all(isinstance(k, ir.Constant) for k in node.index):
+            return node
+        index = tuple(int(k.value) for k in node.index if isinstance(k, ir.Constant))
+        return node if flatten(index, member.spec.arg(node.parameter).components) == component else None
+
+    body = remove_dead_locals(rewrite_statements(kernel.body, keep))
+    return replace(member, spec=replace(member.spec, kernel=replace(kernel, body=body)))
 
 
 def _reduce(driver: KernelDriver, coloured: bool) -> list[str]:
@@ -120,16 +159,21 @@ class _TeamItem(Item):
             return
         sizes: dict[str, int] = {}
         for _, found in self.shared.loops:
-            for kind, batch in _batches(found, self.compute.c):
+            for kind, batch in _batches(found, self.compute.c, self.group.work.block):
                 sizes[kind] = max(sizes.get(kind, 0), len(batch))
         for kind, most in sorted(sizes.items()):
             self.line(f"{self.words.shared} {kind} meet_{kind}[{most * self.group.work.block}];")
 
-    def rows(self) -> AbstractContextManager[None]:
+    def rows(self, listed: str) -> AbstractContextManager[None]:
         """Write what follows for a row. All lanes of a group take part in it, whether they have one or not."""
+        live = "row < count"
+        if self.group.work.long:
+            (member,) = self.group.members
+            arg = next(a for a in member.spec.args if a.ragged is not None)
+            live += f" && {stored_length(arg, listed.format('row'))} <= {self.group.work.long}"
         if self.lanes == 1:
-            return self.block("if (row < count)")
-        self.line("const int live = row < count;")
+            return self.block(f"if ({live})")
+        self.line(f"const int live = {live};")
         self.line("const int owner = live && lane == 0;")
         return nullcontext()
 
@@ -219,6 +263,7 @@ class _TeamLoop(LaneLoop):
         )
         return [
             *([f"{pad}if (lane) {{ {resets} }}"] if found else []),
+            pad + self.printer.unroll,
             pad + head,
             f"{pad}    {loop.name}_ = {hidden};",
             *self.printer.block(loop.body, indent + 1),
@@ -264,7 +309,7 @@ class _TeamLoop(LaneLoop):
     def _met(self, found: tuple[Accumulator, ...]) -> Iterator[str]:
         """Yield the same tree in the memory of the group."""
         barrier = self._words.barrier
-        for kind, batch in _batches(found, self.compute.c):
+        for kind, batch in _batches(found, self.compute.c, self.group):
             names = [f"meet_{kind}[{f'{k * self.group} + ' if k else ''}me{{}}]" for k in range(len(batch))]
             yield " ".join(f"{name.format('')} = {self._value(a)};" for name, a in zip(names, batch, strict=True))
             yield barrier
@@ -304,11 +349,12 @@ def _exchanged(item: Accumulator, real: str) -> str:
     return real if item.kind is ir.Kind.REAL else "int64_t"
 
 
-def _batches(found: tuple[Accumulator, ...], real: str) -> Iterator[tuple[str, list[Accumulator]]]:
+def _batches(found: tuple[Accumulator, ...], real: str, block: int) -> Iterator[tuple[str, list[Accumulator]]]:
     """Yield values that meet at a time: of one type, and not too many for the memory of a group."""
+    most = max(1, _MEETING // block)
     kinds: dict[str, list[Accumulator]] = {}
     for item in found:
         kinds.setdefault(_exchanged(item, real), []).append(item)
     for kind, items in kinds.items():
-        for first in range(0, len(items), _MEETING):
-            yield kind, items[first : first + _MEETING]
+        for first in range(0, len(items), most):
+            yield kind, items[first : first + most]

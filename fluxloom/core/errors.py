@@ -14,6 +14,7 @@ __all__ = [
     "CompileError",
     "DatError",
     "DeviceUnavailable",
+    "ExportError",
     "FluxloomError",
     "KernelError",
     "LoopError",
@@ -85,6 +86,10 @@ class PlanError(FluxloomError):
 
 class DatError(FluxloomError):
     """Values given to a dat, map or set have the wrong shape, dtype or range."""
+
+
+class ExportError(DatError, BufferError):
+    """The memory of a dat and that of an array of another library cannot be one."""
 
 
 class MeshError(FluxloomError):

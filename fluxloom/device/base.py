@@ -2,132 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import FLOAT64, Scalar
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import DatError
+from fluxloom.device.buffer import Buffer, RemoteBuffer, Where
 
 __all__ = ["Buffer", "Call", "Device", "Launch", "Program", "RemoteBuffer", "Resources", "Sequencer", "Where"]
-
-_ALIGN = 64
-_STAGGER = 9 * _ALIGN  # successive buffers start in different cache sets, which avoids 4 KiB aliasing
-
-
-class Where(Enum):
-    """Which copy of a buffer holds the current values."""
-
-    HOST = "host"
-    DEVICE = "device"
-    BOTH = "both"
-
-
-class Buffer:
-    """Bytes on a device with a host copy; coherence is explicit.
-
-    Before the host touches the values, `host` brings them over if the device holds newer ones;
-    before the device does, `device` sends them. On a device that shares memory with the host both
-    are free.
-
-    Parameters
-    ----------
-    nbytes
-        Size.
-    stagger
-        Number of 576-byte steps by which the start is shifted.
-    """
-
-    def __init__(self, nbytes: int, *, stagger: int = 0) -> None:
-        shift = (stagger % 7) * _STAGGER
-        try:
-            self._raw = np.empty(nbytes + shift + _ALIGN, dtype=np.uint8)
-        except MemoryError:
-            raise SolverError(f"out of memory: {nbytes / 2**20:.0f} MiB could not be allocated") from None
-        start = (-self._raw.ctypes.data) % _ALIGN + shift
-        self._bytes = self._raw[start : start + nbytes]
-        self._bytes[:] = 0
-        self.nbytes = nbytes
-        self.address = self._bytes.ctypes.data
-        self.where = Where.BOTH
-        self._references = sys.getrefcount(self._raw)
-
-    def host(self, *, write: bool = False) -> npt.NDArray[np.uint8]:
-        """Return the host copy, current; with ``write`` the device copy becomes stale."""
-        if self.where is Where.DEVICE:
-            self.download()
-            self.where = Where.BOTH
-        if write:
-            self.where = Where.HOST
-        return self._bytes
-
-    def device(self, *, write: bool = False) -> int:
-        """Return the device address, current; with ``write`` the host copy becomes stale."""
-        if self.where is Where.HOST:
-            self.upload()
-            self.where = Where.BOTH
-        if write:
-            self.where = Where.DEVICE
-        return self.address
-
-    def upload(self) -> None:
-        """Copy host to device (nothing to do in shared memory)."""
-
-    def download(self) -> None:
-        """Copy device to host (nothing to do in shared memory)."""
-
-    @property
-    def exported(self) -> bool:
-        """Whether a NumPy view of this buffer is alive outside the package."""
-        return sys.getrefcount(self._raw) > self._references
-
-
-class RemoteBuffer(Buffer):
-    """Bytes in a memory of the device's own; the host copy is made when it is first asked for.
-
-    A device derives from it: it sets ``address`` and implements `pinned`, `upload` and `download`.
-
-    Parameters
-    ----------
-    nbytes
-        Size.
-    zeroed
-        Whether the device memory is known to be zero, so that a first host copy need not be fetched.
-    """
-
-    def __init__(self, nbytes: int, *, zeroed: bool = True) -> None:
-        self.nbytes = nbytes
-        self.address = 0
-        self.where = Where.DEVICE
-        self._zeroed = zeroed
-        self._raw = np.empty(0, dtype=np.uint8)
-        self._bytes = self._raw
-        self._references = sys.getrefcount(self._raw)
-
-    def pinned(self) -> npt.NDArray[np.uint8]:
-        """Return ``nbytes`` of host memory, zeroed, that the device copies from and to fast."""
-        return np.zeros(self.nbytes, dtype=np.uint8)
-
-    def host(self, *, write: bool = False) -> npt.NDArray[np.uint8]:
-        """Return the host copy, current; with ``write`` the device copy becomes stale."""
-        if not self._raw.size and self.nbytes:
-            self._raw = self.pinned()
-            self._bytes = self._raw[: self.nbytes]
-            self._references = sys.getrefcount(self._raw)
-            if self._zeroed and self.where is Where.DEVICE:
-                self.where = Where.BOTH
-        return super().host(write=write)
-
-    def written(self) -> None:
-        """Note that the device holds newer values."""
-        self._zeroed = False
-        self.where = Where.DEVICE
 
 
 @dataclass(frozen=True)
@@ -249,10 +137,13 @@ class Device(ABC):
         Whether loops run as kernels of work items (False: as functions that loop).
     profile
         Whether the time of each call is measured where that costs something.
+    dlpack
+        What DLPack calls the memory of the device: a kind and a number; None where arrays cannot be exchanged.
     """
 
     name: str
     native: bool
+    dlpack: tuple[int, int] | None = (1, 0)
     dialect: str = ""
     shared: bool = True
     items: bool = False
@@ -288,8 +179,56 @@ class Device(ABC):
         """Return the device address of a read-only table, and what keeps it alive."""
         return array.ctypes.data, array
 
+    def memory(self) -> tuple[int, int]:
+        """Return the free bytes and all bytes of a memory of the device's own; 0: not known, or it has none."""
+        return 0, 0
+
+    # --------------------------------------------------------------------- arrays of other libraries
+    def as_array(self, values: Any) -> Any:
+        """Return values as an array, without a copy if they are one: in host memory, else of the device's library.
+
+        Raises
+        ------
+        DatError
+            If the values are in the memory of another device.
+        """
+        if hasattr(values, "__cuda_array_interface__"):
+            raise DatError(
+                f"the values, a {type(values).__name__}, are in the memory of a GPU, and the context runs on "
+                f"{self.name}: copy them to the host first (CuPy: values.get(), PyTorch: values.cpu())"
+            )
+        return np.asarray(values)
+
+    def why_not_shared(self, values: Any, array: Any) -> str:
+        """Return why the memory of values, which are an array now, cannot be a buffer; empty if it can."""
+        if not self.shared:
+            return f"the {self.name} device cannot use the memory of arrays"
+        if not isinstance(values, np.ndarray):
+            return f"a {type(values).__name__} is no NumPy array"
+        return "it is read-only" if not array.flags.writeable else "" if array.flags.aligned else "it is not aligned"
+
+    def wrap(self, array: Any) -> Buffer:
+        """Return a buffer over the memory of an array without gaps."""
+        return Buffer.over(array)
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Set the values of an array of the device's library from another one, which may be a smaller one."""
+        target[...] = source
+
+    def to_numpy(self, array: Any) -> npt.NDArray[Any]:
+        """Return an array of the device's library in host memory."""
+        return np.asarray(array)
+
     def synchronize(self) -> None:  # noqa: B027 - only asynchronous devices have something to wait for
         """Wait until everything that was asked for is done."""
+
+    def elapsed(self, run: Callable[[], object]) -> float:
+        """Return the seconds that the device needs for what a function asks of it."""
+        self.synchronize()
+        start = time.perf_counter()
+        run()
+        self.synchronize()
+        return time.perf_counter() - start
 
     @property
     def refuses_double(self) -> bool:

@@ -17,9 +17,11 @@ from fluxloom.device.base import Buffer, Call, Device, Launch
 from fluxloom.device.cuda_bandwidth import cuda_meter
 from fluxloom.device.cuda_buffer import CudaBuffer
 from fluxloom.device.cuda_errors import error_key, explain, gibibytes
+from fluxloom.device.cuda_exchange import assign, import_array, why_not_shared
 from fluxloom.device.cuda_program import CudaProgram, load_program
 from fluxloom.device.cuda_sequencer import CudaSequencer
 from fluxloom.device.cuda_support import choose_architecture, open_cuda, release
+from fluxloom.device.exchange import gapless
 from fluxloom.device.gpu_bandwidth import GpuBandwidthMeter
 
 __all__ = ["CudaDevice"]
@@ -27,6 +29,7 @@ __all__ = ["CudaDevice"]
 _SMALL = 64 << 10
 _MOST_STAGED = 64
 _RESET_BLOCK = 64
+_DLPACK_CUDA, _DLPACK_ROCM = 2, 10
 _ATOMIC = frozenset({"float64", "float32", "float16", "int64", "int32"})
 
 
@@ -62,6 +65,7 @@ class CudaDevice(Device):
     def __init__(self, number: int = 0) -> None:
         self.cupy: Any = open_cuda(number)
         self.number = number
+        self.dlpack = (_DLPACK_ROCM if getattr(self.cupy.cuda.runtime, "is_hip", False) else _DLPACK_CUDA, number)
         self.title = f"GPU {number}"
         self.running = ""
         """The calls that ran last; for messages."""
@@ -71,7 +75,8 @@ class CudaDevice(Device):
         self.failures: tuple[type[Exception], ...] = (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
         self._runtime = cuda.runtime
         self._staged: list[npt.NDArray[np.uint8]] = []
-        self._mixed = False
+        self.mixed = False
+        """Whether arrays were exchanged, so that other streams may work on them."""
         self._helpers: CudaProgram | None = None
         try:
             with cuda.Device(number):
@@ -226,46 +231,51 @@ class CudaDevice(Device):
         Parameters
         ----------
         array
-            A contiguous array on this GPU, of CuPy or with ``__cuda_array_interface__``. It is kept alive.
+            An array on this GPU, of CuPy or with ``__cuda_array_interface__``, that fills its memory. It is kept alive.
 
         Raises
         ------
         DatError
-            When the array is not contiguous, on another GPU, or no array of a GPU at all.
+            When the array has gaps, is on another GPU, or no array of a GPU at all.
 
         Notes
         -----
         The device waits for what CuPy's current stream was asked for before. What is done with the array *later*
         is not ordered with loops: use it inside ``with device.stream:``, or call ``Context.synchronize`` between.
         """
+        array = import_array(self, array)
         if not isinstance(array, self.cupy.ndarray):
-            if not hasattr(array, "__cuda_array_interface__"):
-                raise DatError(f"{type(array).__name__} is no array in the memory of a GPU")
-            with self.active():
-                array = self.cupy.asarray(array)
-        if int(array.device.id) != self.number:
-            raise DatError(f"the array is on GPU {array.device.id}, not on GPU {self.number}: copy it there first")
-        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise DatError(f"{type(array).__name__} is no array in the memory of a GPU")
+        if not gapless(array.shape, array.strides, array.itemsize):
             raise DatError("the array is not contiguous: make a copy with cupy.ascontiguousarray")
         with self.active():
-            self._order(self._current_stream(), self.stream)
+            self.order(self.current_stream(), self.stream)
         return CudaBuffer(self, array.data, int(array.nbytes), zeroed=False, kept=array)
 
-    def view(self, address: int, nbytes: int, owner: object) -> Any:
-        """Return device memory as a CuPy array of bytes that keeps ``owner`` alive; see `CudaBuffer.array`."""
-        cuda = self.cupy.cuda
-        with self.active():
-            memory = cuda.UnownedMemory(address, nbytes, owner, self.number)
-            array = self.cupy.ndarray((nbytes,), dtype=np.uint8, memptr=cuda.MemoryPointer(memory, 0))
-            self._order(self.stream, self._current_stream())
-        return array
+    def as_array(self, values: Any) -> Any:
+        """Return an array of the GPU as one of CuPy, without a copy, and anything else as one of NumPy."""
+        return import_array(self, values)
 
-    def _current_stream(self) -> Any:
+    def why_not_shared(self, values: Any, array: Any) -> str:
+        """Return why the memory of values, which are an array now, cannot be a buffer; empty if it can."""
+        return why_not_shared(self, values, array)
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Set an array on the GPU from another one, after what CuPy's current stream was asked for before."""
+        assign(self, target, source)
+
+    def to_numpy(self, array: Any) -> npt.NDArray[Any]:
+        """Return a copy of an array of CuPy in host memory."""
+        with self.active():
+            return array.get()
+
+    def current_stream(self) -> Any:
+        """Return the stream on which CuPy works now; this GPU is current."""
         return self.cupy.cuda.get_current_stream()
 
-    def _order(self, first: Any, then: Any) -> None:
+    def order(self, first: Any, then: Any) -> None:
         """Let one stream wait for what another was asked for; this GPU is current."""
-        self._mixed = True
+        self.mixed = True
         if first.ptr != then.ptr:
             event = self.cupy.cuda.Event(disable_timing=True)
             event.record(first)
@@ -303,7 +313,7 @@ class CudaDevice(Device):
     def synchronize(self) -> None:
         """Wait until everything that was asked for is done, on every stream once arrays were exchanged with CuPy."""
         with self.active():
-            if self._mixed:
+            if self.mixed:
                 self._runtime.deviceSynchronize()
             self._wait()
 
@@ -313,7 +323,7 @@ class CudaDevice(Device):
         event.record(self.stream)
         return event
 
-    def elapsed(self, run: Callable[[], None]) -> float:
+    def elapsed(self, run: Callable[[], object]) -> float:
         """Return the seconds that the GPU needs for what a function asks of it."""
         with self.active():
             begin = self.mark()

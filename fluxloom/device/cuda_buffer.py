@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.base import RemoteBuffer
+from fluxloom.device.buffer import RemoteBuffer
+from fluxloom.device.cuda_exchange import open_view
+from fluxloom.device.exchange import View, capsule
 
 if TYPE_CHECKING:
     from fluxloom.device.cuda import CudaDevice
@@ -38,12 +40,6 @@ class CudaBuffer(RemoteBuffer):
         Whether the memory is known to be zero.
     kept
         What else has to stay alive: the array of somebody else whose memory this is.
-
-    Attributes
-    ----------
-    foreign
-        Whether the memory belongs to an array of somebody else. Such a buffer counts as exported: it must
-        stay where that array is.
     """
 
     def __init__(self, owner: CudaDevice, memory: Any, nbytes: int, *, zeroed: bool = True, kept: Any = None) -> None:
@@ -52,6 +48,7 @@ class CudaBuffer(RemoteBuffer):
         self._memory = memory
         self._kept = kept
         self._handed: weakref.ref[_Holder] | None = None
+        self._described = False
         self.address = int(memory.ptr)
         self.foreign = kept is not None
 
@@ -71,19 +68,28 @@ class CudaBuffer(RemoteBuffer):
 
     def download(self) -> None:
         """Copy device to host, after everything that was asked for before; waits for it."""
+        if self.lent:
+            with self._owner.active():
+                self._owner.order(self._owner.current_stream(), self._owner.stream)
         self._owner.fetch(self._bytes, self.address)
+
+    @property
+    def lent(self) -> bool:
+        """Whether an array over the device memory is, or may be, alive outside the package."""
+        return self.foreign or self._described or (self._handed is not None and self._handed() is not None)
 
     @property
     def exported(self) -> bool:
         """Whether a view of this buffer, of NumPy or of CuPy, is alive outside the package."""
-        handed = self._handed is not None and self._handed() is not None
-        return self.foreign or handed or super().exported
+        return self.lent or super().exported
 
-    def array(self, *, write: bool = True) -> Any:
-        """Return the device memory as a CuPy array of bytes, without a copy.
+    def array(self, view: View | None = None, *, write: bool = True) -> Any:
+        """Return the device memory as a CuPy array, without a copy.
 
         Parameters
         ----------
+        view
+            Its form; all bytes by default.
         write
             Whether the array will be written to: the host copy becomes stale.
 
@@ -94,10 +100,40 @@ class CudaBuffer(RemoteBuffer):
         inside ``with device.stream:``, or call ``Context.synchronize`` between the two. As with NumPy views,
         take the array anew after loops have run. The memory lives as long as the array.
         """
-        owner = self._owner
         address = self.device(write=write)
         holder = self._handed() if self._handed is not None else None
         if holder is None:
             holder = _Holder((self._memory, self._kept))
             self._handed = weakref.ref(holder)
-        return owner.view(address, self.nbytes, holder)
+        return open_view(self._owner, address, self.nbytes, holder, view)
+
+    def dlpack(self, view: View, stream: Any, **wanted: Any) -> Any:
+        """Return the DLPack capsule of a CuPy array; the stream of who asks waits for what the device was asked for."""
+        owner = self._owner
+        with owner.active(), owner.stream:
+            return capsule(self.array(view), stream, **wanted)
+
+    def interface(self, view: View) -> dict[str, Any]:
+        """Return the CUDA Array Interface, version 3, of an array over the device memory.
+
+        Nothing tells when the last such array is gone: from now on the buffer counts as exported.
+        """
+        address = self.device(write=True)
+        self._described = True
+        self._owner.mixed = True
+        empty = 0 in view.shape
+        return {
+            "shape": view.shape,
+            "typestr": view.dtype.str,
+            "data": (0 if empty else address + view.offset, False),
+            "strides": None if view.dense else view.strides,
+            "stream": int(self._owner.stream.ptr),
+            "version": 3,
+        }
+
+    def publish(self) -> None:
+        """Show what the host has written to arrays over the memory of the device, on CuPy's current stream too."""
+        super().publish()
+        if self.lent:
+            with self._owner.active():
+                self._owner.order(self._owner.stream, self._owner.current_stream())

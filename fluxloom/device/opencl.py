@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from importlib import resources
@@ -11,8 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar
-from fluxloom.core.errors import CompileError, DeviceUnavailable, FluxloomError, OutOfMemory, SolverError
+from fluxloom.core.errors import (
+    CompileError,
+    DatError,
+    DeviceUnavailable,
+    ExportError,
+    FluxloomError,
+    OutOfMemory,
+    SolverError,
+)
 from fluxloom.device.base import Call, Device, Launch, RemoteBuffer
+from fluxloom.device.exchange import View
+from fluxloom.device.huge_pages import advise_buffer
 from fluxloom.device.opencl_bandwidth import OpenClMeter
 from fluxloom.device.opencl_platform import candidates, choose, import_pyopencl
 from fluxloom.device.opencl_program import OpenClProgram, build, keep_source
@@ -43,6 +54,8 @@ class OpenClBuffer(RemoteBuffer):
 
     def __init__(self, device: OpenClDevice, nbytes: int) -> None:
         super().__init__(nbytes)
+        self._lent: Any = None
+        self._lent_references = 0
         self._device = device
         self.memory = device.reserve(nbytes)
         self.address = int(self.memory.int_ptr)
@@ -54,6 +67,45 @@ class OpenClBuffer(RemoteBuffer):
     def download(self) -> None:
         """Copy device to host."""
         self._device.transfer(self._bytes, self.memory)
+
+    @property
+    def lent(self) -> bool:
+        """Whether an array over the device memory is alive outside the package."""
+        return self._lent is not None and sys.getrefcount(self._lent) > self._lent_references
+
+    @property
+    def exported(self) -> bool:
+        """Whether a view of this buffer, of NumPy or of pyopencl, is alive outside the package."""
+        return self.lent or super().exported
+
+    def array(self, view: View | None = None, *, write: bool = True) -> Any:
+        """Return the device memory as an array of pyopencl, without a copy.
+
+        It works on the queue of the device, in order with the loops. The memory lives as long as the array.
+
+        Raises
+        ------
+        ExportError
+            If the values do not lie one after the other: pyopencl computes with such arrays only.
+        """
+        if view is None:
+            view = View((self.nbytes,), np.dtype(np.uint8), (1,))
+        if not view.dense:
+            raise ExportError(
+                "its values do not lie one after the other on the device, and arrays of pyopencl have to: "
+                "use read() and write(), which copy"
+            )
+        self.device(write=write)
+        if write:
+            self.written()
+        if self._lent is None:
+            self._lent = self._device.cl.Buffer.from_int_ptr(self.address, retain=True)
+            self._lent_references = sys.getrefcount(self._lent)
+        return self._device.open_array(self._lent, view)
+
+    def dlpack(self, view: View, stream: Any, **wanted: Any) -> Any:
+        """Raise `ExportError`: pyopencl has no DLPack."""
+        raise ExportError("OpenCL has no DLPack: use its property array, or read() and write(), which copy")
 
 
 class OpenClDevice(Device):
@@ -105,6 +157,7 @@ class OpenClDevice(Device):
     dialect = "opencl"
     shared = False
     items = True
+    dlpack = None
 
     def __init__(self, choice: str = "", *, without: Collection[str] = ()) -> None:
         self.cl: Any = import_pyopencl()
@@ -164,6 +217,8 @@ class OpenClDevice(Device):
         zero = np.uint8(0) if self.is_cpu else np.uint32(0)  # PoCL is quickest with bytes
         try:
             memory = self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, size)
+            if self.is_cpu:
+                advise_buffer(self.cl, self._queue, memory)
             self.cl.enqueue_fill_buffer(self._queue, memory, zero, 0, size)  # drivers that allocate late do it here
         except self.cl.Error as error:
             if self._code(error) in _NO_MEMORY:
@@ -193,6 +248,24 @@ class OpenClDevice(Device):
         memory = self.reserve(array.nbytes)
         self.transfer(memory, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         return int(memory.int_ptr), memory
+
+    def open_array(self, memory: Any, view: View) -> Any:
+        """Return an array of pyopencl over a ``pyopencl.Buffer``; it works on the queue that is in use now."""
+        from pyopencl.array import Array
+
+        return Array(self._queue, view.shape, view.dtype, data=memory, offset=view.offset)
+
+    def as_array(self, values: Any) -> Any:
+        """Return values as an array of NumPy.
+
+        Raises
+        ------
+        DatError
+            If they are an array of pyopencl, or in the memory of another device.
+        """
+        if type(values).__module__.startswith("pyopencl"):
+            raise DatError("the values are in the memory of an OpenCL device: copy them to the host with values.get()")
+        return super().as_array(values)
 
     def memory(self) -> tuple[int, int]:
         """Return the free bytes (0: OpenCL does not tell) and all bytes of the memory."""

@@ -15,6 +15,7 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, Map, OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.ragged import CSR
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel
@@ -187,6 +188,7 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
         return ArgSpec(parameter, access, "table", number, map=mapped, arity=through.legs, leg=arg.leg, **common)
     ragged = through.ragged if isinstance(through, EntriesMap) else through
     assert isinstance(ragged, RaggedMap)
-    storage = RaggedStorage(ragged.store.column_major, ragged.store.slice)
+    store = ragged.store
+    storage = RaggedStorage(store.column_major, store.slice, isinstance(store.layout, CSR), store.places < 2**31)
     kind = "entries" if isinstance(through, EntriesMap) else "ragged"
     return ArgSpec(parameter, access, kind, number, map=mapped, ragged=storage, **common)

@@ -41,8 +41,9 @@ class Chain:
 
     Notes
     -----
-    The first call, and every call after the host has changed a dat of the chain or holds a view of
-    one, runs the loops one by one; the next calls are fused. `describe` tells what was fused.
+    The first call, and every call after the host has changed a dat of the chain or while an array outside
+    shares the memory of one (a view, or what the dat was made of with ``copy=False``), runs the loops one by
+    one; the next calls are fused. `describe` tells what was fused.
     """
 
     def __init__(
@@ -161,7 +162,10 @@ class Chain:
         before, after = self.bytes_unfused / 1e6, self.bytes_fused / 1e6
         saved = 100 * (1 - after / before) if before else 0.0
         lines = [f"{self.name}: {before:.1f} MB a call unfused, {after:.1f} MB fused ({saved:.0f} % less)"]
-        return "\n".join([*lines, *self._fused.describe()])
+        lines += self._fused.describe()
+        if held := [d.name for d in self.dats if d.viewed and d.watched]:
+            lines.append(f"  loop by loop for now: arrays outside the chain share the memory of {', '.join(held)}")
+        return "\n".join(lines)
 
     @property
     def source(self) -> str:

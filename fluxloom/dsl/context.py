@@ -134,6 +134,13 @@ class Context:
         """Remember a dat for reports about memory."""
         self._dats.add(dat)
 
+    def owner(self, address: int, nbytes: int) -> Dat | None:
+        """Return a dat whose memory has some of these bytes, if there is one."""
+        end = address + nbytes
+        return next(
+            (d for d in self._dats if d.buffer.address < end and address < d.buffer.address + d.buffer.nbytes), None
+        )
+
     def synchronize(self) -> None:
         """Wait until the device has done everything that was asked for."""
         self.device.synchronize()
@@ -190,15 +197,16 @@ class Context:
     def dat(
         self,
         over: Set,
-        data: npt.ArrayLike | None = None,
+        data: Any = None,
         name: str = "",
         *,
         shape: tuple[int, ...] | None = None,
         dtype: npt.DTypeLike | None = None,
         layout: Layout | None = None,
+        copy: bool | None = None,
     ) -> Dat:
-        """Declare values on a set."""
-        return Dat(over, data, shape=shape, dtype=dtype, layout=layout, name=name)
+        """Declare values on a set; `Dat` says when an array's memory becomes the dat's, and when it is copied."""
+        return Dat(over, data, shape=shape, dtype=dtype, layout=layout, name=name, copy=copy)
 
     def scalar(self, value: npt.ArrayLike = 0.0, name: str = "", *, dtype: npt.DTypeLike | None = None) -> Global:
         """Declare a global value or small array."""

@@ -9,8 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar, scalar
-from fluxloom.core.errors import DatError
+from fluxloom.core.errors import DatError, ExportError
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA, padded
+from fluxloom.device.base import Device
+from fluxloom.device.buffer import Buffer
+from fluxloom.device.exchange import View
+from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
 from fluxloom.dsl.sets import Grid, Set, Subset
 
 if TYPE_CHECKING:
@@ -27,6 +31,15 @@ def _check_type(scalar: Scalar, context: Context, what: str) -> None:
         raise DatError(f"{what} is of {scalar.name}: {reason}")
 
 
+def _as_array(values: Any, device: Device) -> Any:
+    """Return values as an array of the device's library if they are in its memory, else as one of NumPy."""
+    if not isinstance(values, Dat):
+        return device.as_array(values)
+    if values.context.device is not device or device.dlpack is None or not is_ordered(values):
+        return values.read()
+    return values.buffer.array(view_of(values), write=False)
+
+
 class Dat:
     """Values of a fixed shape on every element of a set.
 
@@ -35,7 +48,8 @@ class Dat:
     over
         The set.
     data
-        Initial values of shape ``(*over.shape, *shape)``, or None for zeros. They are copied.
+        Initial values of shape ``(*over.shape, *shape)``, or None for zeros: anything that NumPy understands,
+        another dat, or an array in the memory of the device (with ``__cuda_array_interface__``).
     shape
         Shape of one element's value; ``()`` for a scalar. Taken from ``data`` when given.
     dtype
@@ -44,44 +58,75 @@ class Dat:
         `AoS`, `SoA` or `Blocked`.
     name
         Used in messages and reports.
+    copy
+        True: the values are copied. False: the memory of the array ``data`` becomes that of the dat, which loops
+        then change. None: that is done with an array in a device's own memory, if it can be, and others are copied.
+        For memory to be shared, the array has to be writable, aligned and of the dat's type, without gaps,
+        with the components of an element together (`AoS`) or the elements of a component (`SoA`), and
+        the set without ghosts. A chain with such a dat runs loop by loop.
 
     Raises
     ------
     DatError
-        If the shape or dtype does not fit, or the device has no such type.
+        If the shape or dtype does not fit, the device has no such type, or ``data`` is in another memory.
+    ExportError
+        If ``copy`` is False and the memory cannot be shared; says why.
     """
 
     def __init__(
         self,
         over: Set,
-        data: npt.ArrayLike | None = None,
+        data: Any = None,
         *,
         shape: tuple[int, ...] | None = None,
         dtype: npt.DTypeLike | None = None,
         layout: Layout | None = None,
         name: str = "",
+        copy: bool | None = None,
     ) -> None:
         if isinstance(over, Subset):
             raise DatError(f"dat {name!r}: a dat lives on a set, not on a subset; use {over.parent}")
-        values = None if data is None else np.asarray(data)
+        values = None if data is None else _as_array(data, over.context.device)
         self.set = over
         self.name = name or "dat"
         self.shape = self._shape_of(values, shape)
         default = values.dtype if values is not None else "float64"
         self.scalar: Scalar = scalar(dtype if dtype is not None else default)
         _check_type(self.scalar, self.context, f"dat {self.name!r}")
-        self.layout: Layout = layout if layout is not None else AoS()
         self.dim = prod(self.shape) if self.shape else 1
-        self.stride = padded(over.storage_size)
-        self.buffer = over.context.allocate(self.stride * self.dim * self.scalar.size)
+        shared, buffer = self._share(data, values, layout, copy)
+        self.layout: Layout = shared if shared is not None else layout if layout is not None else AoS()
+        self.stride = padded(over.storage_size) if buffer is None else over.size
+        if buffer is None:
+            buffer = over.context.allocate(self.stride * self.dim * self.scalar.size)
+        self.buffer: Buffer = buffer
         over.context.register(self)
         self.version = 0
-        self.viewed = False
-        """Whether a NumPy view of the storage was ever given out; see `watched`."""
-        if values is not None:
+        self.viewed = self.buffer.foreign
+        """Whether an array over the storage was ever given out; see `watched`."""
+        if values is not None and not buffer.foreign:
             self.write(values)
 
-    def _shape_of(self, values: npt.NDArray[Any] | None, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    def _share(
+        self, data: Any, values: Any, wanted: Layout | None, copy: bool | None
+    ) -> tuple[Layout | None, Buffer | None]:
+        """Return the layout and the buffer with which the memory of ``data`` is the dat's; None: values are copied."""
+        context, layout, buffer = self.context, None, None
+        if copy or (copy is None and (values is None or isinstance(values, np.ndarray) or isinstance(data, Dat))):
+            return None, None
+        if values is None or isinstance(data, Dat):
+            why = f"{'nothing' if data is None else 'another dat'} was given whose memory it could use"
+        elif not (why := context.device.why_not_shared(data, values)):
+            layout, why = fitting_layout(self.set, self.scalar, values, wanted)
+        if layout is not None and self.nbytes:
+            buffer = context.device.wrap(values)
+            if (other := context.owner(buffer.address, buffer.nbytes)) is not None:
+                layout, buffer, why = None, None, f"the dat {other.name!r} has the same memory"
+        if layout is None and copy is False:
+            raise ExportError(f"dat {self.name!r}: the values have to be copied: {why}; leave out copy=False")
+        return layout, buffer
+
+    def _shape_of(self, values: Any, shape: tuple[int, ...] | None) -> tuple[int, ...]:
         if values is None:
             return () if shape is None else tuple(shape)
         lead = self.set.shape
@@ -130,40 +175,22 @@ class Dat:
             raise DatError(f"dat {self.name!r}: storage() is for AoS and SoA dats on a grid")
         self.version += 1
         self.viewed = True
-        full = self._stored(write=True)[: self.set.storage_size]
-        return full.reshape(*self.set.full_shape, *self.shape) if isinstance(self.layout, AoS) else self._soa_grid(full)
-
-    def _soa_grid(self, full: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        assert isinstance(self.set, Grid)
-        parts = full.T.reshape(*(self.shape or (1,)), *self.set.full_shape)
-        lead = len(self.shape) or 1
-        moved = np.moveaxis(parts, list(range(lead)), list(range(-lead, 0)))
-        return moved if self.shape else moved[..., 0]
+        return self._host_view(view_of(self, ghosts=True), write=True)
 
     @property
     def watched(self) -> bool:
-        """Whether somebody holds a NumPy view of the storage now."""
+        """Whether somebody holds an array over the storage now."""
         if self.viewed:
             self.viewed = self.buffer.exported
         return self.viewed
 
+    def _host_view(self, view: View, *, write: bool) -> npt.NDArray[Any]:
+        return np.ndarray(view.shape, view.dtype, self.buffer.host(write=write), view.offset, view.strides)
+
     def _view(self, *, write: bool) -> npt.NDArray[Any]:
+        require_view(self)
         self.viewed = True
-        if isinstance(self.layout, Blocked) or (self.set.position is not None and not isinstance(self.set, Grid)):
-            raise DatError(
-                f"dat {self.name!r} is stored in another order than NumPy's: use read() and write(), which copy"
-            )
-        if isinstance(self.set, Grid):
-            full = self._stored(write=write)[: self.set.storage_size]
-            if isinstance(self.layout, AoS):
-                return full.reshape(*self.set.full_shape, *self.shape)[self.set.interior]
-            return self._soa_grid(full)[self.set.interior]
-        part = self._stored(write=write)[: self.set.size]
-        if isinstance(self.layout, AoS):
-            return part.reshape(self.set.size, *self.shape)
-        if not self.shape:
-            return part[:, 0]
-        return np.moveaxis(part.T.reshape(*self.shape, self.set.size), -1, 0)
+        return self._host_view(view_of(self), write=write)
 
     @property
     def data(self) -> npt.NDArray[Any]:
@@ -181,6 +208,82 @@ class Dat:
         view.flags.writeable = False
         return view
 
+    # ------------------------------------------------------------------ arrays of other libraries
+    @property
+    def array(self) -> Any:
+        """The values on the device as a writable array of its library, ``(*set.shape, *shape)``, without a copy.
+
+        Of CuPy on a GPU of CUDA's, of pyopencl with OpenCL, of NumPy elsewhere. Take it anew after loops have
+        run; while it is alive its buffer stays where it is, so that chains run loop by loop. What CuPy does with
+        it is in order with the loops inside ``with context.device.stream:``, or after ``context.synchronize()``.
+
+        Raises
+        ------
+        ExportError
+            If the values are stored in an order that no array of the library has.
+        """
+        require_view(self)
+        array = self.buffer.array(view_of(self))
+        self._lend()
+        return array
+
+    def _lend(self) -> None:
+        """Note that an array was given out through which the values may change."""
+        self.version += 1
+        self.viewed = True
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the values for ``numpy.asarray``: read-only without a copy where NumPy can see them, else a copy."""
+        device = self.context.device
+        if copy or (copy is None and (not device.shared or not is_ordered(self))):
+            values = self.read()
+        elif device.shared:
+            values = self.data_ro
+        else:
+            raise ExportError(f"dat {self.name!r}: its values are not in host memory: they have to be copied")
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a DLPack capsule of `array`, for ``from_dlpack`` of CuPy, PyTorch, NumPy and others.
+
+        Raises
+        ------
+        ExportError
+            If there is no such array, or the device cannot exchange it.
+        """
+        require_view(self)
+        found = self.buffer.dlpack(view_of(self), stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        self._lend()
+        return found
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the kind and the number of the device in DLPack's terms."""
+        device = self.context.device
+        if device.dlpack is None:
+            raise ExportError(f"the {device.name} device has no DLPack: use array, or read() and write(), which copy")
+        return device.dlpack
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The values on a GPU of CUDA's, as version 3 of the CUDA Array Interface describes them.
+
+        Nothing tells when an array that was made of it is gone: the memory stays where it is for good, and
+        chains with this dat run loop by loop. `array` and ``from_dlpack`` do not have this price.
+        """
+        if not is_ordered(self):
+            raise AttributeError("no __cuda_array_interface__: the values are stored in an order that no array has")
+        found = self.buffer.interface(view_of(self))
+        self._lend()
+        return found
+
+    # --------------------------------------------------------------------------------------- copies
     def read(self) -> npt.NDArray[Any]:
         """Return a copy of the values, ``(*set.shape, *shape)``, in any layout."""
         stored = self._stored(write=False)
@@ -190,13 +293,33 @@ class Dat:
         values = stored[: self.set.size] if place is None else stored[place]
         return np.array(values, copy=True, order="C").reshape(*self.set.shape, *self.shape)
 
-    def write(self, values: npt.ArrayLike) -> None:
-        """Set the values from an array of shape ``(*set.shape, *shape)`` or anything that broadcasts to it."""
+    def write(self, values: Any) -> None:
+        """Set the values from an array of shape ``(*set.shape, *shape)`` or anything that broadcasts to it.
+
+        An array in the memory of the device, or another dat on it, is copied there.
+
+        Raises
+        ------
+        DatError
+            If the shape does not fit, or the values are in the memory of another device.
+        """
         full = (*self.set.shape, *self.shape)
+        given = _as_array(values, self.context.device)
         try:
-            array = np.broadcast_to(np.asarray(values, dtype=self.scalar.numpy), full)
+            fits = np.broadcast_shapes(given.shape, full) == full
         except ValueError:
-            raise DatError(f"dat {self.name!r}: values of shape {np.shape(values)} do not fit {full}") from None
+            fits = False
+        if not fits:
+            raise DatError(f"dat {self.name!r}: values of shape {given.shape} do not fit {full}")
+        if isinstance(given, np.ndarray) or not is_ordered(self):
+            self._write_host(given if isinstance(given, np.ndarray) else self.context.device.to_numpy(given))
+        else:
+            self.version += 1
+            self.context.device.assign(self.buffer.array(view_of(self)), given)
+
+    def _write_host(self, given: npt.NDArray[Any]) -> None:
+        full = (*self.set.shape, *self.shape)
+        array = np.broadcast_to(given.astype(self.scalar.numpy, copy=False), full)
         array = array.reshape(self.set.size, self.dim)
         self.version += 1
         stored = self._stored(write=True)
@@ -207,6 +330,7 @@ class Dat:
             stored[: self.set.size] = array
         else:
             stored[place] = array
+        self.buffer.publish()
 
     def __getitem__(self, through: Map | MapLeg) -> Argument:
         """Return this dat seen through a map: ``x[e2n]`` (whole) or ``x[e2n[0]]`` (one leg)."""

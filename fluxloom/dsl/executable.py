@@ -190,6 +190,8 @@ class ArgumentBlock:
         part = slot.origin.removeprefix("ragged_")
         if part == "rows":
             return through.store.rows
+        if part == "start" and slot.ctype == "int32_t *":
+            return self._keep(through.store.start32, slot.ctype)
         table = getattr(through.store, part)
         return self._keep(_stored_at(table, through.target) if part == "index" else table, slot.ctype)
 

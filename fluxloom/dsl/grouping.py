@@ -14,17 +14,19 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
-from fluxloom.dsl.dats import Global
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.perf.ragged import Grouping, fixed_rule
+from fluxloom.dsl.sets import Subset
+from fluxloom.perf.ragged import Grouping, measured_rule
 
 __all__ = [
     "choose_grouping",
     "cooperation_of",
     "largest_block",
+    "long_plan",
     "ragged_maps",
     "require_lanes",
     "team_plan",
@@ -34,6 +36,9 @@ __all__ = [
 
 _STEP = 32
 """Items that run in step: lanes exchange values among so many."""
+
+_SHARE, _LEAST_LONG, _FAR = 16, 64, 4
+"""Entries a lane takes before a row counts as long; the least of such rows; how much longer one must be to matter."""
 
 _PACKS = (0, 1, 4, 8, 16)
 
@@ -112,7 +117,7 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
     """Return how the rows of a loop are grouped; None for a loop without rows to group.
 
     Loops that race and rows that are stored column by column have an item a row, as have all rows on a CPU;
-    others follow `fluxloom.perf.ragged.fixed_rule`. Wishes are followed as far as possible.
+    others follow `fluxloom.perf.ragged.measured_rule`. Wishes are followed as far as possible.
 
     Parameters
     ----------
@@ -128,7 +133,7 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
     rule = Grouping(block, 1, 1)
     if ruled and not alone:
         share = largest.entries.size / max(1, largest.source.size)
-        rule = fixed_rule(bound.over.size, round(share * bound.over.size))
+        rule = measured_rule(bound.over.size, round(share * bound.over.size), _entry_bytes(bound))
     lanes = 1 if alone else wanted.lanes or rule.lanes
     size = wanted.block or rule.block
     if lanes > 1:
@@ -136,6 +141,13 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
     size = whole_chunks(bound, size)
     repeat = wanted.rows * lanes // size if wanted.rows else 1 if wanted.lanes else rule.repeat
     return Grouping(size, lanes, max(1, repeat))
+
+
+def _entry_bytes(bound: Bound) -> int:
+    """Return the bytes of an entry: its place in the tables of the maps, and its values."""
+    values = {id(a.data): a.data for a in bound.arguments if isinstance(a.map, EntriesMap)}
+    tables = {id(a.map) for a in bound.arguments if isinstance(a.map, RaggedMap)}
+    return 4 * len(tables) + sum(d.dim * d.scalar.size for d in values.values() if isinstance(d, Dat))
 
 
 def whole_chunks(bound: Bound, block: int) -> int:
@@ -156,6 +168,28 @@ def team_plan(bound: Bound, schedule: Schedule, plan: Plan) -> Plan:
     counts = np.diff(plan.values["colour_off"]) if "colour_off" in plan.values else np.array([bound.over.size])
     partials = int((-(-counts // schedule.rows)).sum()) * (schedule.block // PART)
     return replace(plan, values={**plan.values, "n_partials": partials}, partials=partials)
+
+
+def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Plan:
+    """Return a plan with the rows that are too long for the lanes of a loop, where there are some.
+
+    A lane that walks a row of thousands of entries alone keeps the device waiting long after all other
+    rows are done; such rows get lanes of their own.
+    """
+    maps, device = ragged_maps(bound), bound.over.context.device
+    if len(maps) != 1 or strategy not in ("direct", "atomic") or getattr(device, "is_cpu", False) or _reduces(bound):
+        return plan
+    share = max(_LEAST_LONG, _SHARE * schedule.lanes)
+    known, key = bound.over.context.plans, ("long", id(maps[0]), id(bound.over), share)
+    if key not in known:
+        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(bound.over.size, dtype=np.int32)
+        length = maps[0].store.length[elements]
+        found = elements[length > share] if length.max(initial=0) > _FAR * share else elements[:0]
+        known[key] = (found, bound.over, maps[0])
+    rows = known[key][0]
+    if not rows.size or why_alone(bound, strategy, schedule.deterministic):
+        return plan
+    return replace(plan, values={**plan.values, "long_rows": rows, "n_long": int(rows.size), "long": share})
 
 
 def largest_block(device: Device) -> int:

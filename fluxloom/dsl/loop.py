@@ -25,7 +25,7 @@ from fluxloom.dsl.identity import unique
 from fluxloom.dsl.interpret import run_reference
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
-from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
+from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.split import components, why_whole
@@ -217,7 +217,7 @@ class Loop:
             strategy=strategy,
             lanes=schedule.lanes,
             tile=schedule.block if strategy == "gather" else 0,
-            stream=_streamed(member) if schedule.stream else frozenset(),
+            stream=_streamed(member, numbering) if schedule.stream else frozenset(),
             listed=member.spec.listed,
         )
 
@@ -288,8 +288,9 @@ class Loop:
             colours=plan.colours if plan else 0,
             lanes=lanes,
             vectorised=vector,
-            block=self.schedule.block if self.races.racing and device_native else 0,
+            block=self.schedule.block if device_native and (self.races.racing or self.context.device.items) else 0,
             redundancy=plan.redundancy if plan else 1.0,
+            layout=layouts([self.bound]),
         )
 
     def reset_counters(self) -> None:
@@ -336,9 +337,13 @@ def _direct(wanted: Schedule, threads: int, loop: Loop) -> Schedule:
     return Schedule(**{**chosen.__dict__, "strategy": None, "block": 0})
 
 
-def _streamed(member: Member) -> frozenset[int]:
-    """Dats that the kernel writes completely without reading: candidates for streaming stores."""
-    return frozenset(a.dat for a in member.spec.args if a.kind == "direct" and a.access is Access.WRITE)
+def _streamed(member: Member, numbering: Numbering) -> frozenset[int]:
+    """Dats that the kernel writes completely without reading, in memory of our own: candidates for streaming stores.
+
+    Such a store needs rows that begin at multiples of their size, which arrays of somebody else need not have.
+    """
+    written = (a.dat for a in member.spec.args if a.kind == "direct" and a.access is Access.WRITE)
+    return frozenset(k for k in written if not numbering.dats[k].buffer.foreign)
 
 
 def _written(bound: Bound) -> list[Dat | Global]:

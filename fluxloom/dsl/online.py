@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +14,7 @@ from fluxloom.dsl.grouping import choose_grouping, largest_block
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tuning import TuningFile, record_winner
-from fluxloom.perf.ragged import Grouping, OnlineTuner
+from fluxloom.perf.ragged import MOST_BLOCK, Grouping, OnlineTuner
 
 __all__ = ["OnlineTrial", "OnlineTuning"]
 
@@ -99,13 +98,13 @@ class OnlineTuning:
         now = loop.schedule
         self._strategy = loop.strategy if loop.races.racing else None
         if not device.items or choose_grouping(loop.bound, self._strategy, now, now.block) is None:
-            raise PlanError(f"{loop.name}: no rows of a ragged map are grouped on {device.name!r}; there is nothing to tune")
-        start = Grouping(now.block, now.lanes, max(1, now.rows * now.lanes // now.block))
+            raise PlanError(f"{loop.name}: there are no rows to group on {device.name!r}, nothing to tune call by call")
+        start = Grouping(min(now.block, MOST_BLOCK), now.lanes, max(1, now.rows * now.lanes // now.block))
         self.loop, self._base = loop, now
         self.calls: list[OnlineTrial] = []
         self._tuner = OnlineTuner(start, limit=limit, allowed=self._allowed)
         self._file = TuningFile(path) if record else None
-        self._elapsed: Elapsed = elapsed or getattr(device, "elapsed", self._wall_clock)
+        self._elapsed: Elapsed = elapsed or device.elapsed
         self._natives: dict[Grouping, Any] = {}
         self._now: Grouping | None = None
         self._over = False
@@ -194,11 +193,3 @@ class OnlineTuning:
         if point.block > largest_block(self.loop.context.device):
             return False
         return choose_grouping(self.loop.bound, self._strategy, self._schedule(point), point.block) == point
-
-    def _wall_clock(self, run: Callable[[], object]) -> float:
-        device = self.loop.context.device
-        device.synchronize()
-        start = time.perf_counter()
-        run()
-        device.synchronize()
-        return time.perf_counter() - start

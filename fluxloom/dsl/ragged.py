@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,11 @@ class RaggedStore:
             return first + j * slice_rows + lane
         self.start = bounds[row // slice_rows] + (row % slice_rows) * width[row // slice_rows]
         return first + lane * width[rows // slice_rows] + j
+
+    @cached_property
+    def start32(self) -> npt.NDArray[np.int32]:
+        """The places where rows or slices start, in 32 bits."""
+        return self.start.astype(np.int32)
 
     @property
     def column_major(self) -> bool:

@@ -160,9 +160,13 @@ class Placement:
         return {id(d): out[id(d)] for d in self.dats}
 
     def _free(self, dat: Dat, homes: dict[int, Buffer], taken: list[Buffer]) -> Buffer:
-        """Return a buffer of the dat's size that is not taken: its own, another moved dat's, or one of the chain's."""
+        """Return a buffer of the dat's size that is not taken: its own, another moved dat's, or one of the chain's.
+
+        Memory that belongs to an array of somebody else serves no other dat.
+        """
         movable = self._movable()
-        candidates = [homes[id(dat)], *(b for k, b in homes.items() if k in movable), *self.owned]
+        others = (b for k, b in homes.items() if k in movable and not b.foreign)
+        candidates = [homes[id(dat)], *others, *self.owned]
         for buffer in candidates:
             if buffer.nbytes == dat.buffer.nbytes and not any(buffer is t for t in taken):
                 return buffer

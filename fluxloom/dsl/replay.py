@@ -19,7 +19,7 @@ from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
-from fluxloom.dsl.report import LoopReport, useful_bytes, vectorised
+from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.work import check_stage, fused_plans, work_shape
 
@@ -320,8 +320,9 @@ class FusedReplay:
                     colours=0,
                     lanes=group.lanes,
                     vectorised=self._vectorised(fused, group),
-                    block=group.tile,
+                    block=group.work.block if self.device.items else group.tile,
                     redundancy=self._redundancy(fused, group),
+                    layout=layouts(loop.bound for loop in fused.loops),
                 )
             )
         return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fluxloom.codegen.spec import comment_text
@@ -12,7 +12,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
 
-__all__ = ["LoopReport", "useful_bytes", "vectorised"]
+__all__ = ["LoopReport", "layouts", "useful_bytes", "vectorised"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,10 @@ class LoopReport:
         The schedule it ran with.
     vectorised
         Whether the compiler vectorised the kernel; None where it does not say.
+    redundancy
+        How often an element is computed, on average.
+    layout
+        Layouts of the values with several components: ``"aos"``, ``"aos+soa"``; empty where there are none.
     """
 
     name: str
@@ -43,11 +47,18 @@ class LoopReport:
     vectorised: bool | None
     block: int
     redundancy: float = 1.0
+    layout: str = ""
 
     @property
     def gbs(self) -> float:
         """Useful gigabytes a second."""
         return self.useful_bytes * self.calls / self.seconds / 1e9 if self.seconds else 0.0
+
+
+def layouts(bounds: Iterable[Bound]) -> str:
+    """Return the layouts of the values with several components that some loops use."""
+    dats = [a.data for bound in bounds for a in bound.arguments if isinstance(a.data, Dat) and a.data.dim > 1]
+    return "+".join(sorted({type(dat.layout).__name__.lower() for dat in dats}))
 
 
 def useful_bytes(bounds: tuple[Bound, ...], *, elided: frozenset[int] = frozenset()) -> int:

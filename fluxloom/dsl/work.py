@@ -10,19 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.codegen.group import Group, WorkShape
+from fluxloom.codegen.spans import sum_bytes
 from fluxloom.codegen.staged import stage_bytes
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound
-from fluxloom.dsl.grouping import choose_grouping, team_plan, whole_chunks, why_alone
+from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.plan import Array, Plan
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.split import why_whole
+from fluxloom.dsl.work_cpu import SPAN, group_memory, serial_tile, serial_tiles, serially, stages_fit
 from fluxloom.graph import (
     block_targets,
     colour_elements,
@@ -43,11 +45,8 @@ _GRID_BLOCK = 512
 """The same for loops over grids, whose items read neighbours from whole rows."""
 
 _LIMITED = ("serial", "block_permute")
-_LARGE, _EACH = 2**20, 4
+_LARGE, _EACH = 2**20, 8
 """From so many elements on, an item of a kernel that reduces handles several: fewer partial results."""
-
-_GROUP_MEMORY = 48 << 10
-"""Bytes a group may take without asking the driver for more."""
 
 _SPARSE = 0.5
 """With fewer contributions a target, only the targets that have any are visited."""
@@ -87,12 +86,16 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     Gathering needs no second pass, no colours and no atomics, and repeats run to run: it comes first.
     """
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
-    block = wanted.block or (_GRID_BLOCK if isinstance(bound.over, Grid) else BLOCK)
+    serial = serially(bound.over.context.device, strategy)
+    block = wanted.block or (SPAN if serial else _GRID_BLOCK if isinstance(bound.over, Grid) else BLOCK)
     if block == 1 and strategy == "gather":
         block = BLOCK
     shape = choose_grouping(bound, strategy, wanted, block)
     block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
     stage = bool(wanted.stage) and (strategy == "gather" or (strategy == "block_colour" and len(races.tables) == 1))
+    if serial and strategy == "gather" and wanted.stage is None:
+        tile = serial_tile(bound, races, wanted.block)
+        stage, block = tile > 0, tile or block
     split = bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
                    stream=False, stage=stage, split=split)  # fmt: skip
@@ -129,33 +132,40 @@ def work_shape(
         Components that are handled by kernels of their own.
     """
     degree = plans[0].values.get("degree", 0) if plans else 0
+    long = plans[0].values.get("long", 0) if plans and not fused else 0
     assert isinstance(degree, int)
+    assert isinstance(long, int)
     stages = [p.values["stage"] for p in plans if "stage" in p.values]
     block = fused_block(schedule) if fused else schedule.block or BLOCK
-    several = reduced >= _LARGE and schedule.deterministic != "global" and schedule.lanes == 1 and not schedule.rows
+    serial = serially(device, schedule.strategy) and schedule.lanes <= 1 and schedule.rows <= block
+    several = not serial and reduced >= _LARGE and schedule.deterministic != "global" and schedule.lanes == 1 and not schedule.rows
     return WorkShape(
         block=PART if several else block,
         registers=schedule.registers,
         lanes=1 if fused else schedule.lanes,
         repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused else 1,
+        long=long,
         degree=degree,
         sparse=bool(plans) and any(k.endswith("_met") for k in plans[0].values),
         stage=tuple(s for s in stages if isinstance(s, int)),
         each=_EACH if several else 1,
         components=pieces,
         wide=not device.refuses_double,
+        serial=serial,
     )
 
 
 def check_stage(group: Group, device: Device) -> None:
     """Raise `PlanError` when staged increments do not fit into the memory of a group of work items."""
     needed = sum(stage_bytes(m, c) for m, c in zip(group.scatter, group.work.stage, strict=False))
-    there = int(getattr(device, "local_memory", 0)) or _GROUP_MEMORY
-    if min(there, _GROUP_MEMORY) < needed and group.strategy == "gather":
+    if group.work.serial and group.work.stage:
+        needed = sum_bytes(group.scatter, group.work.block)
+    there = group_memory(device)
+    if there < needed and group.strategy == "gather":
         names = " + ".join(m.spec.name for m in group.scatter)
         raise PlanError(
             f"{names}: staging takes {needed / 1024:.0f} KiB of the memory of a group of {group.work.block} items, "
-            f"{min(there, _GROUP_MEMORY) / 1024:.0f} KiB are there: take a smaller Schedule(block=...), or stage=False"
+            f"{there / 1024:.0f} KiB are there: take a smaller Schedule(block=...), or stage=False"
         )
 
 
@@ -172,7 +182,7 @@ def work_plan(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) 
     if key not in known:
         plan = _build(bound, races, strategy, schedule)
         known[key] = (plan, bound.over, tuple(a.map for a, _ in _increments(bound)))
-    return team_plan(bound, schedule, known[key][0])
+    return long_plan(bound, strategy, schedule, team_plan(bound, schedule, known[key][0]))
 
 
 def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> Plan:
@@ -188,6 +198,8 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> 
             return _blocks(races, sizes, n, schedule, values)
         case "two_pass":
             return _two_pass(bound, values, n)
+        case "gather" if schedule.stage and serially(bound.over.context.device, strategy):
+            return serial_tiles(races, schedule.block)
         case "gather" if schedule.stage:
             return _staged(races, schedule.block, values)
         case "gather":
@@ -258,6 +270,9 @@ def fused_plans(scatter: Sequence[Any], direct: int) -> list[Plan]:
         return [fused_plan(scatter)] * (len(scatter) + direct)
     staged = replace(scatter[0].schedule, block=fused_block(scatter[0].schedule))
     plans = [work_plan(loop.bound, loop.races, "gather", staged) for loop in scatter]
+    cpu = serially(scatter[0].context.device, "gather")
+    if cpu and not stages_fit([loop.bound for loop in scatter], staged.block):
+        return [fused_plan(scatter)] * (len(scatter) + direct)
     return plans + [plans[0]] * direct
 
 

@@ -33,8 +33,12 @@ Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 Pairs = tuple[Index, Index]
 
-WINDOW = 100.0
-"""How far a mesh element's number may be from where it lies: a mesh numbered well, but by no formula."""
+WINDOW = 60.0
+"""How far a mesh element's number may be from where it lies: a mesh numbered well, but by no formula.
+
+So chosen that 32 neighbouring rows meet as many cache lines as those of a Delaunay mesh of random points in reverse
+Cuthill-McKee order do: 12 in two dimensions, 18 in three.
+"""
 
 SHIFT = 1e-3
 """Added to the diagonal of Laplacians, which makes them positive definite."""

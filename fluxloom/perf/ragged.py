@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["LANES", "MOST_BLOCK", "Grouping", "OnlineTuner", "fixed_rule"]
+__all__ = ["LANES", "MOST_BLOCK", "Grouping", "OnlineTuner", "fixed_rule", "measured_rule"]
 
 LANES = (1, 2, 4, 8, 16, 32)
 """Work items that may share a row; no more than run in step on every device."""
@@ -25,6 +25,8 @@ LEAST_BLOCK, MOST_BLOCK = 64, 512
 _BLOCK = 128
 _STEP = 32
 _GROUPS = 1500
+_LANE_BYTES, _MANY_BYTES = 48, 64
+_ITEMS = 1 << 18
 _MOST_REPEAT = 1024
 
 _SENSITIVE = 0.05
@@ -96,6 +98,41 @@ def fixed_rule(rows: int, entries: int, *, groups: int = _GROUPS) -> Grouping:
     lanes = next((n for n in LANES if n > root), LANES[-1])
     most = (rows * lanes - 1) // (max(1, groups - 1) * _BLOCK)
     return Grouping(_BLOCK, lanes, 1 << (int(min(most, _MOST_REPEAT)).bit_length() - 1) if most else 1)
+
+
+def measured_rule(rows: int, entries: int, nbytes: int = 12, *, items: int = _ITEMS) -> Grouping:
+    """Return the grouping that measurements on a present-day GPU suggest, from three numbers.
+
+    ::
+
+        block  = 128
+        lanes  = the largest power of two that leaves each lane 48 bytes of a row, at most entries / rows;
+                 doubled while the lanes of all rows do not fill the device
+        repeat = 2 for entries of 64 bytes and more whose lanes fill the device twice, else 1
+
+    Parameters
+    ----------
+    rows, entries
+        Rows of the ragged map, and their entries in all.
+    nbytes
+        Bytes of an entry: its values and its place in a table; 12 for a matrix in double precision.
+    items
+        Work items that the device holds at once.
+
+    Notes
+    -----
+    On an H200 the product of a matrix and a vector in double precision runs with this grouping within 5 % of the
+    best of 36 for rows of 7, 12, 18, 45, 53, 81 and 398 entries. `fixed_rule`, made for a device of 2011 with smaller
+    caches, has more lanes and far more repeats there and takes up to twice as long as the best. Sixteen numbers
+    an entry, 14 entries a row, stored component by component: four times as fast as one item a row.
+    """
+    if rows <= 0:
+        return Grouping(_BLOCK, 1, 1)
+    mean = entries / rows
+    lanes = next((n for n in reversed(LANES) if n * _LANE_BYTES <= mean * nbytes and n <= mean), 1)
+    while rows * lanes < items and 2 * lanes <= min(mean, LANES[-1]):
+        lanes *= 2
+    return Grouping(_BLOCK, lanes, 2 if nbytes >= _MANY_BYTES and lanes > 1 and rows * lanes >= 2 * items else 1)
 
 
 class OnlineTuner:

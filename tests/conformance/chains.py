@@ -12,6 +12,8 @@ from fluxloom import RW, Inc, Loop, Read, Write
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.steps import Reset
 
+from .harness import context
+
 CELLS, EDGES, BOUNDARY, NODES = 2500, 4700, 240, 1300
 
 
@@ -227,7 +229,7 @@ def differ(
     """Run the chain of a seed fused and unfused; return how they differ, bit for bit, or an empty string."""
     schedule = fl.Schedule(deterministic="global", **choices)
     runs = [
-        RandomChain(fl.Context(device, threads=threads, tuning=False), seed, schedule, fuse, dtype)
+        RandomChain(context(device, threads=threads), seed, schedule, fuse, dtype)
         for fuse, threads in ((True, 2), (False, 1))
     ]
     happened: list[str] = []

@@ -6,6 +6,7 @@ Its data come from a seeded generator, so that every device starts from the same
 
 Tests take the name of a device. On the CPU, packs and threads vary; *devices of work items* (``ITEMS``)
 have neither, other race strategies, and slower compilers: `everywhere` gives each kind its own parameters.
+``opencl_gpu`` is the OpenCL device as if it were a GPU: kernels have other forms on CPUs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.dtypes import scalar
 from fluxloom.core.errors import PlanError
+from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
@@ -45,7 +47,7 @@ ITEM_STRATEGIES = {
     "block_colour": fl.Schedule(strategy="block_colour"),
     "block_colour_staged": fl.Schedule(strategy="block_colour", block=64, stage=True),
 }
-ITEMS = ("opencl", "cuda")
+ITEMS = {"opencl": pytest.mark.opencl, "opencl_gpu": pytest.mark.opencl, "cuda": pytest.mark.cuda}
 TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3}
 
 Values = Mapping[str, np.ndarray]
@@ -88,13 +90,13 @@ def everywhere(
         What follows the device: on the CPU, and on each device of work items.
     keep, keep_items
         Parameters of the CPU and of OpenCL after so many run only when long tests are asked for.
-        Those of CUDA always run where there is a GPU.
+        Those of CUDA always run where there is a device.
     """
     out = []
     for device, values in (("cpu", cpu), *((d, items) for d in ITEMS)):
-        most = {"cpu": keep, "opencl": keep_items}.get(device)
+        most = {"cpu": keep, "cuda": None}.get(device, keep_items)
         for k, value in enumerate(values):
-            marks = [getattr(pytest.mark, device)] if device in ITEMS else []
+            marks = [ITEMS[device]] if device in ITEMS else []
             if most is not None and k >= most:
                 marks.append(pytest.mark.long)
             out.append(pytest.param(device, *(value if isinstance(value, tuple) else (value,)), marks=marks))
@@ -134,10 +136,21 @@ def build(case: Case, ctx: fl.Context, **options: Any) -> Built:
 
 def context(device: str, *, dtype: str = "float64", **choices: Any) -> fl.Context:
     """Return a context without tuning; skips the test when the device has no such type."""
-    ctx = fl.Context(device, tuning=False, **choices)
+    ctx = fl.Context(as_a_gpu() if device == "opencl_gpu" else device, tuning=False, **choices)
     if reason := ctx.device.refuses(scalar(dtype)):
         pytest.skip(reason)
     return ctx
+
+
+def as_a_gpu() -> Device:
+    """Return the OpenCL device as if it were a GPU; skips the test where it is one."""
+    from fluxloom.device.opencl import OpenClDevice
+
+    device = OpenClDevice()
+    if not device.is_cpu:
+        pytest.skip("the OpenCL device is a GPU: nothing differs")
+    device.is_cpu = False
+    return device
 
 
 @functools.cache

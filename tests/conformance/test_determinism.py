@@ -52,7 +52,9 @@ def choices(device: str, gather: bool = True) -> dict[str, fl.Schedule]:
 
 
 @pytest.mark.parametrize("case", [edge_flux, uneven_flux, two_maps, flux_with_sums], ids=lambda c: c.__name__)
-@pytest.mark.parametrize(("device", "dtype"), everywhere(["float64", "float32"], ["float64", "float32"], keep=1, keep_items=1))
+@pytest.mark.parametrize(
+    ("device", "dtype"), everywhere(["float64", "float32"], ["float64", "float32"], keep=1, keep_items=1)
+)
 def test_global_grade(case, device: str, dtype: str) -> None:
     """Strategies, blocks, lanes and threads leave no trace in the bits."""
     wanted = choices(device, gather=case is not flux_with_sums and (case is not two_maps or device == "cpu"))

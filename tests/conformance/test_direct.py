@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
+from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
 
-from .harness import DEVICES, LAYOUTS, agree, compare, context, everywhere, expected, native, threads_of
+from .harness import DEVICES, LAYOUTS, agree, compare, context, everywhere, expected, native, threads_of, variants
 
 SIZES = [0, 1, 7, 4099]
 
@@ -104,6 +104,37 @@ def test_integer_modes(device: str, layout: str, lanes: int, dtype: str) -> None
 def test_uint8_wraps(device: str) -> None:
     """Stored integers wrap round as NumPy's do, on every device."""
     agree(integer_dats, device, dtype="uint8", times=6)
+
+
+@fl.kernel
+def mirrored(a: Read, b: Write, c: RW, *, n: Const[int]):
+    for k in range(n):
+        b[k] = a[n - 1 - k] + c[k]
+        c[k] = a[k] - 1.0
+
+
+def rows(ctx, schedule=None, dtype="float64", components=4, size=4099, part=False):
+    rng = np.random.default_rng(6)
+    over = ctx.set(size, "over")
+    a, b, c = (ctx.dat(over, rng.random((size, components)), n, dtype=dtype) for n in "abc")
+    where = ctx.subset(over, rng.random(size) < 0.7) if part else over
+    return [Loop(mirrored, where, a, b, c, n=components, schedule=schedule)], {"b": b, "c": c}
+
+
+@pytest.mark.parametrize(("device", "dtype"), everywhere(["float64", "float32"], ["float64", "float32", "float16"]))
+def test_rows(device: str, dtype: str) -> None:
+    """Rows of every width, which neighbouring elements may store together, in groups of any size."""
+    choices = {
+        f"{n} of {size} by {block}{' part' * part}": {
+            "components": n, "size": size, "part": part, "schedule": fl.Schedule(block=block),
+        }
+        for n in (1, 2, 3, 4, 8)
+        for size, block, part in [(4099, 128, False), (33, 64, False), (4099, 100, False), (500, 37, False),
+                                  (4099, 128, True)]
+    }  # fmt: skip
+    for name, got in variants(rows, device, choices, dtype=dtype).items():
+        options = {k: v for k, v in choices[name].items() if k != "schedule"}
+        compare(got, expected(rows, dtype=dtype, **options), dtype, name)
 
 
 # -------------------------------------------------------------------------------------- reductions

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar
-from fluxloom.device.base import Buffer, Device
+from fluxloom.device.base import Buffer, Call, Device, Launch, Program, Sequencer
 
-__all__ = ["FakeItems"]
+__all__ = ["FakeItems", "FakeProgram"]
+
+
+class FakeProgram(Program):
+    """A source that nobody has compiled."""
+
+    vectorised: Mapping[int, str] = MappingProxyType({})
+    compiled = False
+    seconds = 0.0
+
+    def __init__(self, text: str, symbols: Sequence[str]) -> None:
+        self.text, self.symbols = text, tuple(symbols)
+
+
+class FakeSequencer(Sequencer):
+    """Counts how often it was called."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls = tuple(calls)
+        self.seconds = np.zeros(len(calls))
+        self.counts = np.zeros(len(calls), dtype=np.int64)
+
+    def __call__(self) -> None:
+        self.counts += 1
 
 
 class FakeItems(Device):
@@ -36,6 +63,15 @@ class FakeItems(Device):
 
     def describe(self) -> str:
         return f"a thing that speaks {self.dialect}"
+
+    def compile(self, text: str, symbols: Sequence[str], name: str, *, contract: bool = True) -> FakeProgram:
+        return FakeProgram(text, symbols)
+
+    def sequencer(self, calls: Sequence[Call]) -> FakeSequencer:
+        return FakeSequencer(calls)
+
+    def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
+        return Call("reset", FakeProgram("", ["fl_reset"]), words, (Launch("fl_reset"),))
 
     def refuses(self, scalar: Scalar) -> str:
         return f"no {scalar.name} here: use dtype='float32'" if scalar.name in self._refused else ""

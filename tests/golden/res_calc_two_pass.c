@@ -9,12 +9,12 @@ typedef struct {
     double * d2;
     double * d3;
     double * x3_res;
+    double c0_gm1;
+    double c0_eps;
     int64_t * i1_ptr;
     int32_t * i1_elem;
     uint8_t * i1_leg;
     int64_t i1_n;
-    double c0_gm1;
-    double c0_eps;
 } fl_loop_res_calc_args;
 
 AI void fl_loop_res_calc_run_4(const fl_loop_res_calc_args *restrict A, const int64_t i) {

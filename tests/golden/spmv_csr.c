@@ -14,17 +14,17 @@ typedef struct {
 AI void fl_loop_spmv_run_1(const fl_loop_spmv_args *restrict A, const int64_t i) {
     FL_ALIGN double o2[1][1];
     { /* spmv */
-    const int64_t r0_start = A->r0_start[i];
-    const int64_t r0_stride = 1;
-    const int64_t r0_length = A->r0_length[i];
+    const int64_t row0_start = A->r0_start[i];
+    const int64_t row0_stride = 1;
+    const int64_t row0_length = A->r0_length[i];
     for (int l = 0; l < 1; l++) { /* lanes 1: spmv */
         double total_;
         int64_t j_;
         double v_y_0_0;
         total_ = 0.0;
-        for (int64_t for_j_t = 0, for_j_te = r0_length; for_j_t < for_j_te; for_j_t += 1) {
+        for (int64_t for_j_t = 0, for_j_te = row0_length; for_j_t < for_j_te; for_j_t += 1) {
             j_ = for_j_t;
-            total_ = (total_ + (A->d0[((r0_start + (j_) * r0_stride))] * A->d1[((size_t)A->r0_index[(r0_start + (j_) * r0_stride)])]));
+            total_ = (total_ + (A->d0[((row0_start + (j_) * row0_stride))] * A->d1[((size_t)A->r0_index[(row0_start + (j_) * row0_stride)])]));
         }
         v_y_0_0 = total_;
         o2[0][0] = v_y_0_0;

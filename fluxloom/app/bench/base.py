@@ -10,17 +10,32 @@ from fluxloom.app.application import Runner
 from fluxloom.app.summary import LoopRow
 from fluxloom.app.system import commit, processor
 from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 
-__all__ = ["Bench", "BenchOptions", "Record", "Tell", "benches", "cells_from_text", "device_name", "steps"]
+__all__ = [
+    "LAYOUTS",
+    "Bench",
+    "BenchOptions",
+    "Record",
+    "Tell",
+    "benches",
+    "cells_from_text",
+    "count_gpus",
+    "device_name",
+    "steps",
+]
 
 Tell = Callable[[str], None]
 """Takes a line of progress."""
 
 NAMED_SIZES = {"72k": (126, 190), "720k": (400, 600), "2.88m": (800, 1200)}
 """Sizes of the Airfoil mesh by the number of cells: (i, j)."""
+
+LAYOUTS: dict[str, Layout] = {"aos": AoS(), "soa": SoA(), "blocked": Blocked()}
+"""Layouts by the name on the command line."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +52,12 @@ class BenchOptions:
         Iterations a round, and timed rounds; 0: the benchmark's default.
     precision
         Of storage, for benchmarks that have a choice.
-    profile
-        Whether the time of each loop is measured where that costs something.
+    layout
+        Of the values, a key of `LAYOUTS`; empty: the benchmark's default.
+    exhaustive
+        Whether every schedule of every loop is timed too.
+    strategies
+        Whether the results of all strategies are compared too.
     command
         The command line, for the record.
     """
@@ -51,14 +70,28 @@ class BenchOptions:
     schedule: Schedule = field(default_factory=Schedule)
     fused: bool = True
     precision: str = "float32"
-    profile: bool = False
+    layout: str = ""
+    exhaustive: bool = False
+    strategies: bool = False
     command: str = ""
 
     def context(self) -> Context:
         """Return a new context on the device."""
-        context = Context(self.device, threads=self.threads)
-        context.profile = self.profile
-        return context
+        return Context(self.device, threads=self.threads)
+
+    @property
+    def chosen_layout(self) -> Layout | None:
+        """The layout of the values; None: the benchmark's default.
+
+        Raises
+        ------
+        CaseError
+            If there is no such layout.
+        """
+        if self.layout and self.layout not in LAYOUTS:
+            hint = did_you_mean(self.layout, LAYOUTS)
+            raise CaseError(f"--layout {self.layout!r}{hint} (allowed: {', '.join(LAYOUTS)})")
+        return LAYOUTS[self.layout] if self.layout else None
 
 
 @dataclass(frozen=True)
@@ -116,7 +149,10 @@ class Record:
 
 
 class Bench(Protocol):
-    """A benchmark."""
+    """A benchmark.
+
+    One that knows the options ``layout``, ``exhaustive`` or ``strategies`` names them in an attribute ``extras``.
+    """
 
     @property
     def title(self) -> str:
@@ -175,6 +211,11 @@ def device_name(context: Context) -> str:
         count = context.threads
         return f"{processor().name}, {count} thread{'s' if count != 1 else ''}"
     return context.device.describe()
+
+
+def count_gpus(context: Context) -> int:
+    """Return how many GPUs a context has: a device of work items is one, unless its driver runs on a processor."""
+    return int(context.device.items and not getattr(context.device, "is_cpu", False))
 
 
 def steps(runner: Runner, count: int) -> None:

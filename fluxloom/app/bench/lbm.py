@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from math import log, pi
-from statistics import median
 from typing import Any
 
 import numpy as np
 
-from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
-from fluxloom.app.summary import difference, loop_rows
+from fluxloom.app.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
+from fluxloom.app.bench.rounds import Rounds, measure_rounds
+from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.device.bandwidth import Bandwidth, meter_for
+from fluxloom.dsl.context import Context
 from fluxloom.lbm.lattices import D3Q19
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -21,8 +20,9 @@ __all__ = ["LbmBench", "box_from_text"]
 STEPS, ROUNDS = 100, 5
 VISCOSITY, SPEED = 0.02, 0.05
 PRECISIONS = ("float64", "float32", "float16")
-SIDES = {"cpu": 128, "reference": 8}
-SIDE_ELSEWHERE = 512
+SIDE_PYTHON, SIDE_CPU = 8, 128
+SIDES = {"float64": 400, "float32": 512, "float16": 512}
+"""Cells along a side on a GPU: two buffers of at most 21 GB."""
 
 
 class LbmBench:
@@ -33,34 +33,27 @@ class LbmBench:
     """
 
     title = "Lattice Boltzmann: D3Q19 BGK in a periodic box, one loop a step"
+    extras = ("layout",)
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
-        shape = box_from_text(options.cells, SIDES.get(options.device, SIDE_ELSEWHERE))
-        count, rounds = options.iterations or STEPS, options.rounds or ROUNDS
+        count, precision = options.iterations or STEPS, _precision(options.precision)
         context = options.context()
+        shape = box_from_text(options.cells, _side(context, precision))
         tell(f"building {' x '.join(str(n) for n in reversed(shape))} cells on {context!r}")
         flow = LatticeBoltzmann(
-            context, shape, viscosity=VISCOSITY, dtype=_precision(options.precision), schedule=options.schedule
-        )
+            context, shape, viscosity=VISCOSITY, dtype=precision,
+            layout=options.chosen_layout, schedule=options.schedule,
+        )  # fmt: skip
         shear_wave(flow)
-        meter = meter_for(context.device, context.threads) if context.device.native else None
         flow.step(count)
-        start_energy, before = flow.kinetic_energy(), flow.reports()
+        start_energy, start = flow.kinetic_energy(), flow.steps
         tell(f"warm-up: {count} steps")
-        times: list[float] = []
-        copies = [meter.measure(3)] if meter else []
-        for number in range(1, rounds + 1):
-            start = time.perf_counter()
-            flow.step(count)
-            context.synchronize()
-            times.append(time.perf_counter() - start)
-            if meter:
-                copies.append(meter.measure(3))
-            beside = f", copy {copies[-1].copy_gbs:.1f} GB/s" if copies else ""
-            tell(f"round {number}/{rounds}: {1e-6 * flow.cells * count / times[-1]:,.1f} MLUPS{beside}")
-        reports = difference(flow.reports(), before)
-        copy = median(item.copy_gbs for item in copies) if copies else 0.0
+        rounds = measure_rounds(
+            context, flow.step, flow.reports, count, options.rounds or ROUNDS, tell,
+            lambda seconds: f"{1e-6 * flow.cells * count / seconds:,.1f} MLUPS",
+        )  # fmt: skip
+        error = _viscosity_error(flow, start_energy, flow.steps - start)
         return Record(
             case="lbm",
             model=f"{D3Q19.name} BGK pull",
@@ -68,12 +61,20 @@ class LbmBench:
             device_name=device_name(context),
             precision=flow.a.scalar.name,
             sizes={"cells": flow.cells},
-            copy_gbs=copy,
-            seconds=median(times),
-            metrics=_metrics(flow, count, times, copies, _viscosity_error(flow, start_energy, count * rounds)),
-            loops=loop_rows(reports, copy),
+            copy_gbs=rounds.copy_gbs,
+            seconds=rounds.seconds,
+            metrics=_metrics(flow, count, rounds, error),
+            loops=loop_rows(rounds.loops, rounds.copy_gbs),
             command=options.command,
+            gpus=count_gpus(context),
         )
+
+
+def _side(context: Context, precision: str) -> int:
+    """Return the cells along a side of the default box."""
+    if not context.device.native:
+        return SIDE_PYTHON
+    return SIDES[precision] if count_gpus(context) else SIDE_CPU
 
 
 def box_from_text(text: str, side: int) -> tuple[int, ...]:
@@ -120,28 +121,28 @@ def _viscosity_error(flow: LatticeBoltzmann, energy: float, steps: int) -> float
     return log(energy / now) / (2 * wave * wave * steps) / flow.viscosity - 1
 
 
-def _metrics(
-    flow: LatticeBoltzmann, count: int, times: list[float], copies: list[Bandwidth], error: float | None
-) -> dict[str, Any]:
+def _metrics(flow: LatticeBoltzmann, count: int, rounds: Rounds, error: float | None) -> dict[str, Any]:
     """Return everything about a step."""
-    seconds = median(times) / count
+    seconds = rounds.seconds / count
     bytes_per_cell = 2 * flow.lattice.q * flow.a.scalar.size
     gbs = bytes_per_cell * flow.cells / seconds / 1e9
-    copy = median(item.copy_gbs for item in copies) if copies else 0.0
+    report = flow.forth.report()
     return {
         "mlups": flow.cells / seconds / 1e6,
-        "mlups_best": flow.cells * count / min(times) / 1e6,
-        "percent_of_copy": 100 * gbs / copy if copy else None,
+        "mlups_best": flow.cells * count / min(rounds.times) / 1e6,
+        "percent_of_copy": 100 * gbs / rounds.copy_gbs if rounds.copy_gbs else None,
         "bytes_per_cell": bytes_per_cell,
         "flops_per_cell": flow.forth.bound.lowered.flops,
         "ms_per_step": 1e3 * seconds,
-        "ms_per_step_best": 1e3 * min(times) / count,
-        "ms_per_step_worst": 1e3 * max(times) / count,
+        "ms_per_step_best": 1e3 * min(rounds.times) / count,
+        "ms_per_step_worst": 1e3 * max(rounds.times) / count,
         "useful_gbs": gbs,
         "viscosity_error": error,
         "shape": list(flow.grid.shape),
         "steps": count,
-        "rounds": len(times),
+        "rounds": len(rounds.times),
         "threads": flow.context.threads,
-        "copy_plain_gbs": median(item.copy_plain_gbs for item in copies) if copies else None,
+        "block": report.block,
+        "layout": report.layout,
+        "copy_plain_gbs": rounds.copy_plain_gbs,
     }

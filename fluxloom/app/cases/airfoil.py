@@ -12,6 +12,7 @@ from pydantic import Field
 from fluxloom.app.application import Estimate, Picture
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.schedules import parse_schedule
+from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
@@ -99,6 +100,8 @@ class AirfoilRunner:
         For every loop.
     fused
         Whether loops may be fused.
+    layout
+        Of values with several components.
     """
 
     def __init__(
@@ -109,8 +112,9 @@ class AirfoilRunner:
         schedule: Schedule,
         *,
         fused: bool = True,
+        layout: Layout | None = None,
     ) -> None:
-        self.solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused)
+        self.solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused, layout=layout)
         self.constants = constants
         self._mesh = mesh
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import Bench, BenchOptions, Record, benches
 from fluxloom.app.cli.console import (
     FusedOption,
     JsonOption,
@@ -21,38 +22,59 @@ from fluxloom.app.cli.console import (
 from fluxloom.app.files import write_json
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.summary import HEADINGS, LEFT
+from fluxloom.core.errors import CaseError
+from fluxloom.dsl.schedule import Schedule
 
 __all__ = ["NAME", "command"]
 
 NAME = "bench"
 
 
+def _word(name: str, metavar: str, text: str) -> Any:
+    """Return a text option without a default to show."""
+    return typer.Option(name, metavar=metavar, help=text, show_default=False)
+
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Benchmark; 'list' shows them.")]
+CellsOption = Annotated[str, _word("--cells", "SIZE", "Size: 720k, 2.88M or I,J; of a box N or NX,NY,NZ.")]
+PrecisionOption = Annotated[
+    str, typer.Option("--precision", metavar="TYPE", help="Storage: float64, float32 or float16 (lbm).")
+]
+LayoutOption = Annotated[str, _word("--layout", "NAME", "Layout of values: aos, soa or blocked.")]
+StrategyOption = Annotated[str, _word("--strategy", "NAME", "Race strategy, in place of the schedule's.")]
+BlockOption = Annotated[
+    int,
+    typer.Option("--block", min=0, metavar="N", show_default=False,
+                 help="Block, in place of the schedule's; on GPUs work items a group."),
+]  # fmt: skip
+IterationsOption = Annotated[
+    int, typer.Option("--iterations", "-n", min=0, metavar="N", help="Iterations a round; 0: its default.")
+]
+RoundsOption = Annotated[int, typer.Option("--rounds", min=0, metavar="N", help="Timed rounds; 0: its default.")]
+ExhaustiveOption = Annotated[
+    bool, typer.Option("--exhaustive", help="Time every schedule of each loop too (airfoil).")
+]
+StrategiesOption = Annotated[
+    bool, typer.Option("--strategies", help="Compare the results of all strategies and layouts too (airfoil).")
+]
+
+
 def command(
     session: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark; 'list' shows them.")],
+    name: NameArgument,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="Device.")] = "cpu",
     threads: ThreadsOption = None,
-    cells: Annotated[
-        str,
-        typer.Option(
-            "--cells", metavar="SIZE", show_default="of the benchmark",
-            help="Size: 720k, 2.88M or I,J; of a box N or NX,NY,NZ.",
-        ),
-    ] = "",
-    iterations: Annotated[
-        int, typer.Option("--iterations", "-n", min=0, metavar="N", help="Iterations a round; 0: its default.")
-    ] = 0,
-    rounds: Annotated[
-        int, typer.Option("--rounds", min=0, metavar="N", help="Timed rounds; 0: its default.")
-    ] = 0,
-    precision: Annotated[
-        str, typer.Option("--precision", metavar="TYPE", help="Storage: float64, float32 or float16 (lbm).")
-    ] = "float32",
+    cells: CellsOption = "",
+    iterations: IterationsOption = 0,
+    rounds: RoundsOption = 0,
+    precision: PrecisionOption = "float32",
+    layout: LayoutOption = "",
     schedule: ScheduleOption = None,
+    strategy: StrategyOption = "",
+    block: BlockOption = 0,
     fused: FusedOption = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Measure the time of each loop on GPUs too, where it costs something.")
-    ] = False,
+    exhaustive: ExhaustiveOption = False,
+    strategies: StrategiesOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -62,22 +84,76 @@ def command(
         return
     options = BenchOptions(
         device=device, threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
-        schedule=parse_schedule(schedule or "auto"), fused=fused is not False, precision=precision,
-        profile=profile,
+        schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision,
+        layout=layout, exhaustive=exhaustive, strategies=strategies,
         command=session.obj.command if isinstance(session.obj, Session) else "",
     )  # fmt: skip
+    chosen = known[name]
+    _require_extras(name, chosen, options)
     told = messages()
     if json_file is not None and not json_file.parent.is_dir():
         json_file.parent.mkdir(parents=True, exist_ok=True)
-    record = known[name].run(options, lambda line: told.print(line, soft_wrap=True, markup=False))
-    shown = [row.cells(simd=record.device == "cpu") for row in record.loops]
-    table(f"{name} on {record.device_name}", HEADINGS, shown, left=LEFT)
-    rows = [("copy", f"{record.copy_gbs:.1f} GB/s"), ("seconds", f"{record.seconds:.6g}")]
-    rows += [(key, _text(value)) for key, value in record.metrics.items()]
-    facts(rows)
+    record = chosen.run(options, lambda line: told.print(line, soft_wrap=True, markup=False))
+    _show(name, record)
     if json_file is not None:
         write_json(json_file, record.as_json())
         told.print(f"{json_file}", soft_wrap=True, markup=False)
+
+
+def _schedule(text: str | None, strategy: str, block: int) -> Schedule:
+    """Return a schedule with what is named by itself put in."""
+    schedule = parse_schedule(text or "auto")
+    return replace(schedule, strategy=strategy or schedule.strategy, block=block or schedule.block)
+
+
+def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
+    """Raise where an option is given that a benchmark does not know.
+
+    Raises
+    ------
+    CaseError
+        Naming the option.
+    """
+    known = getattr(bench, "extras", ())
+    for extra in ("layout", "exhaustive", "strategies"):
+        if getattr(options, extra) and extra not in known:
+            raise CaseError(f"the benchmark {name} has no option --{extra}")
+    _ = options.chosen_layout
+
+
+def _show(name: str, record: Record) -> None:
+    """Print a record: the loops, the numbers, then a table of each metric that has many."""
+    shown = [row.cells(simd=record.device == "cpu") for row in record.loops]
+    table(f"{name} on {record.device_name}", HEADINGS, shown, left=LEFT)
+    rows = [("copy", f"{record.copy_gbs:.1f} GB/s"), ("seconds", f"{record.seconds:.6g}")]
+    rows += [(key, _text(value)) for key, value in record.metrics.items() if not _rows(value)]
+    facts(rows)
+    for key, value in record.metrics.items():
+        if _rows(value):
+            _print_table(key, _rows(value))
+
+
+def _rows(value: object) -> list[dict[str, Any]]:
+    """Return the rows of a metric that is a list of mappings, or a mapping of mappings; none for others."""
+    rows: list[Any] = value if isinstance(value, list) else []
+    if isinstance(value, dict) and all(isinstance(row, dict) for row in value.values()):
+        rows = [{"loop": name, **row} for name, row in value.items()]
+    return rows if all(isinstance(row, dict) for row in rows) else []
+
+
+def _print_table(name: str, rows: list[dict[str, Any]]) -> None:
+    keys = list(rows[0])
+    left = [n for n, key in enumerate(keys) if isinstance(rows[0][key], str)]
+    shown = [[_cell(row[key]) for key in keys] for row in rows]
+    table(name, [key.replace("_", " ") for key in keys], shown, left=left)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else str(value)
 
 
 def _text(value: object) -> str:

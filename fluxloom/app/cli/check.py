@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -35,13 +36,14 @@ def command(
     model = model.with_run(device=device, threads=threads)
     estimate = application.estimate(model)
     context = Context(model.run.device, threads=model.run.threads)
-    free = processor().memory
-    facts(_rows(model, application.title, estimate, context, free))
-    if estimate.memory > free:
-        raise CaseError(
-            f"{case}: the case needs about {_size(estimate.memory)} of memory and {_size(free)} are free; "
-            "choose a coarser mesh or a larger machine"
-        )
+    rooms = _rooms(context)
+    facts(_rows(model, application.title, estimate, context, rooms))
+    for room in rooms:
+        if estimate.memory > room.bytes:
+            raise CaseError(
+                f"{case}: the case needs about {_size(estimate.memory)} of memory and {room}; "
+                f"choose a coarser mesh or a larger {room.where}"
+            )
     if build if build is not None else estimate.cells <= BUILD_BELOW:
         runner = application.build(model, context)
         rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in runner.loops))]
@@ -52,8 +54,30 @@ def command(
     messages().print(f"{case}: correct", style="green", soft_wrap=True, markup=False)
 
 
+@dataclass(frozen=True)
+class _Room:
+    """Memory that a case has to fit into: of which machine, how much, and whether all of that is free."""
+
+    where: str
+    bytes: int
+    free: bool = True
+
+    def __str__(self) -> str:
+        return f"{_size(self.bytes)} are {'free' if self.free else 'there'} on the {self.where}"
+
+
+def _rooms(context: Context) -> list[_Room]:
+    """Return the memory of the machine, where meshes are built, and that of the device, where it has its own."""
+    rooms = [_Room("machine", processor().memory)]
+    device = context.device
+    free, total = (0, 0) if device.shared else device.memory()
+    if free or total:
+        rooms.append(_Room(f"device {device.name}", free or total, bool(free)))
+    return rooms
+
+
 def _rows(
-    case: CaseModel, title: str, estimate: Estimate, context: Context, free: int
+    case: CaseModel, title: str, estimate: Estimate, context: Context, rooms: list[_Room]
 ) -> list[tuple[str, str]]:
     name = vtk_name(case.output.vtk)
     files = [text for text, wanted in (("residual.csv", case.output.residual), (name, name),
@@ -65,7 +89,7 @@ def _rows(
         ("iterations", f"{case.run.iterations:,}"),
         ("device", f"{context.device.name}: {context.device.describe()}"),
         ("schedule", f"{case.run.schedule}, {'fused' if case.run.fused else 'not fused'}"),
-        ("memory", f"about {_size(estimate.memory)} ({_size(free)} free)"),
+        ("memory", f"about {_size(estimate.memory)} ({', '.join(str(room) for room in rooms)})"),
         ("output", f"{case.directory}: {', '.join(files)} (about {_size(estimate.output if name else 0)})"),
     ]
     return rows

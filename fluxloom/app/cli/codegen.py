@@ -13,10 +13,13 @@ import numpy as np
 import typer
 
 from fluxloom.app.case import load_case
-from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption
-from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
+from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption, messages
+from fluxloom.codegen.dialect import DIALECTS
+from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, did_you_mean
+from fluxloom.device.text import TextDevice
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.tuning import schedule_words
 from fluxloom.kernel.frontend import Kernel
 
 __all__ = ["NAME", "command"]
@@ -26,25 +29,33 @@ NAME = "codegen"
 
 def command(
     what: Annotated[
-        str, typer.Argument(metavar="CASE|MODULE:NAME", help="Case file, or a kernel or loop in a module.")
+        str,
+        typer.Argument(metavar="CASE|MODULE:NAME", help="Case file or solver, or a kernel or loop in a module."),
     ],
     loop: Annotated[
         str | None, typer.Option("--loop", metavar="NAME", help="Only this loop.", show_default=False)
     ] = None,
     chain: Annotated[bool, typer.Option("--chain", help="The fused form of one iteration.")] = False,
     device: DeviceOption = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option("--dialect", metavar="NAME", help="Language, for no device in particular: c, cuda or opencl.",
+                     show_default=False),
+    ] = None,
     threads: ThreadsOption = None,
     schedule: ScheduleOption = None,
 ) -> None:
-    """Print the source that is generated for the loops of a case or for an object of a module."""
+    """Print the source that is generated for the loops of a case or for an object of a module.
+
+    Nothing is compiled or run: a device that is not here is replaced by its language.
+    """
     module, colon, name = what.partition(":")
     if colon and not Path(what).exists():
-        typer.echo(_object_source(module, name, device or "cpu"))
+        typer.echo(_object_source(module, name, device or "cpu", dialect))
         return
     model, application = load_case(what)
     model = model.with_run(device=device, threads=threads, schedule=schedule)
-    context = Context(model.run.device, threads=model.run.threads)
-    _has_source(context)
+    context = _context(model.run.device, dialect, model.run.threads)
     runner = application.build(model, context)
     if chain:
         if runner.chain is None:
@@ -52,14 +63,33 @@ def command(
         typer.echo(runner.chain.source)
         return
     for chosen in select(runner.loops, loop):
-        typer.echo(f"/* ---- {chosen.name}: {chosen.strategy}, {chosen.schedule} ---- */")
+        typer.echo(f"/* ---- {chosen.name}: {schedule_words(chosen.schedule)} ---- */")
         typer.echo(chosen.source)
 
 
-def _has_source(context: Context) -> None:
-    """Raise a `CaseError` where loops have no generated source."""
+def _context(device: str, dialect: str | None, threads: int = 0) -> Context:
+    """Return a context whose loops have source: of a language, of a device, or of the language of one not here.
+
+    Raises
+    ------
+    CaseError
+        When there is no such language, or the device has no generated code.
+    """
+    if dialect is not None:
+        if dialect not in DIALECTS:
+            raise CaseError(f"--dialect {dialect!r}{did_you_mean(dialect, DIALECTS)} (allowed: {', '.join(DIALECTS)})")
+        return Context(TextDevice(dialect, threads), tuning=False)
+    try:
+        context = Context(device, threads=threads)
+    except DeviceUnavailable as error:
+        language = device.partition(":")[0]
+        if language not in DIALECTS:
+            raise
+        messages().print(f"shown for no device in particular: {error}", soft_wrap=True, markup=False)
+        return Context(TextDevice(language, threads), tuning=False)
     if not context.device.native:
         raise CaseError(f"the device {context.device.name} runs kernels as Python; there is no generated code")
+    return context
 
 
 def select(loops: Sequence[Loop], name: str | None) -> Sequence[Loop]:
@@ -77,7 +107,7 @@ def select(loops: Sequence[Loop], name: str | None) -> Sequence[Loop]:
     return chosen
 
 
-def _object_source(module: str, name: str, device: str) -> str:
+def _object_source(module: str, name: str, device: str, dialect: str | None) -> str:
     """Return the generated source of a loop, or of a kernel bound to plain arrays."""
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -89,13 +119,15 @@ def _object_source(module: str, name: str, device: str) -> str:
     finally:
         sys.path.pop(0)
     if isinstance(found, Loop):
+        if dialect not in (None, found.context.device.dialect):
+            raise CaseError(f"the loop {name} belongs to {found.context!r}: it has no source in {dialect}")
         return found.source
     if isinstance(found, Kernel):
-        return _kernel_source(found, device)
+        return _kernel_source(found, _context(device, dialect))
     raise CaseError(f"{module}:{name} is a {type(found).__name__}, not a kernel or a loop")
 
 
-def _kernel_source(kernel: Kernel, device: str) -> str:
+def _kernel_source(kernel: Kernel, context: Context) -> str:
     """Return the source of a kernel in a loop that its body suggests.
 
     A parameter indexed twice goes through a map with as many legs as the body names, the others are direct.
@@ -105,8 +137,6 @@ def _kernel_source(kernel: Kernel, device: str) -> str:
     CaseError
         When the body does not tell the shapes.
     """
-    context = Context(device, tuning=False)
-    _has_source(context)
     count = 4096
     over = context.set(count, "elements")
     arguments = []

@@ -35,7 +35,11 @@ __all__ = [
     "table",
 ]
 
-CaseArgument = Annotated[Path, typer.Argument(metavar="CASE", help="Case file (TOML).", show_default=False)]
+CaseArgument = Annotated[
+    Path,
+    typer.Argument(metavar="CASE", help="Case file (TOML), or a solver's name for its default case.",
+                   show_default=False),
+]  # fmt: skip
 DeviceOption = Annotated[
     str | None,
     typer.Option(
@@ -55,7 +59,8 @@ ScheduleOption = Annotated[
     ),
 ]  # fmt: skip
 FusedOption = Annotated[
-    bool | None, typer.Option("--fused/--no-fused", help="Whether loops may be fused.", show_default=False)
+    bool | None,
+    typer.Option("--fused/--no-fused", " /--unfused", help="Whether loops may be fused.", show_default=False),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output directory.", show_default=False)

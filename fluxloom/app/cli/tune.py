@@ -12,8 +12,9 @@ from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune import tune
-from fluxloom.dsl.tuning import TuneReport, TuningFile, schedule_words
+from fluxloom.dsl.tuning import LoopTuning, TuneReport, TuningFile, schedule_words
 
 __all__ = ["NAME", "command"]
 
@@ -21,7 +22,10 @@ NAME = "tune"
 
 
 def command(
-    case: Annotated[Path | None, typer.Argument(metavar="CASE", help="Case file.", show_default=False)] = None,
+    case: Annotated[
+        Path | None,
+        typer.Argument(metavar="CASE", help="Case file, or a solver's name for its default case.", show_default=False),
+    ] = None,
     loop: Annotated[
         str | None,
         typer.Option("--loop", metavar="NAME", help="Only this loop, not the fused whole.", show_default=False),
@@ -61,7 +65,7 @@ def _report(report: TuneReport) -> None:
     """Print what was found."""
     rows: list[list[str]] = []
     for item in report.results:
-        was, now = schedule_words(item.before), schedule_words(item.best)
+        was, now = schedule_words(item.before), _words(item)
         tried = str(len(item.rows))
         rows.append([item.name, tried, was, _milliseconds(item.before_seconds), now, _milliseconds(item.seconds),
                      f"{item.gain:.2f}"])  # fmt: skip
@@ -69,6 +73,12 @@ def _report(report: TuneReport) -> None:
     for note in report.notes:
         output().print(note, soft_wrap=True, markup=False)
     output().print(f"recorded in {report.path}" if report.path else "not recorded", soft_wrap=True, markup=False)
+
+
+def _words(item: LoopTuning) -> str:
+    """Return the schedule in force now; of a chain that is better not fused, what that means."""
+    notes = [row.note for row in item.rows if row.schedule == item.best == Schedule()]
+    return (notes[0] if notes else "") or schedule_words(item.best)
 
 
 def _milliseconds(seconds: float) -> str:

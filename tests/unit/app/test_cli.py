@@ -34,7 +34,7 @@ RESIDUAL_5 = 3.2135433344452e-03
 VERBS = ("run", "check", "mesh", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices")
 BENCH_KEYS = ["case", "command", "commit", "device", "device_name", "gpus", "ranks", "precision", "model", "sizes",
               "copy_gbs", "seconds", "metrics", "loops"]  # fmt: skip
-LOOP_KEYS = {"name", "calls", "seconds", "useful_gbs", "percent_of_copy", "strategy"}
+LOOP_KEYS = {"name", "calls", "seconds", "useful_gbs", "percent_of_copy", "strategy", "block", "layout"}
 CHECK_KEYS = {"name", "value", "reference", "tolerance", "source", "ok"}
 
 

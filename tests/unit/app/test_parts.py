@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -219,7 +220,10 @@ def test_loop_rows() -> None:
     report = LoopReport("flux", 10, 0.5, 10**9, "gather", 0, 4, True, 64)
     row = loop_rows([report], 40.0)[0]
     assert (row.useful_gbs, row.percent_of_copy, row.milliseconds) == (20.0, 50.0, 50.0)
-    assert set(row.record()) == {"name", "calls", "seconds", "useful_gbs", "percent_of_copy", "strategy"}
+    keys = {"name", "calls", "seconds", "useful_gbs", "percent_of_copy", "strategy", "block", "layout"}
+    assert set(row.record()) == keys
+    assert row.cells()[7:9] == ["-", "-"]
+    assert replace(row, layout="soa").cells(simd=False)[7:9] == ["64", "soa"]
     assert overall([report]) == (1e10, 0.5)
     idle = loop_rows([LoopReport("idle", 0, 0.0, 1, "direct", 0, 1, None, 0)])[0]
     assert idle.useful_gbs is None

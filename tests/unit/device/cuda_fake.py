@@ -60,18 +60,69 @@ class Unowned:
 
 
 class Array:
-    """An array in the memory of a GPU."""
+    """An array in the memory of a GPU. Each `FakeCupy` has a class of its own.
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any = np.uint8, memptr: Any = None) -> None:
-        self.dtype, self.shape, self.data = np.dtype(dtype), shape, memptr
-        self.nbytes = int(np.prod(shape)) * self.dtype.itemsize
-        self.device = SimpleNamespace(id=0)
-        self.flags = SimpleNamespace(c_contiguous=True, f_contiguous=True)
+    Attributes
+    ----------
+    values
+        The memory as NumPy sees it.
+    """
+
+    fake: FakeCupy
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any = np.uint8, memptr: Any = None, strides: tuple[int, ...] | None = None
+    ) -> None:
+        kind = np.dtype(dtype)
+        strides = np.empty(shape, kind).strides if strides is None else strides
+        span = kind.itemsize + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) if all(shape) else 0
+        memptr = Pointer(Memory(self.fake, max(1, span))) if memptr is None else memptr
+        raw: Any = (ctypes.c_uint8 * span).from_address(memptr.ptr)
+        self._keep(np.ndarray(shape, kind, raw, 0, strides), memptr.mem, 0)
+
+    def _keep(self, values: np.ndarray, memory: Any, number: int) -> Array:
+        self.values, self.memory, self.number = values, memory, number
+        self.shape, self.strides, self.dtype = values.shape, values.strides, values.dtype
+        self.itemsize, self.nbytes = values.itemsize, values.nbytes
+        return self
+
+    def _like(self, values: np.ndarray) -> Array:
+        return type(self).__new__(type(self))._keep(values, self.memory, self.number)
 
     @property
-    def values(self) -> np.ndarray:
-        """The memory as NumPy sees it."""
-        return np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(self.data.ptr)).view(self.dtype)
+    def device(self) -> Any:
+        """The GPU."""
+        return SimpleNamespace(id=self.number)
+
+    @property
+    def data(self) -> Any:
+        """Where it begins."""
+        return SimpleNamespace(ptr=self.values.ctypes.data, mem=self.memory)
+
+    def view(self, dtype: Any) -> Array:
+        """Return the same bytes as another type."""
+        return self._like(self.values.view(dtype))
+
+    def __getitem__(self, where: Any) -> Array:
+        return self._like(self.values[where])
+
+    def __setitem__(self, where: Any, values: Any) -> None:
+        """Set values in order with the current stream: what it was asked for is done first."""
+        assert isinstance(values, Array | int | float), "CuPy takes no arrays from the host"
+        self.fake.streams[-1].synchronize()
+        self.values[where] = values.values if isinstance(values, Array) else values
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
+
+    def get(self) -> np.ndarray:
+        """Return a copy on the host, in order with the current stream."""
+        self.fake.streams[-1].synchronize()
+        return self.values.copy()
+
+    def __dlpack__(self, *, stream: Any = None, **wanted: Any) -> Any:
+        """Return the array, the streams that are to be put in order, and what else was asked for."""
+        return self, self.fake.streams[-1].ptr, stream, wanted
 
 
 class Event:
@@ -195,7 +246,7 @@ class FakeCupy(ModuleType):
         self.names: list[str] = []
         self.texts: list[str] = []
         self.options: tuple[str, ...] = ()
-        self.ndarray = Array
+        self.ndarray = type("ndarray", (Array,), {"fake": self})
         self.asarray = lambda array: array.array
         self.cuda = SimpleNamespace(
             runtime=self._runtime(), driver=self._driver(), nvrtc=self._nvrtc(), nvtx=self._nvtx(),

@@ -257,7 +257,7 @@ def test_chain_errors(case: Case) -> None:
 
 def test_unknown_devices() -> None:
     with pytest.raises(
-        DeviceUnavailable, match=r"unknown device 'cup'; did you mean 'cpu'\? \(known: cpu, reference\)"
+        DeviceUnavailable, match=r"unknown device 'cup'; did you mean 'cpu'\? \(known: cpu, cuda, opencl, reference\)"
     ):
         fl.Context("cup")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fluxloom.core.errors import FluxloomError
-from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
+from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule, measured_rule
 
 Cost = Callable[[Grouping], float]
 
@@ -52,6 +52,28 @@ def test_repeat_leaves_enough_groups(groups: int) -> None:
 
 def test_rule_without_rows() -> None:
     assert fixed_rule(0, 0) == (128, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "mean", "nbytes", "expected"),
+    [
+        (1270432, 7, 12, (128, 1, 1)),
+        (1000005, 12, 12, (128, 2, 1)),
+        (1505785, 18, 12, (128, 4, 1)),
+        (952203, 45, 12, (128, 8, 1)),
+        (217918, 53, 12, (128, 8, 1)),
+        (400000, 81, 12, (128, 16, 1)),
+        (72000, 398, 12, (128, 32, 1)),
+        (81920, 4, 12, (128, 4, 1)),
+        (800000, 14, 132, (128, 8, 2)),
+        (8000, 14, 132, (128, 8, 1)),
+        (100, 1000, 12, (128, 32, 1)),
+        (100, 0, 12, (128, 1, 1)),
+        (0, 0, 12, (128, 1, 1)),
+    ],
+)
+def test_measured_rule(rows: int, mean: int, nbytes: int, expected: tuple[int, int, int]) -> None:
+    assert measured_rule(rows, mean * rows, nbytes) == expected
 
 
 def test_rows_of_a_group() -> None:

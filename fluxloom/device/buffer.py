@@ -1,0 +1,215 @@
+"""Bytes on a device with a copy on the host."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import ExportError, SolverError
+from fluxloom.device.exchange import View, capsule
+
+__all__ = ["Buffer", "RemoteBuffer", "Where"]
+
+_ALIGN = 64
+_STAGGER = 9 * _ALIGN  # successive buffers start in different cache sets, which avoids 4 KiB aliasing
+
+
+class Where(Enum):
+    """Which copy of a buffer holds the current values."""
+
+    HOST = "host"
+    DEVICE = "device"
+    BOTH = "both"
+
+
+class Buffer:
+    """Bytes on a device with a host copy; coherence is explicit.
+
+    Before the host touches the values, `host` brings them over if the device holds newer ones;
+    before the device does, `device` sends them. On a device that shares memory with the host both
+    are free.
+
+    Parameters
+    ----------
+    nbytes
+        Size.
+    stagger
+        Number of 576-byte steps by which the start is shifted.
+
+    Attributes
+    ----------
+    foreign
+        Whether the memory belongs to an array of somebody else. Such a buffer counts as exported: it must
+        stay where that array is.
+    """
+
+    foreign: bool = False
+
+    def __init__(self, nbytes: int, *, stagger: int = 0) -> None:
+        shift = (stagger % 7) * _STAGGER
+        try:
+            self._raw = np.empty(nbytes + shift + _ALIGN, dtype=np.uint8)
+        except MemoryError:
+            raise SolverError(f"out of memory: {nbytes / 2**20:.0f} MiB could not be allocated") from None
+        start = (-self._raw.ctypes.data) % _ALIGN + shift
+        self._bytes = self._raw[start : start + nbytes]
+        self._bytes[:] = 0
+        self.nbytes = nbytes
+        self.address = self._bytes.ctypes.data
+        self.where = Where.BOTH
+        self._references = sys.getrefcount(self._raw)
+
+    @classmethod
+    def over(cls, array: npt.NDArray[Any]) -> Buffer:
+        """Return a buffer over the memory of an array without gaps, which is kept alive."""
+        self = cls.__new__(cls)
+        flat = np.lib.stride_tricks.as_strided(array, (array.size,), (array.itemsize,))
+        self._raw = self._bytes = flat.view(np.uint8)
+        self.nbytes, self.address = array.nbytes, array.ctypes.data
+        self.where, self.foreign = Where.BOTH, True
+        self._references = sys.getrefcount(self._raw)
+        return self
+
+    def host(self, *, write: bool = False) -> npt.NDArray[np.uint8]:
+        """Return the host copy, current; with ``write`` the device copy becomes stale."""
+        if self.where is Where.DEVICE:
+            self.download()
+            self.where = Where.BOTH
+        if write:
+            self.where = Where.HOST
+        return self._bytes
+
+    def device(self, *, write: bool = False) -> int:
+        """Return the device address, current; with ``write`` the host copy becomes stale."""
+        if self.where is Where.HOST:
+            self.upload()
+            self.where = Where.BOTH
+        if write:
+            self.where = Where.DEVICE
+        return self.address
+
+    def upload(self) -> None:
+        """Copy host to device (nothing to do in shared memory)."""
+
+    def download(self) -> None:
+        """Copy device to host (nothing to do in shared memory)."""
+
+    @property
+    def exported(self) -> bool:
+        """Whether an array that shares this memory is alive outside the package."""
+        return self.foreign or sys.getrefcount(self._raw) > self._references
+
+    @property
+    def lent(self) -> bool:
+        """Whether an array over memory that only the device has is alive outside the package."""
+        return False
+
+    def array(self, view: View | None = None, *, write: bool = True) -> Any:
+        """Return the memory as an array of the device's library, without a copy.
+
+        Parameters
+        ----------
+        view
+            Its form; all bytes by default.
+        write
+            Whether the array will be written to: the host copy becomes stale.
+
+        Raises
+        ------
+        ExportError
+            If the library has no such arrays.
+        """
+        if view is None:
+            return self.host(write=write)
+        return np.ndarray(view.shape, view.dtype, self.host(write=write), view.offset, view.strides)
+
+    def dlpack(self, view: View, stream: Any, **wanted: Any) -> Any:
+        """Return the DLPack capsule of an array over this memory, see `capsule`.
+
+        Raises
+        ------
+        ExportError
+            If the library has no such arrays.
+        """
+        return capsule(self.array(view), stream, **wanted)
+
+    def interface(self, view: View) -> dict[str, Any]:
+        """Return the CUDA Array Interface of an array over this memory; from now on the buffer stays in place.
+
+        Raises
+        ------
+        AttributeError
+            If the memory is not that of a GPU which CUDA knows.
+        """
+        raise AttributeError("no __cuda_array_interface__: the values are not in the memory of a GPU of CUDA's")
+
+    def publish(self) -> None:
+        """Show what the host has written to arrays over the memory of the device."""
+
+
+class RemoteBuffer(Buffer):
+    """Bytes in a memory of the device's own; the host copy is made when it is first asked for.
+
+    A device derives from it: it sets ``address`` and implements `pinned`, `upload` and `download`.
+
+    Parameters
+    ----------
+    nbytes
+        Size.
+    zeroed
+        Whether the device memory is known to be zero, so that a first host copy need not be fetched.
+    """
+
+    def __init__(self, nbytes: int, *, zeroed: bool = True) -> None:
+        self.nbytes = nbytes
+        self.address = 0
+        self.where = Where.DEVICE
+        self._zeroed = zeroed
+        self._raw = np.empty(0, dtype=np.uint8)
+        self._bytes = self._raw
+        self._references = sys.getrefcount(self._raw)
+
+    def pinned(self) -> npt.NDArray[np.uint8]:
+        """Return ``nbytes`` of host memory, zeroed, that the device copies from and to fast."""
+        return np.zeros(self.nbytes, dtype=np.uint8)
+
+    def host(self, *, write: bool = False) -> npt.NDArray[np.uint8]:
+        """Return the host copy, current; with ``write`` the device copy becomes stale."""
+        if not self._raw.size and self.nbytes:
+            self._raw = self.pinned()
+            self._bytes = self._raw[: self.nbytes]
+            self._references = sys.getrefcount(self._raw)
+            if self._zeroed and self.where is Where.DEVICE and not self.lent:
+                self.where = Where.BOTH
+        found = super().host(write=write)
+        self._doubt()
+        return found
+
+    def device(self, *, write: bool = False) -> int:
+        """Return the device address, current; with ``write`` the host copy becomes stale."""
+        address = super().device(write=write)
+        self._doubt()
+        return address
+
+    def _doubt(self) -> None:
+        """Trust the host copy once only while somebody may change the values unseen."""
+        if self.where is Where.BOTH and self.lent:
+            self.where = Where.DEVICE
+
+    def array(self, view: View | None = None, *, write: bool = True) -> Any:
+        """Return the device memory as an array of the device's library."""
+        raise ExportError("this device has no arrays to share: use read() and write(), which copy")
+
+    def publish(self) -> None:
+        """Show what the host has written to arrays over the memory of the device."""
+        if self.where is Where.HOST and self.lent:
+            self.device()
+
+    def written(self) -> None:
+        """Note that the device holds newer values."""
+        self._zeroed = False
+        self.where = Where.DEVICE

@@ -1,0 +1,139 @@
+/* res_calc: block_colour */
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void fl_loop_res_calc_run(
+    const int64_t n,
+    __global const int64_t *restrict K,
+    __global const double *restrict d0,
+    __global const int32_t *restrict m0,
+    __global const double *restrict d1,
+    __global const int32_t *restrict m1,
+    __global const double *restrict d2,
+    __global double *restrict d3,
+    __global const int32_t *restrict blocks,
+    __global const int64_t *restrict block_off,
+    __global const int32_t *restrict item_colour,
+    __global const int32_t *restrict item_colours,
+    __global const int32_t *restrict tgt_ptr,
+    __global const int32_t *restrict tgt,
+    __global const uint16_t *restrict tgt_loc,
+    const int64_t begin,
+    const int64_t end,
+    const int64_t partials)
+{
+    const int l = (int)get_local_id(0);
+    const int b = blocks[begin + (int)get_group_id(0)];
+    const int first = (int)block_off[b], count = (int)block_off[b + 1] - first;
+    int colour = -1;
+    double v3_res[2][4];
+    int t1_0 = 0;
+    int t1_1 = 0;
+    __local double S3[232];
+    for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += 64) {
+        S3[k * 4 + 0] = d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 0];
+        S3[k * 4 + 1] = d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 1];
+        S3[k * 4 + 2] = d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 2];
+        S3[k * 4 + 3] = d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 3];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (l < count) {
+        const int i = first + l;
+        colour = item_colour[first + l];
+        /* res_calc */ {
+            const int2 m0_row = *(__global const int2 *)(m0 + (int64_t)i * 2);
+            const int m0_0 = m0_row.x;
+            const int m0_1 = m0_row.y;
+            const int2 m1_row = *(__global const int2 *)(m1 + (int64_t)i * 2);
+            const int m1_0 = m1_row.x;
+            const int m1_1 = m1_row.y;
+            double p0_x[2][2];
+            { const double2 w = *(__global const double2 *)(d0 + ((int64_t)m0_0) * 2 + 0); p0_x[0][0] = w.x; p0_x[0][1] = w.y; }
+            { const double2 w = *(__global const double2 *)(d0 + ((int64_t)m0_1) * 2 + 0); p0_x[1][0] = w.x; p0_x[1][1] = w.y; }
+            double p0_q[2][4];
+            { const double2 w = *(__global const double2 *)(d1 + ((int64_t)m1_0) * 4 + 0); p0_q[0][0] = w.x; p0_q[0][1] = w.y; }
+            { const double2 w = *(__global const double2 *)(d1 + ((int64_t)m1_0) * 4 + 2); p0_q[0][2] = w.x; p0_q[0][3] = w.y; }
+            { const double2 w = *(__global const double2 *)(d1 + ((int64_t)m1_1) * 4 + 0); p0_q[1][0] = w.x; p0_q[1][1] = w.y; }
+            { const double2 w = *(__global const double2 *)(d1 + ((int64_t)m1_1) * 4 + 2); p0_q[1][2] = w.x; p0_q[1][3] = w.y; }
+            double p0_adt[2][1];
+            p0_adt[0][0] = d2[((int64_t)m1_0)];
+            p0_adt[1][0] = d2[((int64_t)m1_1)];
+            double p0_res[2][4];
+            const double k_gm1 = (double)as_double(K[0]);
+            const double k_eps = (double)as_double(K[1]);
+            double dx_;
+            double dy_;
+            double ri_;
+            double p1_;
+            double vol1_;
+            double p2_;
+            double vol2_;
+            double mu_;
+            double f_;
+            double v_res_0_0;
+            double v_res_0_1;
+            double v_res_0_2;
+            double v_res_0_3;
+            double v_res_1_0;
+            double v_res_1_1;
+            double v_res_1_2;
+            double v_res_1_3;
+            dx_ = (p0_x[0][0] - p0_x[1][0]);
+            dy_ = (p0_x[0][1] - p0_x[1][1]);
+            ri_ = (1.0 / p0_q[0][0]);
+            p1_ = (k_gm1 * (p0_q[0][3] - ((0.5 * ri_) * ((p0_q[0][1] * p0_q[0][1]) + (p0_q[0][2] * p0_q[0][2])))));
+            vol1_ = (ri_ * ((p0_q[0][1] * dy_) - (p0_q[0][2] * dx_)));
+            ri_ = (1.0 / p0_q[1][0]);
+            p2_ = (k_gm1 * (p0_q[1][3] - ((0.5 * ri_) * ((p0_q[1][1] * p0_q[1][1]) + (p0_q[1][2] * p0_q[1][2])))));
+            vol2_ = (ri_ * ((p0_q[1][1] * dy_) - (p0_q[1][2] * dx_)));
+            mu_ = ((0.5 * (p0_adt[0][0] + p0_adt[1][0])) * k_eps);
+            f_ = ((0.5 * ((vol1_ * p0_q[0][0]) + (vol2_ * p0_q[1][0]))) + (mu_ * (p0_q[0][0] - p0_q[1][0])));
+            v_res_0_0 = f_;
+            v_res_1_0 = (-f_);
+            f_ = ((0.5 * ((((vol1_ * p0_q[0][1]) + (p1_ * dy_)) + (vol2_ * p0_q[1][1])) + (p2_ * dy_))) + (mu_ * (p0_q[0][1] - p0_q[1][1])));
+            v_res_0_1 = f_;
+            v_res_1_1 = (-f_);
+            f_ = ((0.5 * ((((vol1_ * p0_q[0][2]) - (p1_ * dx_)) + (vol2_ * p0_q[1][2])) - (p2_ * dx_))) + (mu_ * (p0_q[0][2] - p0_q[1][2])));
+            v_res_0_2 = f_;
+            v_res_1_2 = (-f_);
+            f_ = ((0.5 * ((vol1_ * (p0_q[0][3] + p1_)) + (vol2_ * (p0_q[1][3] + p2_)))) + (mu_ * (p0_q[0][3] - p0_q[1][3])));
+            v_res_0_3 = f_;
+            v_res_1_3 = (-f_);
+            p0_res[0][0] = v_res_0_0;
+            p0_res[0][1] = v_res_0_1;
+            p0_res[0][2] = v_res_0_2;
+            p0_res[0][3] = v_res_0_3;
+            p0_res[1][0] = v_res_1_0;
+            p0_res[1][1] = v_res_1_1;
+            p0_res[1][2] = v_res_1_2;
+            p0_res[1][3] = v_res_1_3;
+            v3_res[0][0] = p0_res[0][0];
+            v3_res[0][1] = p0_res[0][1];
+            v3_res[0][2] = p0_res[0][2];
+            v3_res[0][3] = p0_res[0][3];
+            t1_0 = m1_0;
+            v3_res[1][0] = p0_res[1][0];
+            v3_res[1][1] = p0_res[1][1];
+            v3_res[1][2] = p0_res[1][2];
+            v3_res[1][3] = p0_res[1][3];
+            t1_1 = m1_1;
+        }
+    }
+    for (int c = 0; c < item_colours[b]; c++) {
+        if (c == colour) {
+            S3[tgt_loc[(first + l) * 2 + 0] * 4 + 0] = S3[tgt_loc[(first + l) * 2 + 0] * 4 + 0] + v3_res[0][0];
+            S3[tgt_loc[(first + l) * 2 + 0] * 4 + 1] = S3[tgt_loc[(first + l) * 2 + 0] * 4 + 1] + v3_res[0][1];
+            S3[tgt_loc[(first + l) * 2 + 0] * 4 + 2] = S3[tgt_loc[(first + l) * 2 + 0] * 4 + 2] + v3_res[0][2];
+            S3[tgt_loc[(first + l) * 2 + 0] * 4 + 3] = S3[tgt_loc[(first + l) * 2 + 0] * 4 + 3] + v3_res[0][3];
+            S3[tgt_loc[(first + l) * 2 + 1] * 4 + 0] = S3[tgt_loc[(first + l) * 2 + 1] * 4 + 0] + v3_res[1][0];
+            S3[tgt_loc[(first + l) * 2 + 1] * 4 + 1] = S3[tgt_loc[(first + l) * 2 + 1] * 4 + 1] + v3_res[1][1];
+            S3[tgt_loc[(first + l) * 2 + 1] * 4 + 2] = S3[tgt_loc[(first + l) * 2 + 1] * 4 + 2] + v3_res[1][2];
+            S3[tgt_loc[(first + l) * 2 + 1] * 4 + 3] = S3[tgt_loc[(first + l) * 2 + 1] * 4 + 3] + v3_res[1][3];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+    for (int k = l; k < tgt_ptr[b + 1] - tgt_ptr[b]; k += 64) {
+        d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 0] = (double)S3[k * 4 + 0];
+        d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 1] = (double)S3[k * 4 + 1];
+        d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 2] = (double)S3[k * 4 + 2];
+        d3[((int64_t)tgt[tgt_ptr[b] + k]) * 4 + 3] = (double)S3[k * 4 + 3];
+    }
+}
+

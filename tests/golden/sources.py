@@ -1,0 +1,149 @@
+"""The loops whose generated source is kept, by language and name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import fluxloom as fl
+from fluxloom import Loop, Read, Schedule, Write
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.unit import Unit, generate
+from fluxloom.dsl.bind import Numbering
+from fluxloom.mesh.airfoil import airfoil_mesh
+from fluxloom.solvers.airfoil import Airfoil
+
+from .fake import FakeItems
+
+DIALECTS = {"c": "c", "cuda": "cu", "opencl": "cl"}
+"""Language and how its files end."""
+
+STRATEGIES = {
+    "c": {
+        **{n: {"strategy": n} for n in ("serial", "block_colour", "element_colour", "block_permute", "atomic")},
+        "two_pass": {"strategy": "two_pass"},
+        "gather": {"strategy": "gather", "block": 1024},
+        "gather_by_target": {"strategy": "gather", "block": 1},
+    },
+    "items": {
+        **{n: {"strategy": n} for n in ("atomic", "gather", "two_pass", "element_colour", "block_colour")},
+        "gather_staged": {"strategy": "gather", "block": 64, "stage": True},
+        "block_colour_staged": {"strategy": "block_colour", "block": 64, "stage": True},
+    },
+}
+
+
+@fl.kernel
+def spmv(a: Read, x: Read, y: Write):
+    total = 0.0
+    for j in range(len(a)):
+        total += a[j] * x[j]
+    y[0] = total
+
+
+@fl.kernel
+def five_points(u: Read, v: Write, *, h: float):
+    v[0] = u[0] + h * (u[1] + u[2] + u[3] + u[4] - 4.0 * u[0])
+
+
+def context(dialect: str, threads: int = 2) -> fl.Context:
+    """Return a context whose device writes a language."""
+    if dialect == "c":
+        return fl.Context("cpu", threads=threads, tuning=False)
+    return fl.Context(FakeItems(dialect), tuning=False)
+
+
+def airfoil(dialect: str, schedule: Schedule) -> Airfoil:
+    lanes = 4 if dialect == "c" else 0
+    return Airfoil(context(dialect), airfoil_mesh(8, 12), schedule=replace(schedule, lanes=lanes))
+
+
+def alone(loop: Loop) -> list[Group]:
+    return [loop.group(Numbering())]
+
+
+def res_calc(dialect: str, **choices) -> list[Group]:
+    return alone(airfoil(dialect, Schedule(**choices)).res_calc)
+
+
+def update(dialect: str) -> list[Group]:
+    """A direct loop with a reduction."""
+    return alone(airfoil(dialect, Schedule()).update)
+
+
+def product(dialect: str, layout) -> list[Group]:
+    ctx = context(dialect)
+    rows = ctx.set(3, "rows")
+    m = ctx.ragged(rows, rows, [0, 1, 3, 4], [0, 1, 2, 0], "m", layout)
+    a, x, y = ctx.dat(m.entries), ctx.dat(rows), ctx.dat(rows)
+    return alone(Loop(spmv, rows, a[m.to_entries], x[m], y, schedule=Schedule(stream=False)))
+
+
+def stencil(dialect: str) -> list[Group]:
+    ctx = context(dialect)
+    grid = ctx.grid((4, 5), periodic=(False, True), ghost=(1, 0))
+    s = ctx.stencil(grid, [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)], "s")
+    schedule = Schedule(lanes=8 if dialect == "c" else 0, stream=False)
+    return alone(Loop(five_points, grid, ctx.dat(grid)[s], ctx.dat(grid), h=0.1, schedule=schedule))
+
+
+def fused(dialect: str) -> list[Group]:
+    """The fused groups of an iteration, and what starts them."""
+    chain = airfoil(dialect, Schedule(strategy="gather", block=1024 if dialect == "c" else 0)).chain
+    chain.build()
+    replay = chain._fused
+    assert replay is not None
+    return distinct([*replay._groups, *replay._head])
+
+
+def distinct(groups: list[Group]) -> list[Group]:
+    """Number the groups and leave out those that are equal otherwise."""
+    found: dict[Group, Group] = {}
+    for group in groups:
+        found.setdefault(replace(group, symbol=""), replace(group, symbol=f"{group.symbol}_{len(found)}"))
+    return list(found.values())
+
+
+Make = Callable[[], list[Group]]
+
+
+def makers(dialect: str) -> dict[str, Make]:
+    """Return what makes the groups of each source of a language."""
+    strategies = STRATEGIES["c" if dialect == "c" else "items"]
+    out: dict[str, Make] = {
+        f"res_calc_{name}": lambda choices=choices: res_calc(dialect, **choices) for name, choices in strategies.items()
+    }
+    if dialect != "c":
+        out["update"] = lambda: update(dialect)
+    return out | {
+        "spmv_csr": lambda: product(dialect, fl.CSR()),
+        "spmv_sliced": lambda: product(dialect, fl.SlicedELL(8)),
+        "five_points": lambda: stencil(dialect),
+        "airfoil_fused": lambda: fused(dialect),
+    }
+
+
+SOURCES: dict[tuple[str, str], Make] = {(d, name): make for d in DIALECTS for name, make in makers(d).items()}
+
+
+def file_name(dialect: str, name: str) -> str:
+    return f"{name}.c" if dialect == "c" else f"{dialect}_{name}.{DIALECTS[dialect]}"
+
+
+def unit(dialect: str, groups: list[Group], *, contract: bool = True) -> Unit:
+    return generate(groups, dialect, contract=contract)
+
+
+def loops_only(dialect: str, text: str) -> str:
+    """Return a source without the prelude and without the row helpers."""
+    if dialect != "c":
+        return text.removeprefix(generate([], dialect).text).lstrip("\n")
+    start = re.search(r"^/\* [^\n]* \*/\ntypedef struct \{", text, re.MULTILINE)
+    assert start is not None
+    return text[start.start() :]
+
+
+def source(dialect: str, name: str) -> str:
+    """Return the text of the loops of one source."""
+    return loops_only(dialect, unit(dialect, SOURCES[dialect, name]()).text)
