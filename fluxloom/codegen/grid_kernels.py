@@ -6,6 +6,7 @@ from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernels import KernelDriver
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
+from fluxloom.codegen.spans import bounds, chunks
 from fluxloom.codegen.spec import ArgSpec, GridSpec
 from fluxloom.core.access import Access
 
@@ -24,10 +25,42 @@ class GridKernels(KernelDriver):
         (member,) = group.members
         item = _Site(group, self.dialect, self.constants)
         item.lines = self._open("_run")
+        if group.work.serial:
+            bounds(self, item, "n")
+            with chunks(self, item, group.members, ("begin", "end")):
+                self._rows(item, member)
+            self._launch("_run", "n")
+            return [*item.lines, "}", ""]
         with self._elements(item, "n", group.members):
             item.site(member)
         self._launch("_run", "n", over=group.work.each)
         return [*item.lines, *self.close("item", "n", group.members), "}", ""]
+
+    def _rows(self, item: _Site, member: Member) -> None:
+        """Write a loop over the rows of a span, and in it one over the sites that wrap and one over all others."""
+        with item.block("for (int row = part, far = 0; row < upto; row += far)"):
+            item.line("const int x0 = row % (int)n2, y = row / (int)n2 % (int)n1, z = row / (int)n2 / (int)n1;")
+            item.line("const int x1 = upto - row < (int)n2 - x0 ? x0 + upto - row : (int)n2;")
+            item.line("far = x1 - x0;")
+            item.offsets(member, (0, 1))
+            reach = item.reach(member)
+            item.line(f"const int low = {reach} < (int)n2 ? {reach} : (int)n2;")
+            item.line(f"const int high = (int)n2 - {reach} > low ? (int)n2 - {reach} : low;")
+            if reach:
+                with item.block("for (int x = x0; x < x1; x++)"):
+                    item.line("if (x >= low && x < high) { x = high - 1; continue; }")
+                    self._site(item, member, wrap=True)
+            with item.block("for (int x = x0 > low ? x0 : low; x < (x1 < high ? x1 : high); x++)"):
+                self._site(item, member, wrap=False)
+
+    def _site(self, item: _Site, member: Member, *, wrap: bool) -> None:
+        """Write the body of the site ``x`` of a row; ``wrap``: its neighbours may be at the other end."""
+        site = _Site(self.group, self.dialect, self.constants, lines=item.lines, pad=item.pad)
+        pad = "    " * (item.pad - 1)
+        site.lines += [pad + line for line in self.sums.declare((member,))]
+        site.offsets(member, (2,), wrap=wrap)
+        site.body(member)
+        site.lines += self.sums.keep((member,), "row - x0 + x - part")
 
 
 class _Site(Item):
@@ -35,10 +68,25 @@ class _Site(Item):
 
     def site(self, member: Member) -> None:
         """Write places of the site and its neighbours, the kernel, and the stores."""
-        grid = self._grid(member)
         self.line("const int x = item % (int)n2, y = item / (int)n2 % (int)n1, z = item / (int)n2 / (int)n1;")
+        grid = self._grid(member)
         self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
-        self._offsets(member, grid)
+        self.offsets(member, (0, 1, 2))
+        self._work(member, grid)
+
+    def body(self, member: Member) -> None:
+        """Write the same where the coordinates, also those of neighbours, have names already."""
+        grid = self._grid(member)
+        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
+        self._work(member, grid)
+
+    def reach(self, member: Member) -> int:
+        """Return how far along the last axis the neighbours lie that may be at the other end."""
+        if not self._grid(member).periodic[2]:
+            return 0
+        return max((abs(leg[2]) for a in member.spec.args if a.kind == "stencil" for leg in self._legs(a)), default=0)
+
+    def _work(self, member: Member, grid: GridSpec) -> None:
         self.declare_own()
         for arg in member.spec.args:
             if arg.kind == "direct" and arg.access is not Access.WRITE:
@@ -69,18 +117,19 @@ class _Site(Item):
         full = [(0,) * (3 - len(o)) + o for o in offsets]
         return [(o[0], o[1], o[2]) for o in full]
 
-    def _offsets(self, member: Member, grid: GridSpec) -> None:
-        """Write the coordinates of neighbouring planes, rows and columns, wrapped where an axis is periodic."""
+    def offsets(self, member: Member, axes: tuple[int, ...], *, wrap: bool = True) -> None:
+        """Write the coordinates of neighbours along some axes, wrapped where an axis is periodic."""
+        grid = self._grid(member)
         wanted: set[tuple[int, int]] = set()
         for arg in member.spec.args:
             if arg.kind == "stencil":
                 for k, leg in enumerate(self._legs(arg)):
                     if touched(member.spec, arg, k):
-                        wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift}
+                        wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift and axis in axes}
         for axis, shift in sorted(wanted):
             base, name = "zyx"[axis], _shifted(axis, shift)
             text = f"{base} + {shift}" if shift > 0 else f"{base} - {-shift}"
-            if grid.periodic[axis]:
+            if grid.periodic[axis] and wrap:
                 edge = f"n{axis}"
                 text = (
                     f"{base} < (int){edge} - {shift} ? {text} : {text} - (int){edge}"

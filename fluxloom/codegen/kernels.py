@@ -98,6 +98,8 @@ class KernelDriver:
         if group.work.components > 1:
             return self._split()
         lines = [f"/* {' + '.join(m.spec.name for m in group.members)}: {group.strategy} */"]
+        if group.work.serial and self._meeting():
+            lines.append('#pragma clang diagnostic ignored "-Wpass-failed"')  # it also speaks of loops in copies
         lines += write_teams(self) if in_teams(group) else getattr(self, f"_{group.strategy}")()
         if self.sums.present:
             lines += self._finish()

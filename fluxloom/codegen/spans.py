@@ -24,14 +24,17 @@ from fluxloom.core.access import Access
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
 
-__all__ = ["span", "sum_bytes", "write_tiles"]
+__all__ = ["bounds", "chunks", "span", "sum_bytes", "write_tiles"]
 
 _ONE_BY_ONE = "#pragma clang loop vectorize(disable)"
 """Before a loop that fetches: gathers by vector instructions are slower than loads one by one."""
 
+_APART = "#pragma clang loop vectorize(assume_safety)"
+"""Before a loop that computes and whose pointers may lead to the same values: of the same element only."""
+
 
 @contextmanager
-def _chunks(driver: KernelDriver, item: Item, members: tuple[Member, ...], bounds: tuple[str, str]) -> Iterator[None]:
+def chunks(driver: KernelDriver, item: Item, members: tuple[Member, ...], limits: tuple[str, str]) -> Iterator[None]:
     """Write a loop over the chunks of partial results around what follows, where some loops reduce."""
     sums = driver.sums
     if not driver.group.reductions(members):
@@ -59,7 +62,7 @@ def pieces(
     members
         Loops whose reductions are kept, and combined chunk by chunk.
     """
-    with item.block(""), _chunks(driver, item, members, bounds):
+    with item.block(""), chunks(driver, item, members, bounds):
         with item.block(f"for (int first = part; first < upto; first += {PIECE})" if element else ""):
             if element:
                 item.line(f"const int stop = upto - first < {PIECE} ? upto : first + {PIECE};")
@@ -67,6 +70,8 @@ def pieces(
                 item.line("const int first = part, stop = upto;")
             start, item.place = len(item.lines), f"{name} - first" if element else ""
             loop = f"for (int {name} = first; {name} < stop; {name}++)"
+            if driver._meeting():
+                item.lines.append(_APART)
             with item.block(loop):
                 if element:
                     item.line(element)
@@ -88,7 +93,7 @@ def _around(item: Item, start: int, loop: str, element: str) -> None:
     item.kept, item.fetches, item.after, item.place = [], [], [], ""
 
 
-def _bounds(driver: KernelDriver, item: Item, count: str) -> None:
+def bounds(driver: KernelDriver, item: Item, count: str) -> None:
     """Write the first element of the group and the one behind its last."""
     block = driver.group.work.block
     item.line(f"const int begin = {driver.words.group} * {block};")
@@ -100,7 +105,7 @@ def span(
     driver: KernelDriver, item: Item, count: str, members: tuple[Member, ...], element: str = ""
 ) -> Iterator[None]:
     """Write what follows for each element ``item`` of the group, and the partial results of its reductions."""
-    _bounds(driver, item, count)
+    bounds(driver, item, count)
     far = fetches(driver.group.members)
     with pieces(driver, item, "item", element if far else "", members=members):
         if element and not far:
@@ -131,7 +136,7 @@ def write_tiles(driver: KernelDriver) -> list[str]:
     item.lines = [*driver._open("_run"), f"    const int tile = {words.group};"]
     for dat, arg in sums.items():
         item.line(f"{words.shared} {staged_kind(driver, arg)} T{dat}[{arg.dim * (group.work.block + 1)}];")
-    _bounds(driver, item, "targets")
+    bounds(driver, item, "targets")
     with item.block("for (int t = begin; t < end; t++)"):
         item.declare_increments()
         for dat, arg in sums.items():

@@ -109,8 +109,8 @@ def _write_teams(driver: KernelDriver, *, long: bool = False) -> list[str]:
             item.store_own()
     lines = [*item.lines, *_reduce(driver, coloured)]
     launch = LaunchSpec(
-        group.symbol + suffix, work.block, "" if coloured else extent, per=work.lanes, over=work.repeat, colours=coloured,
-        chunk=work.block,
+        group.symbol + suffix, work.block, "" if coloured else extent, per=work.lanes, over=work.repeat,
+        colours=coloured, chunk=work.block,
     )  # fmt: skip
     driver.launches.append(launch)
     return [*lines, "}", ""]

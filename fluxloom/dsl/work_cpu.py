@@ -88,7 +88,7 @@ def serial_tiles(races: RaceInfo, tile: int) -> Plan:
     }  # fmt: skip
     start = np.repeat(np.arange(found.n_tiles, dtype=np.int64) * tile, counts)
     for k, table in enumerate(races.tables):
-        place = table.reshape(table.shape[0], -1)[found.elements] - start[:, None]
+        place = table[found.elements] - start[:, None]
         place[(place < 0) | (place >= tile)] = tile
         values[f"loc_{k}_at"] = place.astype(np.uint16 if tile <= np.iinfo(np.uint16).max else np.int32)
     redundancy = found.elements.size / max(1, races.tables[0].shape[0])

@@ -47,7 +47,8 @@ ITEM_STRATEGIES = {
     "block_colour": fl.Schedule(strategy="block_colour"),
     "block_colour_staged": fl.Schedule(strategy="block_colour", block=64, stage=True),
 }
-ITEMS = {"opencl": pytest.mark.opencl, "opencl_gpu": pytest.mark.opencl, "cuda": pytest.mark.cuda}
+ITEMS = ("opencl", "cuda")
+MARKS = {"cpu": [], "opencl": [pytest.mark.opencl], "opencl_gpu": [pytest.mark.opencl], "cuda": [pytest.mark.cuda]}
 TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3}
 
 Values = Mapping[str, np.ndarray]
@@ -93,13 +94,11 @@ def everywhere(
         Those of CUDA always run where there is a device.
     """
     out = []
-    for device, values in (("cpu", cpu), *((d, items) for d in ITEMS)):
+    for device, marks in MARKS.items():
         most = {"cpu": keep, "cuda": None}.get(device, keep_items)
-        for k, value in enumerate(values):
-            marks = [ITEMS[device]] if device in ITEMS else []
-            if most is not None and k >= most:
-                marks.append(pytest.mark.long)
-            out.append(pytest.param(device, *(value if isinstance(value, tuple) else (value,)), marks=marks))
+        for k, value in enumerate(cpu if device == "cpu" else items):
+            long = [pytest.mark.long] if most is not None and k >= most else []
+            out.append(pytest.param(device, *(value if isinstance(value, tuple) else (value,)), marks=marks + long))
     return out
 
 
