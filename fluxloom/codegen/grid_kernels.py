@@ -6,7 +6,7 @@ from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernels import KernelDriver
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
-from fluxloom.codegen.spans import bounds, chunks
+from fluxloom.codegen.spans import bounds, chunks, loop_over
 from fluxloom.codegen.spec import ArgSpec, GridSpec
 from fluxloom.core.access import Access
 
@@ -50,17 +50,16 @@ class GridKernels(KernelDriver):
                 with item.block("for (int x = x0; x < x1; x++)"):
                     item.line("if (x >= low && x < high) { x = high - 1; continue; }")
                     self._site(item, member, wrap=True)
-            with item.block("for (int x = x0 > low ? x0 : low; x < (x1 < high ? x1 : high); x++)"):
+            with loop_over(self, item, "for (int x = x0 > low ? x0 : low; x < (x1 < high ? x1 : high); x++)"):
                 self._site(item, member, wrap=False)
 
     def _site(self, item: _Site, member: Member, *, wrap: bool) -> None:
         """Write the body of the site ``x`` of a row; ``wrap``: its neighbours may be at the other end."""
         site = _Site(self.group, self.dialect, self.constants, lines=item.lines, pad=item.pad)
-        pad = "    " * (item.pad - 1)
-        site.lines += [pad + line for line in self.sums.declare((member,))]
+        site.add(self.sums.declare((member,)))
         site.offsets(member, (2,), wrap=wrap)
         site.body(member)
-        site.lines += self.sums.keep((member,), "row - x0 + x - part")
+        site.add(self.sums.keep((member,), "row - x0 + x - part"))
 
 
 class _Site(Item):

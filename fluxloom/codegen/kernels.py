@@ -98,7 +98,7 @@ class KernelDriver:
         if group.work.components > 1:
             return self._split()
         lines = [f"/* {' + '.join(m.spec.name for m in group.members)}: {group.strategy} */"]
-        if group.work.serial and self._meeting():
+        if group.work.serial:
             lines.append('#pragma clang diagnostic ignored "-Wpass-failed"')  # it also speaks of loops in copies
         lines += write_teams(self) if in_teams(group) else getattr(self, f"_{group.strategy}")()
         if self.sums.present:
@@ -172,9 +172,7 @@ class KernelDriver:
         return [*item.lines, *self.close("item", "n", group.members), "}", ""]
 
     @contextmanager
-    def _elements(
-        self, item: Item, count: str, members: tuple[Member, ...], element: str = ""
-    ) -> Iterator[None]:
+    def _elements(self, item: Item, count: str, members: tuple[Member, ...], element: str = "") -> Iterator[None]:
         """Write what follows for each element ``item`` of a work item: one, or several in large reductions.
 
         ``element`` is the line that names it.

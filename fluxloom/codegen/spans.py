@@ -9,7 +9,7 @@ the values that lie anywhere, the next one computes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from fluxloom.codegen.item import PIECE, Item, scratch_legs
@@ -20,17 +20,42 @@ from fluxloom.codegen.spec import ArgSpec
 from fluxloom.codegen.staged import increment_tables, increments, staged_kind
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
+from fluxloom.core.layout import AoS
+from fluxloom.kernel.analysis import used_components
 
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
 
-__all__ = ["bounds", "chunks", "span", "sum_bytes", "write_tiles"]
+__all__ = ["apart", "bounds", "chunks", "loop_over", "span", "sum_bytes", "write_tiles"]
 
 _ONE_BY_ONE = "#pragma clang loop vectorize(disable)"
 """Before a loop that fetches: gathers by vector instructions are slower than loads one by one."""
 
 _APART = "#pragma clang loop vectorize(assume_safety)"
-"""Before a loop that computes and whose pointers may lead to the same values: of the same element only."""
+"""Before a loop that computes: what its pointers have in common is values of the same element."""
+
+
+def apart(driver: KernelDriver) -> bool:
+    """Whether the compiler has to be told that elements do not meet, and may be told so.
+
+    It finds out by itself at run time for a few pointers, not for those to every component of a dat, and not for
+    dats that have moved to where another one lies. A private array that is indexed by a variable is one array for
+    all elements to it: it may not be told so.
+    """
+    args = [(m, a) for m in driver.group.members for a in m.spec.args]
+    if any(m.spec.kernel.arrays for m in driver.group.members):
+        return False
+    if any(used_components(m.spec.kernel, a.parameter) is None for m, a in args if a.kind not in ("ragged", "entries")):
+        return False
+    stores = [a for _, a in args if a.kind == "direct" and a.access is not Access.READ]
+    return bool(driver.group.renamed) or any(a.dim > 1 and not isinstance(a.layout, AoS) for a in stores)
+
+
+def loop_over(driver: KernelDriver, item: Item, opening: str) -> AbstractContextManager[None]:
+    """Write a loop that computes around what follows."""
+    if apart(driver):
+        item.lines.append(_APART)
+    return item.block(opening)
 
 
 @contextmanager
@@ -38,19 +63,19 @@ def chunks(driver: KernelDriver, item: Item, members: tuple[Member, ...], limits
     """Write a loop over the chunks of partial results around what follows, where some loops reduce."""
     sums = driver.sums
     if not driver.group.reductions(members):
-        item.line(f"const int part = {bounds[0]}, upto = {bounds[1]};")
+        item.line(f"const int part = {limits[0]}, upto = {limits[1]};")
         yield
         return
-    with item.block(f"for (int part = {bounds[0]}; part < {bounds[1]}; part += {PART})"):
-        item.line(f"const int upto = {bounds[1]} - part < {PART} ? {bounds[1]} : part + {PART};")
-        item.lines += sums.keepers(members)
+    with item.block(f"for (int part = {limits[0]}; part < {limits[1]}; part += {PART})"):
+        item.line(f"const int upto = {limits[1]} - part < {PART} ? {limits[1]} : part + {PART};")
+        item.add(sums.keepers(members))
         yield
-        item.lines += sums.trees(members)
+        item.add(sums.trees(members))
 
 
 @contextmanager
 def pieces(
-    driver: KernelDriver, item: Item, name: str, element: str, bounds: tuple[str, str] = ("begin", "end"),
+    driver: KernelDriver, item: Item, name: str, element: str, limits: tuple[str, str] = ("begin", "end"),
     members: tuple[Member, ...] = (),
 ) -> Iterator[None]:  # fmt: skip
     """Write what follows for each ``name`` between two bounds, piece by piece, after a loop that fetches.
@@ -62,23 +87,21 @@ def pieces(
     members
         Loops whose reductions are kept, and combined chunk by chunk.
     """
-    with item.block(""), chunks(driver, item, members, bounds):
-        with item.block(f"for (int first = part; first < upto; first += {PIECE})" if element else ""):
+    loop = f"for (int {name} = first; {name} < stop; {name}++)"
+    outer = f"for (int first = part; first < upto; first += {PIECE})" if element else ""
+    with item.block(""), chunks(driver, item, members, limits), item.block(outer):
+        if element:
+            item.line(f"const int stop = upto - first < {PIECE} ? upto : first + {PIECE};")
+        else:
+            item.line("const int first = part, stop = upto;")
+        start, item.place = len(item.lines), f"{name} - first" if element else ""
+        with loop_over(driver, item, loop):
             if element:
-                item.line(f"const int stop = upto - first < {PIECE} ? upto : first + {PIECE};")
-            else:
-                item.line("const int first = part, stop = upto;")
-            start, item.place = len(item.lines), f"{name} - first" if element else ""
-            loop = f"for (int {name} = first; {name} < stop; {name}++)"
-            if driver._meeting():
-                item.lines.append(_APART)
-            with item.block(loop):
-                if element:
-                    item.line(element)
-                item.lines += ["        " + line for line in driver.sums.declare(members)]
-                yield
-                item.lines += driver.sums.keep(members, f"{name} - part")
-            _around(item, start, loop, element)
+                item.line(element)
+            item.add(driver.sums.declare(members))
+            yield
+            item.add(driver.sums.keep(members, f"{name} - part"))
+        _around(item, start, loop, element)
 
 
 def _around(item: Item, start: int, loop: str, element: str) -> None:

@@ -105,7 +105,7 @@ class GroupSums:
         """Declare where one item keeps the contributions of a chunk of elements."""
         lines = []
         for member, arg in self.group.reductions(members):
-            lines.append(f"        {self.kind(arg)} w{member.number}_{arg.parameter}[{arg.dim}][{PART}];")
+            lines.append(f"{self.kind(arg)} w{member.number}_{arg.parameter}[{arg.dim}][{PART}];")
         return lines
 
     def keep(self, members: tuple[Member, ...], place: str) -> list[str]:
@@ -113,7 +113,7 @@ class GroupSums:
         lines = []
         for member, arg in self.group.reductions(members):
             name = f"{member.number}_{arg.parameter}"
-            lines += [f"            w{name}[{c}][{place}] = g{name}[{c}];" for c in range(arg.dim)]
+            lines += [f"w{name}[{c}][{place}] = g{name}[{c}];" for c in range(arg.dim)]
         return lines
 
     def trees(self, members: tuple[Member, ...]) -> list[str]:
@@ -133,7 +133,7 @@ class GroupSums:
                 for k in range(1, PART // _WARP):
                     total = self.combined(arg, total, f"{w}[{k * _WARP}]")
                 lines.append(f"part{name}[(part / {PART}) * {arg.dim} + {c}] = {total};")
-        return ["        " + line for line in lines]
+        return lines
 
     def chunk(self) -> int:
         """Return the elements of a partial result."""

@@ -69,6 +69,11 @@ class Values:
         """Add one line."""
         self.lines.append("    " * self.pad + text)
 
+    def add(self, lines: list[str]) -> None:
+        """Add some lines, indented."""
+        for text in lines:
+            self.line(text.strip())
+
     @contextmanager
     def block(self, opening: str) -> Iterator[None]:
         """Write what follows inside braces."""

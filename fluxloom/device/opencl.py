@@ -31,6 +31,9 @@ from fluxloom.device.opencl_sequencer import OpenClSequencer
 
 __all__ = ["OpenClBuffer", "OpenClDevice"]
 
+_SMALL, _MOST_STAGED = 4096, 64
+"""Bytes up to which an array is sent without waiting, and how many copies of such arrays are kept at most."""
+
 _WINDOW = 1024  # at most twice as many launches wait in the queue
 _SMALLEST = 64
 _RESET_BLOCK = 64
@@ -174,6 +177,7 @@ class OpenClDevice(Device):
             ) from error
         self._timed = False
         self._in_flight, self._mark = 0, None
+        self._staged: list[npt.NDArray[Any]] = []
         self.epoch = 0
         self._helpers: OpenClProgram | None = None
 
@@ -235,11 +239,21 @@ class OpenClDevice(Device):
         )
 
     def transfer(self, target: Any, source: Any) -> None:
-        """Copy between an array and a ``pyopencl.Buffer``, after all that was enqueued before; waits for it."""
-        if not min(t.nbytes if isinstance(t, np.ndarray) else t.size for t in (target, source)):
+        """Copy between an array and a ``pyopencl.Buffer``, after all that was enqueued before.
+
+        Waits for it, except for small arrays on their way to the device, of which it keeps a copy.
+        """
+        size = min(t.nbytes if isinstance(t, np.ndarray) else t.size for t in (target, source))
+        if not size:
             return
+        small = isinstance(source, np.ndarray) and size <= _SMALL
+        if small:
+            source = source.copy()
+            self._staged.append(source)
         try:
-            self.cl.enqueue_copy(self._queue, target, source, is_blocking=True)
+            self.cl.enqueue_copy(self._queue, target, source, is_blocking=not small)
+            if len(self._staged) > _MOST_STAGED:
+                self.synchronize()
         except self.cl.Error as error:
             raise self.launch_failure(error) from error
 
@@ -322,6 +336,7 @@ class OpenClDevice(Device):
         except self.cl.Error as error:
             raise self.launch_failure(error) from error
         self._mark, self._in_flight = None, 0
+        self._staged.clear()
 
     def elapsed(self, run: Callable[[], object]) -> float:
         """Return the seconds from the start of what a function enqueues, on an idle device, to its end."""

@@ -213,7 +213,10 @@ def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopT
             return loop.build().run
 
         def in_force(point: Point) -> Schedule:
-            _reschedule(loop, schedule_of(point))
+            try:
+                _reschedule(loop, schedule_of(point))
+            except PlanError:
+                return schedule_of(point)  # it cannot run, as its measurement will say
             return loop.schedule
 
         times = {before: watch.median(prepare(before))}

@@ -86,7 +86,7 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     Gathering needs no second pass, no colours and no atomics, and repeats run to run: it comes first.
     """
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
-    serial = serially(bound.over.context.device, strategy)
+    serial = serially(bound.over.context.device, strategy) and wanted.lanes <= 1 and not wanted.rows
     block = wanted.block or (SPAN if serial else _GRID_BLOCK if isinstance(bound.over, Grid) else BLOCK)
     if block == 1 and strategy == "gather":
         block = BLOCK
@@ -138,7 +138,8 @@ def work_shape(
     stages = [p.values["stage"] for p in plans if "stage" in p.values]
     block = fused_block(schedule) if fused else schedule.block or BLOCK
     serial = serially(device, schedule.strategy) and schedule.lanes <= 1 and schedule.rows <= block
-    several = not serial and reduced >= _LARGE and schedule.deterministic != "global" and schedule.lanes == 1 and not schedule.rows
+    several = reduced >= _LARGE and schedule.deterministic != "global" and schedule.lanes == 1 and not schedule.rows
+    several = several and not serial
     return WorkShape(
         block=PART if several else block,
         registers=schedule.registers,

@@ -81,7 +81,12 @@ class Built:
 
 
 def everywhere(
-    cpu: Iterable[Any] = ((),), items: Iterable[Any] = ((),), *, keep: int | None = None, keep_items: int | None = None
+    cpu: Iterable[Any] = ((),),
+    items: Iterable[Any] = ((),),
+    *,
+    keep: int | None = None,
+    keep_items: int | None = None,
+    keep_opencl: int | None = None,
 ) -> list[Any]:
     """Return parameters of a test that begin with the device.
 
@@ -89,13 +94,15 @@ def everywhere(
     ----------
     cpu, items
         What follows the device: on the CPU, and on each device of work items.
-    keep, keep_items
-        Parameters of the CPU and of OpenCL after so many run only when long tests are asked for.
-        Those of CUDA always run where there is a device.
+    keep, keep_items, keep_opencl
+        Parameters of the CPU, of OpenCL and, where that differs, of ``opencl`` alone after so many run only
+        when long tests are asked for. Those of CUDA always run where there is a device.
     """
     out = []
     for device, marks in MARKS.items():
-        most = {"cpu": keep, "cuda": None}.get(device, keep_items)
+        most = {"cpu": keep, "cuda": None, "opencl": keep_items if keep_opencl is None else keep_opencl}.get(
+            device, keep_items
+        )
         for k, value in enumerate(cpu if device == "cpu" else items):
             long = [pytest.mark.long] if most is not None and k >= most else []
             out.append(pytest.param(device, *(value if isinstance(value, tuple) else (value,)), marks=marks + long))
@@ -103,6 +110,10 @@ def everywhere(
 
 
 DEVICES = everywhere()
+GPU_FORMS = everywhere(keep_opencl=0)
+"""For what takes long to compile, and for race strategies: on OpenCL as on a GPU."""
+ANY_FORM = everywhere(keep_items=0, keep_opencl=1)
+"""For what does not depend on the form of the kernels: on OpenCL as it is."""
 
 
 def rest_is_long(values: Sequence[Any], *, keep: int) -> list[Any]:

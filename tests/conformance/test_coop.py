@@ -9,6 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
+from fluxloom.codegen.teams import LONG_LANES
 
 from .harness import ITEMS, Values, build, compare, expected, rest_is_long
 
@@ -286,9 +287,31 @@ def test_the_tree(ctx: fl.Context, lanes: int) -> None:
     m, rng = ragged(ctx)
     values, start = rng.random(m.entries.size), rng.random(m.source.size)
     a, y = ctx.dat(m.entries, values), ctx.dat(m.source, start)
-    Loop(add_row, m.source, a[m.to_entries], y, schedule=teams(lanes, 2))()
+    loop = Loop(add_row, m.source, a[m.to_entries], y, schedule=teams(lanes, 2))
+    loop()
+    most = loop.plan.values.get("long", max(np.diff(m.offsets)))  # longer rows have lanes of their own
     rows = zip(np.split(values, m.offsets[1:-1]), start, strict=True)
-    np.testing.assert_array_equal(y.read(), [by_hand(row, lanes, first) for row, first in rows])
+    want = [by_hand(row, lanes if len(row) <= most else LONG_LANES, first) for row, first in rows]
+    np.testing.assert_array_equal(y.read(), want)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_long_rows(ctx: fl.Context, monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
+    """Rows far longer than the others go to a kernel of their own, also of a subset; results stay the same."""
+    monkeypatch.setattr(ctx.device, "is_cpu", False, raising=False)
+    m, rng = ragged(ctx)
+    values = rng.random(m.entries.size)
+    part = ctx.subset(m.source, np.flatnonzero(rng.random(m.source.size) < 0.7))
+    for over in (m.source, part):
+        a, y = ctx.dat(m.entries, values), ctx.dat(m.source, np.zeros(m.source.size))
+        loop = Loop(add_row, over, a[m.to_entries], y, schedule=teams(lanes))
+        loop()
+        sums = np.array([row.sum() for row in np.split(values, m.offsets[1:-1])])
+        chosen = np.zeros(m.source.size, dtype=bool)
+        chosen[part.indices if over is part else slice(None)] = True
+        np.testing.assert_allclose(y.read(), np.where(chosen, sums, 0.0), rtol=1e-13)
+        longest = np.diff(m.offsets)[chosen].max()
+        assert ("long_rows" in loop.plan.values) == (longest > 4 * max(64, 16 * lanes))
 
 
 @pytest.mark.parametrize("lanes", [2, 16])

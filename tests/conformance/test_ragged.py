@@ -9,6 +9,7 @@ import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 
 from .harness import (
+    ANY_FORM,
     DEVICES,
     LAYOUTS,
     compare,
@@ -172,7 +173,7 @@ def test_blocks(device: str, layout: str) -> None:
         compare(got, expected(blocks), what=name)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ANY_FORM)
 def test_few_rows(device: str) -> None:
     some = ("csr", "ell-row", "ell-column", "sliced8-column", "sliced8-row")
     choices = {f"{name} {n}": {"store": STORES[name], "n": n} for name in some for n in (0, 1, 7, 33)}
@@ -190,7 +191,7 @@ def test_increments_through_rows(device: str, store: str) -> None:
         compare(got, expected(increments), what=name)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ANY_FORM)
 @pytest.mark.parametrize("layout", ["aos", "soa", "blocked"])
 def test_increments_through_rows_in_layouts(device: str, layout: str) -> None:
     compare(native(increments, device, layout=LAYOUTS[layout], threads=2), expected(increments))
@@ -227,7 +228,7 @@ def test_entries_drive(device: str, store: str) -> None:
         compare(got, expected(entries_driven), what=name)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ANY_FORM)
 @pytest.mark.parametrize("layout", ["soa", "blocked"])
 def test_entries_drive_in_layouts(device: str, layout: str) -> None:
     for store in ("csr", "sliced8-column"):
@@ -236,7 +237,7 @@ def test_entries_drive_in_layouts(device: str, layout: str) -> None:
         compare(got, expected(entries_driven))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ANY_FORM)
 def test_interpolation_from_both_sides(device: str) -> None:
     """Cell to node: the incrementing form over cells and the gathering form over nodes agree."""
 
@@ -265,7 +266,7 @@ def test_interpolation_from_both_sides(device: str) -> None:
             compare(native(case, device, threads=threads), want)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ANY_FORM)
 def test_a_subset_of_rows(device: str) -> None:
     def case(ctx, store=None):
         m, rng = matrix(ctx, store)
@@ -287,7 +288,7 @@ def hidden_names(x: Read, y: Write, *, t: float, te: float):
         y[0] += t * x[k] + te * k
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ANY_FORM)
 def test_names_of_counters_and_constants(device: str) -> None:
     def case(ctx):
         m, rng = matrix(ctx, None, 100)
