@@ -49,6 +49,8 @@ class KernelWords:
         barrier; empty: there is none.
     rows
         Function that stores rows of two vectors, for ``{dim}`` components of ``{type}``; empty: there is none.
+    finish
+        Items of the one group that combines partial results.
     contraction_off
         Line that forbids contraction, where the source says so.
     unroll
@@ -71,6 +73,7 @@ class KernelWords:
     down: str
     swap: str
     rows: str
+    finish: int
     contraction_off: str
     unroll: str
 
@@ -151,6 +154,7 @@ CUDA = Dialect(
             {"double": "__longlong_as_double({word})", "float": "__int_as_float((int){word})", "int64_t": "{word}"}
         ),
         prelude="prelude.cu",
+        finish=1024,
         rows="fl_store_rows_{dim}_{type}",
         down="fl_down_{kind}({value}, {distance})",
         swap="fl_swap_{kind}({value}, {distance}, {width})",
@@ -179,6 +183,7 @@ OPENCL = Dialect(
         vector="({type})({values})",
         bits=MappingProxyType({"double": "as_double({word})", "float": "as_float((int){word})", "int64_t": "{word}"}),
         prelude="prelude.cl",
+        finish=256,
         rows="",
         down="",
         swap="",

@@ -33,7 +33,7 @@ class GridKernels(KernelDriver):
             return [*item.lines, "}", ""]
         with self._elements(item, "n", group.members):
             item.site(member)
-        self._launch("_run", "n", over=group.work.each)
+        self._launch("_run", "n")
         return [*item.lines, *self.close("item", "n", group.members), "}", ""]
 
     def _rows(self, item: _Site, member: Member) -> None:

@@ -47,13 +47,13 @@ class WorkShape:
         (``gather``, ``two_pass``); 0: it is compressed.
     sparse
         Whether only the targets that are met by some contribution are visited, through a list.
+    single
+        Whether no target has more than one contribution, so that elements can add by themselves.
     unroll
         Copies of the body of the loop over contributions; 0: the compiler's choice.
     stage
         Where increments meet in the memory of a group: its capacity for each scattering loop, in
         elements (``gather``) or targets (``block_colour``); empty: they do not.
-    each
-        Elements an item handles one after the other in kernels that reduce.
     components
         Number of components that have a kernel each; 1: one kernel handles all.
     component
@@ -71,9 +71,9 @@ class WorkShape:
     long: int = 0
     degree: int = 0
     sparse: bool = False
+    single: bool = False
     unroll: int = 0
     stage: tuple[int, ...] = ()
-    each: int = 1
     components: int = 1
     component: int = -1
     wide: bool = True

@@ -16,7 +16,7 @@ from fluxloom.codegen.member import Member
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.slots import constants_of, inverse_name, kernel_slots
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
-from fluxloom.codegen.sums import FINISH, PART, GroupSums
+from fluxloom.codegen.sums import PART, GroupSums
 from fluxloom.codegen.teams import in_teams, team_partials, write_teams
 from fluxloom.core.access import Access
 
@@ -168,45 +168,29 @@ class KernelDriver:
             for member in group.members:
                 item.member(member, "i", commit)
             item.store_own()
-        self._launch(suffix, "n", over=group.work.each)
+        self._launch(suffix, "n")
         return [*item.lines, *self.close("item", "n", group.members), "}", ""]
 
     @contextmanager
     def _elements(self, item: Item, count: str, members: tuple[Member, ...], element: str = "") -> Iterator[None]:
-        """Write what follows for each element ``item`` of a work item: one, or several in large reductions.
-
-        ``element`` is the line that names it.
-        """
-        work = self.group.work
-        if work.serial:
+        """Write what follows for the element ``item`` of a work item; ``element`` is a line that names it anew."""
+        if self.group.work.serial:
             from fluxloom.codegen.spans import span
 
             with span(self, item, count, members, element):
                 yield
             return
-        if work.each == 1:
-            item.lines += [self._thread("item"), *self.sums.declare(members)]
-            with item.block(f"if (item < {count})"):
-                if element:
-                    item.line(element)
-                yield
-            return
-        item.lines += self.sums.declare(members, "a")
-        with item.block(f"for (int k = 0; k < {work.each}; k++)"):
-            item.line(f"const int item = ({self.words.group} * {work.each} + k) * {work.block} + {self.words.member};")
-            item.lines += ["    " + line for line in self.sums.declare(members)]
-            with item.block(f"if (item < {count})"):
-                if element:
-                    item.line(element)
-                yield
-            item.lines += self.sums.gather(members)
+        item.lines += [self._thread("item"), *self.sums.declare(members)]
+        with item.block(f"if (item < {count})"):
+            if element:
+                item.line(element)
+            yield
 
     def close(self, item: str, count: str, members: tuple[Member, ...]) -> list[str]:
         """Return the reductions at the end of a kernel that is launched once."""
         if self.group.work.serial:
             return []  # each span has done its own
-        prefix = "a" if self.group.work.each > 1 else "g"
-        return self.sums.reduce(members, item, count, prefix=prefix)
+        return self.sums.reduce(members, item, count)
 
     def _direct(self) -> list[str]:
         return self._per_element("_run", "none")
@@ -279,6 +263,8 @@ class KernelDriver:
 
             return write_tiles(self) if self.group.work.serial else write_staged_gather(self)
         group = self.group
+        if group.work.single:
+            return self._per_element("_run", "add")
         item = self._item("t")
         item.lines = self._open("_run")
         found = Contributions(group, self.words, "inv")
@@ -291,7 +277,7 @@ class KernelDriver:
             for member in group.direct:
                 item.member(member, "t", "none")
             item.store_own()
-        self._launch("_run", "targets", over=group.work.each)
+        self._launch("_run", "targets")
         return [*item.lines, *self.close("item", "targets", group.direct), "}", ""]
 
     def _choose(self, item: Item, found: Contributions) -> None:
@@ -309,8 +295,8 @@ class KernelDriver:
         del found
 
     def _finish(self) -> list[str]:
-        lines = [*self._open("_finish", block=FINISH), *self.sums.finish(self._partials()), "}", ""]
-        self.launches.append(LaunchSpec(self.group.symbol + "_finish", FINISH))
+        lines = [*self._open("_finish", block=self.words.finish), *self.sums.finish(self._partials()), "}", ""]
+        self.launches.append(LaunchSpec(self.group.symbol + "_finish", self.words.finish))
         return lines
 
     def _partials(self) -> str:
@@ -324,8 +310,7 @@ class KernelDriver:
                 count = "targets"
             case _:
                 count = "n"
-        chunk = self.sums.chunk()
-        return f"({count} + {chunk - 1}) / {chunk}"
+        return f"({count} + {PART - 1}) / {PART}"
 
 
 def increment_arity(member: Member) -> int:

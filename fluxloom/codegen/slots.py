@@ -148,6 +148,8 @@ def _kernel_plan(group: Group) -> list[tuple[str, str]]:
             return names + ([("int64_t", "n_partials")] if reduces else [])
         case "block_colour":
             return _block_plan(group, reduces)
+        case "gather" if group.work.single:
+            return []
         case "gather" if group.work.stage:
             return _staged_plan(group)
         case "gather":

@@ -66,6 +66,8 @@ class ArgumentBlock:
         self._place = {s.name: k for k, s in enumerate(entry.slots)}
         self._by_key = {a.dat: a for m in group.members for a in m.spec.args}
         self._constants: Buffer | None = None
+        self.stale = False
+        """Whether `send` has something to do."""
         for k, slot in enumerate(entry.slots):
             if slot.origin != "constant":
                 self.words[k] = self._value(slot)
@@ -90,13 +92,19 @@ class ArgumentBlock:
         _set_word(self.words[k : k + 1], self.entry.slots[k].ctype, value)
 
     def _set_resident(self, name: str, value: float | int | bool) -> None:
-        """Change a constant that the device keeps in its own memory, after the work that was asked for so far."""
+        """Change a constant that the device keeps in its own memory; `send` takes it there."""
         assert self._constants is not None
         for k, (ctype, known) in enumerate(self.entry.constants):
             if known == name:
                 words = self._constants.host(write=True).view(np.int64)
                 _set_word(words[k : k + 1], ctype, value)
-                self._constants.device()
+                self.stale = True
+
+    def send(self) -> None:
+        """Bring constants to the device that have changed since the last run, after what it was asked for so far."""
+        self.stale = False
+        if self._constants is not None:
+            self._constants.device()
 
     def _launch(self, spec: LaunchSpec) -> list[Launch]:
         """Return the launches of one generated kernel: one, or one a colour."""

@@ -204,7 +204,7 @@ class Loop:
         device = self.context.device
         if device.items:
             pieces = components(self.bound) if schedule.split else 1
-            shape = work_shape(schedule, [self.plan], device, reduced=self._reduced, pieces=pieces)
+            shape = work_shape(schedule, [self.plan], device, pieces=pieces)
             scatter, direct = ((member,), ()) if racing else ((), (member,))
             symbol = symbol_name("fl_loop_", self.name)
             group = Group(symbol, scatter, direct, strategy, tile=0, listed=member.spec.listed, work=shape)
@@ -220,12 +220,6 @@ class Loop:
             stream=_streamed(member, numbering) if schedule.stream else frozenset(),
             listed=member.spec.listed,
         )
-
-    @property
-    def _reduced(self) -> int:
-        """Elements of a loop that reduces into globals without races; 0 for others."""
-        globals_written = any(isinstance(data, Global) for data in self.written)
-        return self.over.size if globals_written and self.strategy in ("direct", "atomic") else 0
 
     @cached_property
     def plan(self) -> Plan:
@@ -322,6 +316,8 @@ class _Native:
     def _between(self) -> None:
         """Run with what the host has changed, and note what the device changes."""
         assert self._traffic is not None
+        if self.block.stale:
+            self.block.send()
         self._traffic.before()
         self.sequencer()
         self._traffic.after()

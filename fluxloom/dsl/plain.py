@@ -72,6 +72,9 @@ class PlainReplay:
                 block.refresh()
             self._sequencer.refresh()
             self._epoch = self.context.epoch
+        for block in self._blocks:
+            if block.stale:
+                block.send()
         self._sequencer()
 
     def reports(self) -> list[LoopReport]:

@@ -204,6 +204,7 @@ class FusedReplay:
             block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)
             for dat in self.placement.ahead_dats:
                 block.point(self._head_numbering.dat(dat), begin.ahead[id(dat)], output=True)
+            block.send()
             self.device.sequencer([block.call("ahead", self.compiled)])()
         self._now, self._epoch, self._next = begin, self.context.epoch, None
 
@@ -217,6 +218,9 @@ class FusedReplay:
             prepared = self._next = self._lookup(self._now)
         if prepared.moved and any(d.viewed and d.watched for d in prepared.moved):
             return False
+        for block in prepared.blocks:
+            if block.stale:
+                block.send()
         prepared.sequencer()
         if not prepared.steady:
             self._now, self._next = prepared.end, None

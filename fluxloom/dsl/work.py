@@ -45,9 +45,6 @@ _GRID_BLOCK = 512
 """The same for loops over grids, whose items read neighbours from whole rows."""
 
 _LIMITED = ("serial", "block_permute")
-_LARGE, _EACH = 2**20, 8
-"""From so many elements on, an item of a kernel that reduces handles several: fewer partial results."""
-
 _SPARSE = 0.5
 """With fewer contributions a target, only the targets that have any are visited."""
 
@@ -116,7 +113,7 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
 
 
 def work_shape(
-    schedule: Schedule, plans: Sequence[Plan], device: Device, *, fused: bool = False, reduced: int = 0, pieces: int = 1
+    schedule: Schedule, plans: Sequence[Plan], device: Device, *, fused: bool = False, pieces: int = 1
 ) -> WorkShape:
     """Return the shape of the kernels of a schedule.
 
@@ -126,8 +123,6 @@ def work_shape(
         Of the loops that race.
     fused
         Whether several loops run together.
-    reduced
-        Elements of a kernel that reduces into globals; 0: it does not.
     pieces
         Components that are handled by kernels of their own.
     """
@@ -138,18 +133,16 @@ def work_shape(
     stages = [p.values["stage"] for p in plans if "stage" in p.values]
     block = fused_block(schedule) if fused else schedule.block or BLOCK
     serial = serially(device, schedule.strategy) and schedule.lanes <= 1 and schedule.rows <= block
-    several = reduced >= _LARGE and schedule.deterministic != "global" and schedule.lanes == 1 and not schedule.rows
-    several = several and not serial
     return WorkShape(
-        block=PART if several else block,
+        block=block,
         registers=schedule.registers,
         lanes=1 if fused else schedule.lanes,
         repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused else 1,
         long=long,
         degree=degree,
+        single=bool(plans) and "single" in plans[0].values,
         sparse=bool(plans) and any(k.endswith("_met") for k in plans[0].values),
         stage=tuple(s for s in stages if isinstance(s, int)),
-        each=_EACH if several else 1,
         components=pieces,
         wide=not device.refuses_double,
         serial=serial,
@@ -311,10 +304,12 @@ def gather_plan(races: Sequence[RaceInfo], *, direct: bool = False) -> Plan:
     bases = np.cumsum([0, *(r.tables[0].size for r in races)]).tolist()
     tables = [r.tables[0].ravel() for r in races]
     whole = tables[0] if len(tables) == 1 else np.concatenate(tables)
+    elements = sum(len(r.tables[0]) for r in races)
+    if not direct and whole.size < _SPARSE * target.size and np.unique(whole).size == whole.size:
+        return Plan({"single": 1}, -(-elements // PART))
     values: dict[str, Array | int] = {f"base{k}": int(base) for k, base in enumerate(bases[:-1])}
     values |= _contributions("inv", np.ascontiguousarray(whole[:, None]), target.size, pad=True, sparse=not direct)
     values["targets"] = values.pop("inv_n")
-    elements = sum(len(r.tables[0]) for r in races)
     return Plan(values, -(-target.size // PART), redundancy=whole.size / max(1, elements))
 
 

@@ -286,7 +286,8 @@ extern "C" __global__ void __launch_bounds__(128) fl_fused_res_calc_bres_calc_up
             v_adt_0_0 = (total_ / k_cfl);
             o2[0] = v_adt_0_0;
         }
-        fl_store_rows_4_double(d1o, t, (t | 31) < targets, o1[0], o1[1], o1[2], o1[3]);
+        *(double2 *)(d1o + ((int64_t)t) * 4 + 0) = make_double2(o1[0], o1[1]);
+        *(double2 *)(d1o + ((int64_t)t) * 4 + 2) = make_double2(o1[2], o1[3]);
         d2o[((int64_t)t)] = o2[0];
     }
     const int l = (int)threadIdx.x;
@@ -304,7 +305,7 @@ extern "C" __global__ void __launch_bounds__(128) fl_fused_res_calc_bres_calc_up
     if (l % 128 == 0 && item < targets) part2_rms[(item / 128) * 1 + 0] = s_double[l] + s_double[l + 32] + s_double[l + 64] + s_double[l + 96];
 }
 
-extern "C" __global__ void __launch_bounds__(256) fl_fused_res_calc_bres_calc_update_adt_calc_0_finish(
+extern "C" __global__ void __launch_bounds__(1024) fl_fused_res_calc_bres_calc_update_adt_calc_0_finish(
     const int64_t n,
     const int64_t *__restrict__ K,
     const double *__restrict__ d0,
@@ -329,22 +330,25 @@ extern "C" __global__ void __launch_bounds__(256) fl_fused_res_calc_bres_calc_up
     const int64_t base1)
 {
     const int l = (int)threadIdx.x;
-    __shared__ double s_double[256];
+    __shared__ double s_double[1024];
     for (int c = 0; c < 1; c++) {
-        double total = 0;
         const int count = (int)((targets + 127) / 128);
-        for (int first = l; first < count; first += 4096) {
-            double w[16];
-            for (int k = 0; k < 16; k++) {
-                const int p = first + k * 256;
-                w[k] = p < count ? part2_rms[(int64_t)p * 1 + c] : 0;
+        for (int v = l; v < 1024; v += 1024) {
+            double total = 0;
+            for (int first = v; first < count; first += 16384) {
+                double w[16];
+                for (int k = 0; k < 16; k++) {
+                    const int p = first + k * 1024;
+                    w[k] = p < count ? part2_rms[(int64_t)p * 1 + c] : 0;
+                }
+                for (int k = 0; k < 16; k++) total = total + w[k];
             }
-            for (int k = 0; k < 16; k++) total = total + w[k];
+            s_double[v] = total;
         }
-        s_double[l] = total;
         __syncthreads();
-        for (int h = 128; h > 0; h /= 2) {
-            if (l < h) s_double[l] = s_double[l] + s_double[l + h];
+        for (int h = 512; h > 0; h /= 2) {
+            for (int v = l; v < h; v += 1024)
+                s_double[v] = s_double[v] + s_double[v + h];
             __syncthreads();
         }
         if (l == 0) d7[c] = (double)d7[c] + s_double[0];

@@ -97,7 +97,8 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_res_calc_run(
                 }
             }
         }
-        fl_store_rows_4_double(d3, t, (t | 31) < targets, o3[0], o3[1], o3[2], o3[3]);
+        *(double2 *)(d3 + ((int64_t)t) * 4 + 0) = make_double2(o3[0], o3[1]);
+        *(double2 *)(d3 + ((int64_t)t) * 4 + 2) = make_double2(o3[2], o3[3]);
     }
 }
 

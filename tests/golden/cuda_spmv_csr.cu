@@ -2,42 +2,34 @@
 extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
     const int64_t n,
     const double *__restrict__ d0,
-    const int64_t *__restrict__ r0_start,
+    const int32_t *__restrict__ r0_start,
     const int32_t *__restrict__ r0_length,
     const int32_t *__restrict__ r0_index,
     const int64_t r0_rows,
     const double *__restrict__ d1,
     double *__restrict__ d2)
 {
-    const int me = (int)threadIdx.x;
-    const int count = (int)(n);
-    const int lane = me % 2;
-    for (int k = 0; k < 1; k++) {
-        const int row = ((int)blockIdx.x * 1 + k) * 64 + me / 2;
-        const int live = row < count;
-        const int owner = live && lane == 0;
-        const int i = (live ? row : count - 1);
+    const int item = (int)(blockIdx.x * 128 + threadIdx.x);
+    if (item < n) {
+        const int i = item;
         double o2[1];
         /* spmv */ {
             const int64_t row0_start = r0_start[i];
             const int64_t row0_stride = 1;
-            const int row0_length = live ? r0_length[i] : 0;
+            const int row0_length = r0_start[i + 1] - r0_start[i];
             double total_;
             int64_t j_;
             double v_y_0_0;
             total_ = 0.0;
-            if (lane) { total_ = (-0.0); }
-            for (int for_j_t = lane; for_j_t < row0_length; for_j_t += 2) {
+            #pragma unroll 2
+            for (int64_t for_j_t = 0, for_j_te = row0_length; for_j_t < for_j_te; for_j_t += 1) {
                 j_ = for_j_t;
                 total_ = (total_ + (d0[((row0_start + (j_) * row0_stride))] * d1[((size_t)r0_index[(row0_start + (j_) * row0_stride)])]));
             }
-            total_ = total_ + fl_swap_double(total_, 1, 2);
             v_y_0_0 = total_;
             o2[0] = v_y_0_0;
         }
-        if (owner) {
-            d2[((int64_t)i)] = o2[0];
-        }
+        d2[((int64_t)i)] = o2[0];
     }
 }
 

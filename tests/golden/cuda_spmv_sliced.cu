@@ -2,7 +2,7 @@
 extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
     const int64_t n,
     const double *__restrict__ d0,
-    const int64_t *__restrict__ r0_start,
+    const int32_t *__restrict__ r0_start,
     const int32_t *__restrict__ r0_length,
     const int32_t *__restrict__ r0_index,
     const int64_t r0_rows,
@@ -21,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
             int64_t j_;
             double v_y_0_0;
             total_ = 0.0;
+            #pragma unroll 2
             for (int64_t for_j_t = 0, for_j_te = row0_length; for_j_t < for_j_te; for_j_t += 1) {
                 j_ = for_j_t;
                 total_ = (total_ + (d0[((row0_start + (j_) * row0_stride))] * d1[((size_t)r0_index[(row0_start + (j_) * row0_stride)])]));

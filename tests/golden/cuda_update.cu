@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_update_run(
     if (l % 128 == 0 && item < n) part0_rms[(item / 128) * 1 + 0] = s_double[l] + s_double[l + 32] + s_double[l + 64] + s_double[l + 96];
 }
 
-extern "C" __global__ void __launch_bounds__(256) fl_loop_update_finish(
+extern "C" __global__ void __launch_bounds__(1024) fl_loop_update_finish(
     const int64_t n,
     const double *__restrict__ d0,
     double *__restrict__ d1,
@@ -88,22 +88,25 @@ extern "C" __global__ void __launch_bounds__(256) fl_loop_update_finish(
     double *__restrict__ part0_rms)
 {
     const int l = (int)threadIdx.x;
-    __shared__ double s_double[256];
+    __shared__ double s_double[1024];
     for (int c = 0; c < 1; c++) {
-        double total = 0;
         const int count = (int)((n + 127) / 128);
-        for (int first = l; first < count; first += 4096) {
-            double w[16];
-            for (int k = 0; k < 16; k++) {
-                const int p = first + k * 256;
-                w[k] = p < count ? part0_rms[(int64_t)p * 1 + c] : 0;
+        for (int v = l; v < 1024; v += 1024) {
+            double total = 0;
+            for (int first = v; first < count; first += 16384) {
+                double w[16];
+                for (int k = 0; k < 16; k++) {
+                    const int p = first + k * 1024;
+                    w[k] = p < count ? part0_rms[(int64_t)p * 1 + c] : 0;
+                }
+                for (int k = 0; k < 16; k++) total = total + w[k];
             }
-            for (int k = 0; k < 16; k++) total = total + w[k];
+            s_double[v] = total;
         }
-        s_double[l] = total;
         __syncthreads();
-        for (int h = 128; h > 0; h /= 2) {
-            if (l < h) s_double[l] = s_double[l] + s_double[l + h];
+        for (int h = 512; h > 0; h /= 2) {
+            for (int v = l; v < h; v += 1024)
+                s_double[v] = s_double[v] + s_double[v + h];
             __syncthreads();
         }
         if (l == 0) d4[c] = (double)d4[c] + s_double[0];

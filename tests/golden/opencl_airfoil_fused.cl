@@ -332,22 +332,25 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void fl_fused_res_calc
     const int64_t base1)
 {
     const int l = (int)get_local_id(0);
-    __local double s_double[256];
+    __local double s_double[1024];
     for (int c = 0; c < 1; c++) {
-        double total = 0;
         const int count = (int)((targets + 127) / 128);
-        for (int first = l; first < count; first += 4096) {
-            double w[16];
-            for (int k = 0; k < 16; k++) {
-                const int p = first + k * 256;
-                w[k] = p < count ? part2_rms[(int64_t)p * 1 + c] : 0;
+        for (int v = l; v < 1024; v += 256) {
+            double total = 0;
+            for (int first = v; first < count; first += 16384) {
+                double w[16];
+                for (int k = 0; k < 16; k++) {
+                    const int p = first + k * 1024;
+                    w[k] = p < count ? part2_rms[(int64_t)p * 1 + c] : 0;
+                }
+                for (int k = 0; k < 16; k++) total = total + w[k];
             }
-            for (int k = 0; k < 16; k++) total = total + w[k];
+            s_double[v] = total;
         }
-        s_double[l] = total;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (int h = 128; h > 0; h /= 2) {
-            if (l < h) s_double[l] = s_double[l] + s_double[l + h];
+        for (int h = 512; h > 0; h /= 2) {
+            for (int v = l; v < h; v += 256)
+                s_double[v] = s_double[v] + s_double[v + h];
             barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         }
         if (l == 0) d7[c] = (double)d7[c] + s_double[0];

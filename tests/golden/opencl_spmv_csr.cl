@@ -2,50 +2,34 @@
 __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void fl_loop_spmv_run(
     const int64_t n,
     __global const double *restrict d0,
-    __global const int64_t *restrict r0_start,
+    __global const int32_t *restrict r0_start,
     __global const int32_t *restrict r0_length,
     __global const int32_t *restrict r0_index,
     const int64_t r0_rows,
     __global const double *restrict d1,
     __global double *restrict d2)
 {
-    const int me = (int)get_local_id(0);
-    const int count = (int)(n);
-    const int lane = me % 2;
-    __local double meet_double[128];
-    for (int k = 0; k < 1; k++) {
-        const int row = ((int)get_group_id(0) * 1 + k) * 64 + me / 2;
-        const int live = row < count;
-        const int owner = live && lane == 0;
-        const int i = (live ? row : count - 1);
+    const int item = (int)get_global_id(0);
+    if (item < n) {
+        const int i = item;
         double o2[1];
         /* spmv */ {
             const int64_t row0_start = r0_start[i];
             const int64_t row0_stride = 1;
-            const int row0_length = live ? r0_length[i] : 0;
+            const int row0_length = r0_start[i + 1] - r0_start[i];
             double total_;
             int64_t j_;
             double v_y_0_0;
             total_ = 0.0;
-            if (lane) { total_ = (-0.0); }
-            for (int for_j_t = lane; for_j_t < row0_length; for_j_t += 2) {
+            __attribute__((opencl_unroll_hint(2)))
+            for (int64_t for_j_t = 0, for_j_te = row0_length; for_j_t < for_j_te; for_j_t += 1) {
                 j_ = for_j_t;
                 total_ = (total_ + (d0[((row0_start + (j_) * row0_stride))] * d1[((size_t)r0_index[(row0_start + (j_) * row0_stride)])]));
             }
-            meet_double[me] = total_;
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            if (lane < 1) {
-                meet_double[me] = meet_double[me] + meet_double[me + 1];
-            }
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            total_ = meet_double[me - lane];
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
             v_y_0_0 = total_;
             o2[0] = v_y_0_0;
         }
-        if (owner) {
-            d2[((int64_t)i)] = o2[0];
-        }
+        d2[((int64_t)i)] = o2[0];
     }
 }
 

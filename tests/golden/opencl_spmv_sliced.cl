@@ -2,7 +2,7 @@
 __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void fl_loop_spmv_run(
     const int64_t n,
     __global const double *restrict d0,
-    __global const int64_t *restrict r0_start,
+    __global const int32_t *restrict r0_start,
     __global const int32_t *restrict r0_length,
     __global const int32_t *restrict r0_index,
     const int64_t r0_rows,
@@ -21,6 +21,7 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void fl_loop_spmv_run(
             int64_t j_;
             double v_y_0_0;
             total_ = 0.0;
+            __attribute__((opencl_unroll_hint(2)))
             for (int64_t for_j_t = 0, for_j_te = row0_length; for_j_t < for_j_te; for_j_t += 1) {
                 j_ = for_j_t;
                 total_ = (total_ + (d0[((row0_start + (j_) * row0_stride))] * d1[((size_t)r0_index[(row0_start + (j_) * row0_stride)])]));
