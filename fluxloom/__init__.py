@@ -74,6 +74,18 @@ def __getattr__(name: str) -> Any:
         from fluxloom.dsl.tune import tune
 
         return tune
+    if name == "SparseMatrix":
+        from fluxloom.linalg.matrix import SparseMatrix
+
+        return SparseMatrix
+    if name == "LatticeBoltzmann":
+        from fluxloom.solvers.lattice import LatticeBoltzmann
+
+        return LatticeBoltzmann
+    if name == "OnlineTuning":
+        from fluxloom.dsl.online import OnlineTuning
+
+        return OnlineTuning
     if name == "Airfoil":
         from fluxloom.solvers.airfoil import Airfoil
 

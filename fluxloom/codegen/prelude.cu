@@ -29,9 +29,6 @@ AI void fl_atomic_add_int32_t(int32_t *p, int32_t v) { atomicAdd(p, v); }
 AI void fl_atomic_add_int64_t(int64_t *p, int64_t v) {
     atomicAdd((unsigned long long *)p, (unsigned long long)v);
 }
-#ifdef FL_HALF
-AI void fl_atomic_add__Float16(__half *p, __half v) { atomicAdd(p, v); }
-#endif
 AI double fl_down_double(double v, int h) { return __shfl_down_sync(0xffffffffu, v, h); }
 AI int64_t fl_down_int64_t(int64_t v, int h) { return __shfl_down_sync(0xffffffffu, v, h); }
 AI double fl_swap_double(double v, int h, int width) { return __shfl_xor_sync(0xffffffffu, v, h, width); }

@@ -323,7 +323,8 @@ def _contributions(
         table = np.searchsorted(met, table).astype(np.int32)
         values[f"{name}_met"], targets = met, met.size
     values[f"{name}_n"] = targets
-    if pad and table.size and ell_fill(table, targets) >= _LEAST_FILL:
+    few = f"{name}_met" in values  # a short table: what counts is how many loads wait for another one
+    if pad and table.size and (few or ell_fill(table, targets) >= _LEAST_FILL):
         found = ell_inverse(table, targets)
         if found.degree <= _MOST_COLUMNS:
             return values | {f"{name}_pos": found.position, f"{name}_stride": found.stride, "degree": found.degree}

@@ -216,7 +216,7 @@ def sums(ctx, shape=(71, 65), layout=None, dtype="float64", ghost=0, schedule=No
     return [Loop(grid_sums, grid, u, *out.values(), schedule=schedule)], out
 
 
-@pytest.mark.parametrize(("device", "ghost"), everywhere([0, 1], [1, 0], keep_items=1))
+@pytest.mark.parametrize(("device", "ghost"), everywhere([0, 1], [1, 0], keep_items=1, keep_opencl=0))
 def test_reductions(device: str, ghost: int) -> None:
     shapes = [(1, 1), (1, 5000), (5000, 1), (71, 65), (4, 5, 6), (4200,)]
     for threads in threads_of(device, 1, 3):

@@ -124,6 +124,8 @@ def check(
     case, device: str, lanes: int, dtype: str, without=(), *, threads: int = 2, layout: str = "aos", **options
 ) -> None:
     """Run a case under every strategy but some, and compare each."""
+    if dtype == "float16" and device != "cpu":
+        without = (*without, "atomic")  # not there: it would round after every addition
     wanted = schedules(device, lanes=lanes, without=without)
     found = together(case, wanted, device, threads=threads, layout=LAYOUTS[layout], dtype=dtype, **options)
     assert set(found) == set(wanted)
@@ -273,7 +275,7 @@ def test_blocks(device: str, block: int) -> None:
 def test_component_by_component(device: str, layout: str) -> None:
     names = ("gather", "atomic", "element_colour", "block_colour")
     wanted = {name: fl.Schedule(strategy=name, split=True) for name in names}
-    for case in (edge_flux, uneven_flux, matrices):
+    for case in (edge_flux, uneven_flux):
         found = together(case, wanted, device, layout=LAYOUTS[layout])
         assert set(found) == set(names)
         for name, got in found.items():

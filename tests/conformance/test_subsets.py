@@ -80,7 +80,8 @@ def test_increments(device: str, layout: str, lanes: int) -> None:
     assert set(found) == set(schedules(device, without=("gather", "two_pass")))
     for name, got in found.items():
         compare(got, expected(increments), what=name)
-    compare(native(increments, device), expected(increments))
+    if device == "cpu":
+        compare(native(increments), expected(increments))
 
 
 # ----------------------------------------------------------------------------- in place, by colours

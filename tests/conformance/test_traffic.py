@@ -100,7 +100,7 @@ class Twin:
         assert float(self.total.value) == self.want["total"]
 
 
-@pytest.mark.parametrize(("device", "layout"), everywhere(LAYOUTS, LAYOUTS, keep=1, keep_items=0, keep_opencl=2))
+@pytest.mark.parametrize(("device", "layout"), everywhere(LAYOUTS, LAYOUTS, keep=1, keep_items=0, keep_opencl=1))
 def test_host_and_device_take_turns(device: str, layout: str) -> None:
     pick, twin = random.Random(1), Twin(context(device), LAYOUTS[layout])
     happened = []
