@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from importlib import resources
@@ -16,15 +15,15 @@ from fluxloom.core.errors import (
     CompileError,
     DatError,
     DeviceUnavailable,
-    ExportError,
     FluxloomError,
     OutOfMemory,
     SolverError,
 )
-from fluxloom.device.base import Call, Device, Launch, RemoteBuffer
+from fluxloom.device.base import Call, Device, Launch
 from fluxloom.device.exchange import View
 from fluxloom.device.huge_pages import advise_buffer
 from fluxloom.device.opencl_bandwidth import OpenClMeter
+from fluxloom.device.opencl_buffer import OpenClBuffer
 from fluxloom.device.opencl_platform import candidates, choose, import_pyopencl
 from fluxloom.device.opencl_program import OpenClProgram, build, keep_source
 from fluxloom.device.opencl_sequencer import OpenClSequencer
@@ -44,73 +43,6 @@ _NOT_BUILT = (
     "BUILD_PROGRAM_FAILURE", "COMPILE_PROGRAM_FAILURE", "LINK_PROGRAM_FAILURE", "INVALID_PROGRAM_EXECUTABLE",
     "INVALID_KERNEL", "INVALID_KERNEL_ARGS", "INVALID_WORK_GROUP_SIZE", "INVALID_WORK_ITEM_SIZE",
 )  # fmt: skip
-
-
-class OpenClBuffer(RemoteBuffer):
-    """Zeroed bytes in the memory of an OpenCL device.
-
-    Attributes
-    ----------
-    address
-        The handle (``cl_mem``), which is what kernels are given.
-    memory
-        The ``pyopencl.Buffer``.
-    """
-
-    def __init__(self, device: OpenClDevice, nbytes: int) -> None:
-        super().__init__(nbytes)
-        self._lent: Any = None
-        self._lent_references = 0
-        self._device = device
-        self.memory = device.reserve(nbytes)
-        self.address = int(self.memory.int_ptr)
-
-    def upload(self) -> None:
-        """Copy host to device."""
-        self._device.transfer(self.memory, self._bytes)
-
-    def download(self) -> None:
-        """Copy device to host."""
-        self._device.transfer(self._bytes, self.memory)
-
-    @property
-    def lent(self) -> bool:
-        """Whether an array over the device memory is alive outside the package."""
-        return self._lent is not None and sys.getrefcount(self._lent) > self._lent_references
-
-    @property
-    def exported(self) -> bool:
-        """Whether a view of this buffer, of NumPy or of pyopencl, is alive outside the package."""
-        return self.lent or super().exported
-
-    def array(self, view: View | None = None, *, write: bool = True) -> Any:
-        """Return the device memory as an array of pyopencl, without a copy.
-
-        It works on the queue of the device, in order with the loops. The memory lives as long as the array.
-
-        Raises
-        ------
-        ExportError
-            If the values do not lie one after the other: pyopencl computes with such arrays only.
-        """
-        if view is None:
-            view = View((self.nbytes,), np.dtype(np.uint8), (1,))
-        if not view.dense:
-            raise ExportError(
-                "its values do not lie one after the other on the device, and arrays of pyopencl have to: "
-                "use read() and write(), which copy"
-            )
-        self.device(write=write)
-        if write:
-            self.written()
-        if self._lent is None:
-            self._lent = self._device.cl.Buffer.from_int_ptr(self.address, retain=True)
-            self._lent_references = sys.getrefcount(self._lent)
-        return self._device.open_array(self._lent, view)
-
-    def dlpack(self, view: View, stream: Any, **wanted: Any) -> Any:
-        """Raise `ExportError`: pyopencl has no DLPack."""
-        raise ExportError("OpenCL has no DLPack: use its property array, or read() and write(), which copy")
 
 
 class OpenClDevice(Device):

@@ -219,9 +219,10 @@ class Airfoil:
         self.res = ctx.dat(self.cells, name="res", shape=(4,), dtype=dtype, layout=layout)
         self.adt = ctx.dat(self.cells, name="adt", dtype=dtype)
         self.bound = ctx.dat(self.bedges, mesh.boundary_codes, "bound", dtype="int32")
-        self.far = ctx.scalar(far, "far")
-        self._rms = ctx.scalar(0.0, "rms")
-        self._rms_first = ctx.scalar(0.0, "rms_first")
+        real = "float32" if ctx.device.refuses_double else "float64"
+        self.far = ctx.scalar(far, "far", dtype=real)
+        self._rms = ctx.scalar(0.0, "rms", dtype=real)
+        self._rms_first = ctx.scalar(0.0, "rms_first", dtype=real)
 
     def _build(self, schedule: Schedule | None) -> None:
         gas = self.constants

@@ -98,7 +98,8 @@ class LatticeBoltzmann:
     @cached_property
     def _energy(self) -> Global:
         """A sum in double precision, declared when it is asked for: not every device has it."""
-        return self.context.scalar(0.0, "energy")
+        real = "float32" if self.context.device.refuses_double else "float64"
+        return self.context.scalar(0.0, "energy", dtype=real)
 
     @cached_property
     def _energies(self) -> list[Loop]:
