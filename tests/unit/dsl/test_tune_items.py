@@ -252,7 +252,7 @@ def test_online_kernels_are_made_once(device: str, monkeypatch: pytest.MonkeyPat
     build = fl.Loop.build
 
     def counted(self: fl.Loop) -> object:
-        if self.schedule.lanes == 4:
+        if self.schedule.lanes != 8:  # whichever is tried next to the first
             raise CompileError("not today")
         built.append(self.schedule)
         return build(self)
@@ -262,7 +262,7 @@ def test_online_kernels_are_made_once(device: str, monkeypatch: pytest.MonkeyPat
     while not online.finished:
         online()
     assert len(set(built)) == len(built)
-    assert any(trial.seconds == inf and trial.grouping.lanes == 4 for trial in online.calls)
+    assert any(trial.seconds == inf and trial.grouping.lanes != 8 for trial in online.calls)
     np.testing.assert_allclose(rows.y.read(), 7.0)
     assert not TuningFile().show()
 
