@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from fluxloom.codegen.dialect import KernelWords
 from fluxloom.codegen.group import Group
 
 __all__ = ["Contributions"]
@@ -28,7 +27,6 @@ class Contributions:
     """
 
     group: Group
-    words: KernelWords
     name: str
 
     def target(self, item: str) -> str:
@@ -39,8 +37,6 @@ class Contributions:
     def loop(self, out: _Writer) -> Iterator[None]:
         """Write a loop over the contributions ``p`` of the target of ``item`` around what follows."""
         work, name = self.group.work, self.name
-        if work.unroll:
-            out.line(self.words.unroll.format(n=work.unroll))
         if not work.degree:
             with out.block(f"for (int k = {name}_ptr[item]; k < {name}_ptr[item + 1]; k++)"):
                 out.line(f"const int p = {name}_pos[k];")

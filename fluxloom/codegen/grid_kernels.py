@@ -95,7 +95,7 @@ class _Site(Item):
             elif arg.kind == "global":
                 self._global(member, arg)
         self._compute(member, "none", "i")
-        self._commit(member, "none", "i", None)
+        self._commit(member, "none", "i")
         self.store_own()
 
     def _place(self, arg: ArgSpec) -> str:

@@ -49,8 +49,6 @@ class WorkShape:
         Whether only the targets that are met by some contribution are visited, through a list.
     single
         Whether no target has more than one contribution, so that elements can add by themselves.
-    unroll
-        Copies of the body of the loop over contributions; 0: the compiler's choice.
     stage
         Where increments meet in the memory of a group: its capacity for each scattering loop, in
         elements (``gather``) or targets (``block_colour``); empty: they do not.
@@ -72,7 +70,6 @@ class WorkShape:
     degree: int = 0
     sparse: bool = False
     single: bool = False
-    unroll: int = 0
     stage: tuple[int, ...] = ()
     components: int = 1
     component: int = -1

@@ -42,7 +42,7 @@ class Item(Values):
     """Writes the statements of one work item."""
 
     # ---------------------------------------------------------------------------------- members
-    def member(self, member: Member, element: str, commit: str, picked: ArgSpec | None = None) -> None:
+    def member(self, member: Member, element: str, commit: str) -> None:
         """Write one loop for the element of C name ``element``; its increments go where ``commit`` says."""
         spec = member.spec
         kept, self._ids = self._ids, set()
@@ -71,7 +71,7 @@ class Item(Values):
                 elif arg.kind in ("ragged", "entries"):
                     self._ragged(arg, element)
             self._compute(member, commit, element)
-            self._commit(member, commit, element, picked)
+            self._commit(member, commit, element)
         with self._elsewhere():
             if self.place:
                 self.line("}")
@@ -197,7 +197,7 @@ class Item(Values):
         return self.words.bits[self.constants[place][0]].format(word=f"K[{place}]")
 
     # ----------------------------------------------------------------------------------- commit
-    def _commit(self, member: Member, commit: str, element: str, picked: ArgSpec | None) -> None:
+    def _commit(self, member: Member, commit: str, element: str) -> None:
         spec = member.spec
         for arg in spec.args:
             if arg.kind == "direct" and arg.access is not Access.READ:
@@ -211,7 +211,6 @@ class Item(Values):
                     self._store(arg, name, f"d{arg.dat}", target, self.mine(touched(spec, arg, leg)))
             elif arg.kind == "table" and arg.access.reduces:
                 self._increments(member, arg, commit, element)
-        del picked
 
     def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
         if commit == "scratch":

@@ -230,7 +230,7 @@ class KernelDriver:
         legs = scratch_legs(member, arg)
         arity = arg.legs
         inverse = inverse_name(arg)
-        found = Contributions(self.group, self.words, inverse)
+        found = Contributions(self.group, inverse)
         item = self._item("t")
         item.lines = self._open(suffix)
         with self._elements(item, f"{inverse}_n", ()):
@@ -267,20 +267,20 @@ class KernelDriver:
             return self._per_element("_run", "add")
         item = self._item("t")
         item.lines = self._open("_run")
-        found = Contributions(group, self.words, "inv")
+        found = Contributions(group, "inv")
         with self._elements(item, "targets", group.direct):
             item.line(found.target("item"))
             item.declare_own()
             item.declare_increments()
             with found.loop(item):
-                self._choose(item, found)
+                self._choose(item)
             for member in group.direct:
                 item.member(member, "t", "none")
             item.store_own()
         self._launch("_run", "targets")
         return [*item.lines, *self.close("item", "targets", group.direct), "}", ""]
 
-    def _choose(self, item: Item, found: Contributions) -> None:
+    def _choose(self, item: Item) -> None:
         """Find the loop, the element and the leg behind a contribution."""
         scatter = self.group.scatter
         for position, member in enumerate(scatter):
@@ -292,7 +292,6 @@ class KernelDriver:
                 item.line(f"const int q = p{start};")
                 item.line(f"const int e = q / {arity}, leg = q % {arity};" if arity > 1 else "const int e = q;")
                 item.member(member, "e", "pick")
-        del found
 
     def _finish(self) -> list[str]:
         lines = [*self._open("_finish", block=self.words.finish), *self.sums.finish(self._partials()), "}", ""]

@@ -216,9 +216,9 @@ class _TeamItem(Item):
         loop.shared, loop.lanes, loop.group = self.shared, self.lanes, self.group.work.block
         return loop
 
-    def _commit(self, member: Member, commit: str, element: str, picked: ArgSpec | None) -> None:
+    def _commit(self, member: Member, commit: str, element: str) -> None:
         def write() -> None:
-            super(_TeamItem, self)._commit(member, commit, element, picked)
+            super(_TeamItem, self)._commit(member, commit, element)
             for arg in member.spec.args:
                 if arg.kind == "global" and arg.access is not Access.READ:
                     for c in range(arg.dim):
