@@ -338,7 +338,7 @@ class SpmvBench:
             precision="float64",
             sizes={"n": sum(result.facts["entries"] for result in results)},
             copy_gbs=copy,
-            seconds=sum(result.seconds["tuned"] for result in results),
+            seconds=sum(result.seconds["tuned_csr"] for result in results),
             metrics=_metrics(results, copy) | {"threads": context.threads},
             loops=_rows(results, copy),
             command=options.command,
