@@ -8,10 +8,10 @@ from fluxloom.codegen.item import Item
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
 from fluxloom.codegen.staged import increments
 from fluxloom.codegen.sums import PART
-from fluxloom.core.access import Access
 
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
@@ -87,9 +87,7 @@ def _add(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
             value = f"v{arg.dat}_{arg.parameter}[{leg}][{c}]"
             if staged:
                 place = f"S{arg.dat}[tgt_loc[(first + l) * {arg.legs} + {leg}] * {arg.dim} + {c}]"
-                function = {Access.INC: "", Access.MIN: "fl_min", Access.MAX: "fl_max"}[arg.access]
-                total = f"{function}_{item.real(arg)}({place}, {value})" if function else f"{place} + {value}"
-                item.line(f"{place} = {total};")
+                item.line(f"{place} = {combine(arg, place, value, item.real(arg))};")
                 continue
             target = f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
             where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"

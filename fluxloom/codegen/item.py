@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import opposite_legs, touched
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.codegen.values import Values
 from fluxloom.core.access import Access
@@ -238,10 +239,8 @@ class Item(Values):
         kind = self.real(arg)
         narrow = not target.startswith("o") and arg.scalar.c != kind
         cast, old = (f"({arg.scalar.c})", f"({kind}){target}") if narrow else ("", target)
-        if arg.access is Access.INC:
-            return f"{target} = {cast}({old} + {value});"
-        function = "fl_min" if arg.access is Access.MIN else "fl_max"
-        return f"{target} = {cast}{function}_{kind}({old}, {value});"
+        total = combine(arg, old, value, kind)
+        return f"{target} = {cast}({total});" if arg.access is Access.INC else f"{target} = {cast}{total};"
 
     def _scratch(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Keep increments for a second pass, component after component, so that neighbours meet."""

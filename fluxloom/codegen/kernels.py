@@ -249,7 +249,7 @@ class KernelDriver:
                 for c in range(arg.dim):
                     where = f"({row} * {arg.dim} + {c}) * n + e" if row != "0" else f"{c} * n + e"
                     item.line(f"{{ const {kind} s = x{arg.dat}_{arg.parameter}[{where}]; "
-                              f"o[{c}] = {combine_kernel(arg, f'o[{c}]', sign or 's', kind)}; }}")
+                              f"o[{c}] = {combine(arg, f'o[{c}]', sign or 's', kind)}; }}")
             for c in range(arg.dim):
                 item.line(f"d{arg.dat}[{address(arg, '(int64_t)t', c, '')}] = ({arg.scalar.c})o[{c}];")
         self._launch(suffix, f"{inverse}_n")
@@ -315,10 +315,3 @@ class KernelDriver:
 def increment_arity(member: Member) -> int:
     """Return the columns of the table of contributions of a loop."""
     return max((a.legs for a in member.spec.args if a.kind == "table" and a.access.reduces), default=1)
-
-
-def combine_kernel(arg: ArgSpec, left: str, right: str, kind: str) -> str:
-    """Return the C expression that adds a contribution to a value of the kernel's type."""
-    if arg.access is Access.INC:
-        return f"{left} + {right}"
-    return combine(arg, left, right).replace("_double(", f"_{kind}(")

@@ -15,6 +15,7 @@ from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.lane import LaneLoop, address
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.places import touched
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.rows import RowShape, chunks
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
@@ -244,10 +245,7 @@ class Pack:
         for c in range(arg.dim):
             target = f"acc{number}_{arg.parameter}[{c}][{slot} + l]"
             value = f"{name}[0][{c}][l]"
-            function = {Access.INC: "", Access.MIN: "fl_min", Access.MAX: "fl_max"}[arg.access]
-            kind = "double" if arg.scalar.floating else "int64_t"
-            combined = f"{function}_{kind}({target}, {value})" if function else f"{target} + {value}"
-            self.line(f"for (int l = 0; l < {lanes}; l++) {target} = {combined};")
+            self.line(f"for (int l = 0; l < {lanes}; l++) {target} = {combine(arg, target, value)};")
 
     def _store_table(self, spec: LoopSpec, arg: ArgSpec, name: str, leg: int) -> None:
         ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)

@@ -19,9 +19,9 @@ def neutral(arg: ArgSpec) -> str:
     return "INT64_MAX" if arg.access is Access.MIN else "INT64_MIN"
 
 
-def combine(arg: ArgSpec, left: str, right: str) -> str:
-    """Return the C expression that combines two contributions to a reduction."""
-    kind = "double" if arg.scalar.floating else "int64_t"
+def combine(arg: ArgSpec, left: str, right: str, kind: str = "") -> str:
+    """Return the C expression that combines two contributions of a C type; by default that of global reductions."""
+    kind = kind or ("double" if arg.scalar.floating else "int64_t")
     match arg.access:
         case Access.MIN:
             return f"fl_min_{kind}({left}, {right})"

@@ -16,6 +16,7 @@ from fluxloom.codegen.item import PIECE, Item, scratch_legs
 from fluxloom.codegen.lane import identity
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.codegen.staged import increment_tables, increments, staged_kind
 from fluxloom.codegen.sums import PART
@@ -219,7 +220,6 @@ def _additions(item: Item, member: Member) -> list[str]:
                 if arg.access is Access.INC:
                     lines.append(f"  {target} = {target} {'+' if leg in legs else '-'} {value};")
                 else:
-                    function = "fl_min" if arg.access is Access.MIN else "fl_max"
-                    lines.append(f"  {target} = {function}_{item.real(arg)}({target}, {value});")
+                    lines.append(f"  {target} = {combine(arg, target, value, item.real(arg))};")
             lines.append("}")
     return lines

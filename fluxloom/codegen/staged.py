@@ -8,8 +8,8 @@ from fluxloom.codegen.item import Item, scratch_legs
 from fluxloom.codegen.lane import identity
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
+from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
-from fluxloom.core.access import Access
 
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
@@ -100,13 +100,10 @@ def _sum(
         item.line(f"const int at = p / {arity}, leg = p % {arity};" if arity > 1 else "const int at = p;")
         for arg in args:
             legs = scratch_legs(member, arg)
-            kind = item.real(arg)
             for c in range(arg.dim):
                 row = f"(leg * {arg.dim} + {c}) * {capacity}" if len(legs) > 1 else str(c * capacity)
                 value = f"S{k}_{arg.parameter}[{row} + at]"
                 if len(legs) == 1 and arity > 1:
                     value = f"(leg == 0 ? {value} : -{value})"
-                function = {Access.INC: "", Access.MIN: "fl_min", Access.MAX: "fl_max"}[arg.access]
                 own = f"o{arg.dat}[{c}]"
-                total = f"{function}_{kind}({own}, {value})" if function else f"{own} + {value}"
-                item.line(f"{own} = {total};")
+                item.line(f"{own} = {combine(arg, own, value, item.real(arg))};")

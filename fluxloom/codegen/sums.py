@@ -50,7 +50,7 @@ class GroupSums:
 
     def combined(self, arg: ArgSpec, left: str, right: str) -> str:
         """Return the C expression that combines two results."""
-        return combine(arg, left, right).replace("_double(", f"_{self.kind(arg)}(")
+        return combine(arg, left, right, self.kind(arg))
 
     def declare(self, members: tuple[Member, ...]) -> list[str]:
         """Declare each item's own contribution; items without an element keep the neutral one."""

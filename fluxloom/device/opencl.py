@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from importlib import resources
 from typing import Any
 
@@ -285,14 +284,6 @@ class OpenClDevice(Device):
             raise self.launch_failure(error) from error
         self._mark, self._in_flight = None, 0
         self._staged.clear()
-
-    def elapsed(self, run: Callable[[], object]) -> float:
-        """Return the seconds from the start of what a function enqueues, on an idle device, to its end."""
-        self.synchronize()
-        start = time.perf_counter()
-        run()
-        self.synchronize()
-        return time.perf_counter() - start
 
     def _code(self, error: Any) -> str:
         """Return the name of a driver's error."""

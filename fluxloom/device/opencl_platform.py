@@ -123,7 +123,7 @@ def choose(found: list[Candidate], choice: str) -> Candidate:
         if choice.casefold() in f"{candidate.name}\n{candidate.platform}".casefold():
             return candidate
     listed = "; ".join(str(candidate) for candidate in found)
-    raise DeviceUnavailable(f"no OpenCL device matches {choice!r}; there are {listed}")
+    raise DeviceUnavailable(f"no OpenCL device matches {choice!r}; a number or part of a name chooses of {listed}")
 
 
 def _give_folders() -> None:

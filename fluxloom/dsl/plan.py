@@ -18,7 +18,7 @@ from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.graph import colour_elements, colour_permutation, inverse_map, target_tiles, two_level_plan
 
-__all__ = ["Plan", "build_plan", "tile_redundancy"]
+__all__ = ["Plan", "build_plan", "increments", "through_subset", "tile_redundancy"]
 
 Array = npt.NDArray[Any]
 
@@ -52,7 +52,7 @@ class Plan:
 
 def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
     """Return the plan of a loop; plans of the same maps are built once a context."""
-    legs = tuple(a.leg for a in _increments(bound))
+    legs = tuple(a.leg for a in increments(bound))
     key = (strategy, block, id(bound.over), legs, *(id(t) for t in _identity(bound, races)))
     plans = bound.over.context.plans
     if key not in plans:
@@ -64,10 +64,11 @@ def _identity(bound: Bound, races: RaceInfo) -> tuple[Any, ...]:
     """Objects whose identity decides whether two loops can share a plan."""
     if isinstance(bound.over, Subset):
         return (bound.over, *races.tables)
-    return tuple(a.map for a in _increments(bound))
+    return tuple(a.map for a in increments(bound))
 
 
-def _increments(bound: Bound) -> list[Argument]:
+def increments(bound: Bound) -> list[Argument]:
+    """Return the arguments through which elements add to what others may add to."""
     return [a for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True) if a.map and p.access.reduces]
 
 
@@ -92,7 +93,7 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
     raise PlanError(f"no plan for strategy {strategy!r}")
 
 
-def _through(values: Mapping[str, Array | int], permutation: Array) -> Array:
+def through_subset(values: Mapping[str, Array | int], permutation: Array) -> Array:
     """Turn positions in the loop into element numbers (they differ for a subset)."""
     listed = values.get("list")
     return permutation if listed is None else np.ascontiguousarray(np.asarray(listed)[permutation])
@@ -109,7 +110,7 @@ def _blocks(
         "block_off": plan.offset,
     }
     if permuted:
-        values["perm"] = _through(values, plan.permutation)
+        values["perm"] = through_subset(values, plan.permutation)
     blocks = plan.offset.size - 1
     return Plan(values, blocks, plan.n_block_colours, blocks)
 
@@ -117,7 +118,7 @@ def _blocks(
 def _elements(races: RaceInfo, sizes: list[int], n: int, values: dict[str, Array | int]) -> Plan:
     colouring = colour_elements(races.tables, sizes)
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
-    values |= {"n_colours": colouring.n_colours, "colour_off": offsets, "perm": _through(values, permutation)}
+    values |= {"n_colours": colouring.n_colours, "colour_off": offsets, "perm": through_subset(values, permutation)}
     partials = int((-(-np.diff(offsets) // CHUNK)).sum())
     return Plan(values, partials, colouring.n_colours)
 

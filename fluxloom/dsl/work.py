@@ -19,7 +19,7 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.plan import Array, Plan
+from fluxloom.dsl.plan import Array, Plan, increments, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Subset
@@ -67,14 +67,9 @@ def restrict(bound: Bound, races: RaceInfo, device: Device) -> RaceInfo:
     for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
         if parameter.access is Access.INC and arg.map is not None and not device.atomic_add(arg.data.scalar):
             reasons.setdefault("atomic", f"{device.describe()} has no atomic additions of {arg.data.scalar.name}")
-    if any(isinstance(a.map, RaggedMap) for a, p in _increments(bound)):
+    if any(isinstance(a.map, RaggedMap) for a in increments(bound)):
         reasons.setdefault("block_colour", "increments go through a ragged map")
     return replace(races, allowed=tuple(s for s in races.allowed if s not in reasons), reasons=reasons)
-
-
-def _increments(bound: Bound) -> list[tuple[Any, Any]]:
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return [(a, p) for a, p in pairs if p.access.reduces and a.map is not None]
 
 
 def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
@@ -168,14 +163,14 @@ def check_stage(group: Group, device: Device) -> None:
 
 def work_plan(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> Plan:
     """Return the tables of a loop under one strategy; those of the same maps are built once a context."""
-    tables = tuple(id(a.map) for a, _ in _increments(bound))
-    legs = tuple(a.leg for a, _ in _increments(bound))
+    tables = tuple(id(a.map) for a in increments(bound))
+    legs = tuple(a.leg for a in increments(bound))
     size = schedule.block if strategy == "block_colour" or schedule.stage else 0
     key = ("work", strategy, size, bool(schedule.stage), id(bound.over), tables, legs)
     known = bound.over.context.plans
     if key not in known:
         plan = _build(bound, races, strategy, schedule)
-        known[key] = (plan, bound.over, tuple(a.map for a, _ in _increments(bound)))
+        known[key] = (plan, bound.over, tuple(a.map for a in increments(bound)))
     return long_plan(bound, strategy, schedule, team_plan(bound, schedule, known[key][0]))
 
 
@@ -201,17 +196,11 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> 
     return Plan(values, -(-n // PART))
 
 
-def _through(values: dict[str, Array | int], permutation: Array) -> Array:
-    """Turn positions in the loop into element numbers (they differ for a subset)."""
-    listed = values.get("list")
-    return permutation if listed is None else np.ascontiguousarray(np.asarray(listed)[permutation])
-
-
 def _elements(races: RaceInfo, sizes: list[int], values: dict[str, Array | int]) -> Plan:
     colouring = colour_elements(races.tables, sizes)
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
     partials = int((-(-np.diff(offsets) // PART)).sum())
-    values |= {"colour_off": offsets, "perm": _through(values, permutation), "n_partials": partials}
+    values |= {"colour_off": offsets, "perm": through_subset(values, permutation), "n_partials": partials}
     return Plan(values, partials, colouring.n_colours)
 
 
@@ -241,7 +230,7 @@ def _blocks(
 def _two_pass(bound: Bound, values: dict[str, Array | int], n: int) -> Plan:
     """Add the contributions of every target, for each map or leg that is incremented through."""
     found: dict[str, tuple[TableMap, int]] = {}
-    for arg, _ in _increments(bound):
+    for arg in increments(bound):
         if isinstance(arg.map, TableMap):
             found[f"i@{id(arg.map)}" + (f"_{arg.leg}" if arg.leg >= 0 else "")] = (arg.map, arg.leg)
     for name, (through, leg) in found.items():
