@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessError",
     "CaseError",
+    "CheckpointError",
+    "CommError",
     "CompileError",
     "DatError",
     "DeviceUnavailable",
@@ -122,6 +124,14 @@ class OutOfMemory(SolverError):
 
 class DeviceUnavailable(FluxloomError):
     """A device, compiler or optional package is missing; the message says what to install."""
+
+
+class CommError(FluxloomError):
+    """Ranks cannot talk to each other, or one of them is gone: says which, and how to start them."""
+
+
+class CheckpointError(FluxloomError):
+    """A checkpoint cannot be written, read, or does not belong to this run; the one before it stays as it was."""
 
 
 class CompileError(FluxloomError):

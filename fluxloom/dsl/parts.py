@@ -1,0 +1,68 @@
+"""A rank's part of a set: which elements it has, and which of them it shares with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Part"]
+
+Places = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The elements of one set that a rank stores, in the order of their local numbers.
+
+    ::
+
+        0 ... inside ... owned ... executed ... stored
+        |interior|boundary|execute halo|rest of the halo|
+
+    A rank *owns* elements: only it decides their values. Interior ones, and whatever they lead to through a map in
+    either direction, need nothing of other ranks. An element of another rank that leads to an owned one through
+    some map is in the *execute halo*: a loop that adds to or writes its targets runs over it too. What is only
+    read is in the rest of the halo. In each of the four ranges the numbers ascend with the global ones,
+    in the halo rank by rank.
+
+    Parameters
+    ----------
+    begin, inside
+        The owned elements ``begin ... inside - 1`` are the interior. ``begin`` is 0, but for slabs of a lattice.
+    owned, executed, stored
+        Where the ranges end.
+    numbers
+        int64, ``(stored,)``: global number of each element.
+    total
+        Elements of all ranks together.
+    neighbours
+        Ranks that this one exchanges values of the set with, ascending.
+    send
+        For each neighbour the storage places of the owned elements that it has in its halo.
+    receive
+        For each neighbour the places here of the elements that it owns, in the order in which it sends them.
+    """
+
+    begin: int
+    inside: int
+    owned: int
+    executed: int
+    stored: int
+    numbers: npt.NDArray[np.int64]
+    total: int
+    neighbours: tuple[int, ...] = ()
+    send: Sequence[Places] = field(default_factory=tuple)
+    receive: Sequence[Places] = field(default_factory=tuple)
+
+    @property
+    def halo(self) -> int:
+        """Elements of other ranks that are stored here."""
+        return sum(int(p.size) for p in self.receive)
+
+    @classmethod
+    def whole(cls, size: int) -> Part:
+        """Return the part of a rank that has everything."""
+        return cls(0, size, size, size, size, np.arange(size, dtype=np.int64), size)
