@@ -82,6 +82,9 @@ class Chain:
     # -------------------------------------------------------------------------------- execution
     def __call__(self) -> None:
         """Run every step once."""
+        observer = self.context.observer
+        if observer is not None and observer.chain(self):
+            return
         plain = self._plain
         if plain is None:
             if not self.context.device.native:

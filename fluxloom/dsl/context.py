@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import DeviceUnavailable, OutOfMemory
 from fluxloom.core.layout import Layout
 from fluxloom.core.registry import Registry
@@ -15,6 +16,8 @@ from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
+from fluxloom.dsl.observe import Observer
+from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
@@ -72,6 +75,8 @@ class Context:
         Choices that hold for every loop unless the loop says otherwise.
     tuning
         Whether recorded tuning results are used.
+    comm
+        The ranks that share the sets; a rank alone by default.
 
     Raises
     ------
@@ -86,7 +91,11 @@ class Context:
         threads: int = 0,
         schedule: Schedule | None = None,
         tuning: bool = True,
+        comm: Comm | None = None,
     ) -> None:
+        self.comm: Comm = comm if comm is not None else SelfComm()
+        self.observer: Observer | None = None
+        """Sees every loop and chain before it runs, and may run it in its own way."""
         self.device: Device = device if isinstance(device, Device) else open_device(device, threads)
         self.schedule = schedule if schedule is not None else Schedule.auto()
         self.tuning = tuning
@@ -96,6 +105,16 @@ class Context:
         self._allocated = 0
         self._tables: dict[int, tuple[Any, int, Any]] = {}
         self._dats: weakref.WeakSet[Dat] = weakref.WeakSet()
+
+    @property
+    def ranked(self) -> bool:
+        """Whether there are several ranks."""
+        return self.comm.size > 1
+
+    def settle(self) -> None:
+        """Let an observer that put off loops run them, because their results are wanted."""
+        if self.observer is not None:
+            self.observer.settle()
 
     @property
     def threads(self) -> int:
@@ -155,9 +174,9 @@ class Context:
         self.device.profile = value
 
     # ------------------------------------------------------------------------------ declarations
-    def set(self, size: int, name: str) -> Set:
-        """Declare a set."""
-        return Set(self, size, name)
+    def set(self, size: int | Part, name: str) -> Set:
+        """Declare a set by its size; on several ranks, by this rank's part of it."""
+        return Set(self, size, name) if isinstance(size, int) else Set(self, size.owned, name, part=size)
 
     def grid(
         self,

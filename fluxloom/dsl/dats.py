@@ -102,6 +102,8 @@ class Dat:
         self.buffer: Buffer = buffer
         over.context.register(self)
         self.version = 0
+        self.halo_version = -1 if over.part is not None else 0
+        """Version whose values the halo has, see `Dat.current`."""
         self.viewed = self.buffer.foreign
         """Whether an array over the storage was ever given out; see `watched`."""
         if values is not None and not buffer.foreign:
@@ -145,6 +147,11 @@ class Dat:
         return self.set.context
 
     @property
+    def current(self) -> bool:
+        """Whether the halo holds what the other ranks have now (always, where there is none)."""
+        return self.set.part is None or self.halo_version == self.version
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the values, without padding."""
         return self.set.size * self.dim * self.scalar.size
@@ -152,6 +159,7 @@ class Dat:
     # ------------------------------------------------------------------------------------ values
     def _stored(self, *, write: bool) -> npt.NDArray[Any]:
         """Return the storage as ``(places, dim)``; a strided view, or a copy for blocked layouts."""
+        self.context.settle()
         flat = self.buffer.host(write=write).view(self.scalar.numpy)
         match self.layout:
             case AoS():
@@ -188,6 +196,7 @@ class Dat:
         return np.ndarray(view.shape, view.dtype, self.buffer.host(write=write), view.offset, view.strides)
 
     def _view(self, *, write: bool) -> npt.NDArray[Any]:
+        self.context.settle()
         require_view(self)
         self.viewed = True
         return self._host_view(view_of(self), write=write)
@@ -222,6 +231,7 @@ class Dat:
         ExportError
             If the values are stored in an order that no array of the library has.
         """
+        self.context.settle()
         require_view(self)
         array = self.buffer.array(view_of(self))
         self._lend()
@@ -369,6 +379,7 @@ class Global:
         self.value = array
 
     def _flat(self, *, write: bool) -> npt.NDArray[Any]:
+        self.context.settle()
         return self.buffer.host(write=write).view(self.scalar.numpy)[: self.dim]
 
     @property

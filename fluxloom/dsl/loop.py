@@ -156,6 +156,9 @@ class Loop:
         """Run the loop once; run-time constants may be given new values."""
         if constants:
             self._update(constants)
+        observer = self.context.observer
+        if observer is not None and observer.loop(self):
+            return
         native = self._native
         if native is None:
             if not self.context.device.native:

@@ -74,6 +74,11 @@ def index_table(values: npt.ArrayLike, n: int, what: str) -> npt.NDArray[np.int3
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
+def _places(target: Set) -> int:
+    """Return how many elements of a set a map of this rank may lead to."""
+    return target.size if target.part is None else target.part.stored
+
+
 class TableMap(Map):
     """A table ``(source.size, arity)`` of target elements.
 
@@ -87,12 +92,12 @@ class TableMap(Map):
         array = np.asarray(table)
         if array.ndim == 1:
             array = array[:, None]
-        if array.ndim != 2 or array.shape[0] != source.size:
+        if array.ndim != 2 or array.shape[0] != source.executed:
             raise DatError(f"map {name!r}: a table of shape {array.shape} does not fit {source}")
         if source.context is not target.context:
             raise DatError(f"map {name!r}: {source} and {target} belong to different contexts")
         self.source, self.target, self.name = source, target, name
-        self.table = index_table(array, target.size, f"map {name!r}")
+        self.table = index_table(array, _places(target), f"map {name!r}")
         self.legs = array.shape[1]
 
 

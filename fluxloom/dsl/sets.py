@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.parts import Part
 
 if TYPE_CHECKING:
     from fluxloom.dsl.context import Context
@@ -24,22 +25,40 @@ class Set:
     context
         Where data on the set lives.
     size
-        Number of elements.
+        Number of elements; of a part, of those that this rank owns.
     name
         Used in messages and reports.
+    part
+        This rank's part of the set, when there are several ranks.
     """
 
-    def __init__(self, context: Context, size: int, name: str) -> None:
+    def __init__(self, context: Context, size: int, name: str, *, part: Part | None = None) -> None:
         if size < 0 or size >= 2**31:
             raise DatError(f"set {name!r}: size {size} is outside 0 ... 2**31 - 1")
         self.context = context
+        if part is None and context.ranked and type(self) is Set:
+            raise DatError(
+                f"set {name!r}: there are {context.comm.size} ranks: say which elements this one has, "
+                "context.set(decomposition.parts[name], name)"
+            )
         self.size = int(size)
         self.name = name
+        self.part = part
 
     @property
     def storage_size(self) -> int:
         """Number of storage places a dat on this set has."""
-        return self.size
+        return self.size if self.part is None else self.part.stored
+
+    @property
+    def executed(self) -> int:
+        """Elements that loops with indirect writes run over: those owned, and what leads to them."""
+        return self.size if self.part is None else self.part.executed
+
+    @property
+    def total(self) -> int:
+        """Elements of all ranks together."""
+        return self.size if self.part is None else self.part.total
 
     @property
     def position(self) -> npt.NDArray[np.int32] | None:
