@@ -49,6 +49,8 @@ $(STAMP): pyproject.toml
 	  echo "warning: the optional mesh packages did not install; meshes of other programs cannot be read" >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[opencl]" || \
 	  echo "warning: the optional pyopencl did not install; there is no opencl device" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[mpi]" || \
+	  echo "warning: the optional mpi4py and mpich did not install; there is one rank only" >&2
 	@touch $@
 
 demo: env ## run the first simulation; its picture and numbers go to build/demo

@@ -106,6 +106,8 @@ class Group:
         See `fluxloom.codegen.pack.PackStyle`.
     work
         Shape of the kernels.
+    ranged
+        Whether the elements (of a gather, the targets) begin at the slot ``from`` instead of at 0.
     """
 
     symbol: str
@@ -122,11 +124,19 @@ class Group:
     renamed: frozenset[int] = frozenset()
     listed: bool = False
     work: WorkShape = WorkShape()
+    ranged: bool = False
 
     @property
     def members(self) -> tuple[Member, ...]:
         """Every loop, in order."""
         return (*self.scatter, *self.direct)
+
+    def since(self, place: str, block: str = "") -> str:
+        """Return the C expression of the distance of a place from where the elements begin.
+
+        ``block`` is how the argument block is reached, where it is one.
+        """
+        return f"({place} - {block}from)" if self.ranged else place
 
     def reductions(self, members: tuple[Member, ...]) -> list[tuple[Member, ArgSpec]]:
         """Return the global reductions of some of the loops."""

@@ -152,14 +152,14 @@ class KernelDriver:
     def _item(self, own: str = "i", limit: str = "") -> Item:
         return Item(self.group, self.dialect, self.constants, own, limit)
 
-    def _thread(self, name: str) -> str:
-        return f"    const int {name} = {self.words.item.format(block=self.group.work.block)};"
+    def _thread(self, name: str, start: str = "") -> str:
+        return f"    const int {name} = {start}{self.words.item.format(block=self.group.work.block)};"
 
     # ------------------------------------------------------------------------------ strategies
     def _per_element(self, suffix: str, commit: str) -> list[str]:
         """Write the kernel of which each item handles one element of the driving set."""
         group = self.group
-        side_by_side = not group.listed and group.work.block % _WARP == 0
+        side_by_side = not group.listed and group.work.block % _WARP == 0 and not (group.ranged and group.scatter)
         item = self._item(limit="n" if side_by_side else "")
         item.lines = self._open(suffix)
         element = "const int i = list[item];" if group.listed else "const int i = item;"
@@ -180,7 +180,8 @@ class KernelDriver:
             with span(self, item, count, members, element):
                 yield
             return
-        item.lines += [self._thread("item"), *self.sums.declare(members)]
+        item.lines += [self._thread("item", start="(int)from + " if self.group.ranged else ""),
+                       *self.sums.declare(members)]
         with item.block(f"if (item < {count})"):
             if element:
                 item.line(element)
@@ -309,7 +310,7 @@ class KernelDriver:
                 count = "targets"
             case _:
                 count = "n"
-        return f"({count} + {PART - 1}) / {PART}"
+        return f"({self.group.since(count)} + {PART - 1}) / {PART}"
 
 
 def increment_arity(member: Member) -> int:

@@ -28,6 +28,8 @@ def slots_of(group: Group) -> tuple[Slot, ...]:
 
     add("int64_t", "n", "size", "n")
     add("int64_t", "threads", "size", "threads")
+    if group.ranged:
+        add("int64_t", "from", "size", "from")
     for member in group.members:
         for arg in member.spec.args:
             _arg_slots(arg, group, member, add)
@@ -115,6 +117,8 @@ def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[
         out.setdefault(name, Slot(ctype, name, origin, key))
 
     add("int64_t", "n", "size", "n")
+    if group.ranged:
+        add("int64_t", "from", "size", "from")
     if constants:
         add("int64_t *", "K", "constants", "K")
     for member in group.members:

@@ -120,7 +120,8 @@ def _around(item: Item, start: int, loop: str, element: str) -> None:
 def bounds(driver: KernelDriver, item: Item, count: str) -> None:
     """Write the first element of the group and the one behind its last."""
     block = driver.group.work.block
-    item.line(f"const int begin = {driver.words.group} * {block};")
+    first = "(int)from + " if driver.group.ranged else ""
+    item.line(f"const int begin = {first}{driver.words.group} * {block};")
     item.line(f"const int end = {count} - begin < {block} ? (int){count} : begin + {block};")
 
 

@@ -37,7 +37,8 @@ def write_staged_gather(driver: KernelDriver) -> list[str]:
     group, words = driver.group, driver.words
     block = group.work.block
     lines = [*driver._open("_run"), f"    const int l = {words.member};", f"    const int tile = {words.group};"]
-    lines += [f"    const int t = tile * {block} + l;", *driver.sums.declare(group.direct)]
+    first = "(int)from + " if group.ranged else ""
+    lines += [f"    const int t = {first}tile * {block} + l;", *driver.sums.declare(group.direct)]
     for member, capacity in zip(group.scatter, group.work.stage, strict=True):
         for arg in increments(member):
             size = len(scratch_legs(member, arg)) * arg.dim * capacity

@@ -51,9 +51,13 @@ def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = Tr
         bodies.append(driver.write())
         entries.append(driver.entry())
         helpers |= driver.helpers
+    return Unit("\n".join([fixed_part(), _helpers(helpers), *bodies]), tuple(entries))
+
+
+def fixed_part() -> str:
+    """Return the beginning of every unit of plain functions."""
     folder = resources.files("fluxloom.codegen")
-    fixed = [folder.joinpath(name).read_text() for name in ("prelude.c", "semantics.c")]
-    return Unit("\n".join([*fixed, _helpers(helpers), *bodies]), tuple(entries))
+    return "\n".join(folder.joinpath(name).read_text() for name in ("prelude.c", "semantics.c"))
 
 
 def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: bool = True) -> Unit:

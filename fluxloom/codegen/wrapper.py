@@ -130,11 +130,12 @@ class Driver:
         lines.append("    const int64_t n = A->n;")
         if parallel:
             lines.append(self._parallel())
-        lines.append(f"    for (int64_t b = 0; b < n; b += {CHUNK}) {{")
+        first = "A->from" if self.group.ranged else "0"
+        lines.append(f"    for (int64_t b = {first}; b < n; b += {CHUNK}) {{")
         lines += declare(self.group, members, "        ")
         passed = "".join(", " + p for p in names)
         lines.append(f"        {self.group.symbol}_{tag}(A, b, b + {CHUNK} < n ? b + {CHUNK} : n{passed});")
-        lines += store(self.group, members, f"b / {CHUNK}", "        ")
+        lines += store(self.group, members, f"{self.group.since('b', 'A->')} / {CHUNK}", "        ")
         if self.group.stream:
             lines.append("        fl_fence();")
         lines.append("    }")
@@ -145,19 +146,23 @@ class Driver:
         members = group.members
         text, names = self._range("run", members, self._style("serial", listed=group.listed, direct=True))
         lines = text + self._chunks("run", members, names, parallel=True)
-        return [*lines, *finish(self.group, members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, members, self._partials("n")), "}"]
+
+    def _partials(self, end: str) -> str:
+        """Return the C expression of the number of partial results of elements up to ``end``."""
+        return f"({self.group.since(end, 'A->')} + {CHUNK - 1}) / {CHUNK}"
 
     def _serial(self) -> list[str]:
         group = self.group
         text, names = self._range("run", group.members, self._style("serial", listed=group.listed, direct=True))
         lines = text + self._chunks("run", group.members, names, parallel=False)
-        return [*lines, *finish(self.group, group.members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, group.members, self._partials("n")), "}"]
 
     def _atomic(self) -> list[str]:
         group = self.group
         text, names = self._range("run", group.members, self._style("atomic", listed=group.listed, direct=True))
         lines = text + self._chunks("run", group.members, names, parallel=True)
-        return [*lines, *finish(self.group, group.members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, group.members, self._partials("n")), "}"]
 
     def _block_colour(self) -> list[str]:
         return self._blocks(permuted=self.group.listed, source="list")
@@ -206,7 +211,7 @@ class Driver:
             for arg in member.spec.args:
                 if arg.kind == "table" and arg.access.reduces:
                     lines += self._second_pass(arg)
-        return [*lines, *finish(self.group, members, f"(n + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, members, self._partials("n")), "}"]
 
     def _second_pass(self, arg: ArgSpec) -> list[str]:
         inverse, stride = f"A->i{arg.map}", arg.legs * arg.dim
@@ -234,7 +239,7 @@ class Driver:
         text, _ = self._range("run", members, style)
         lines = text + self._open()
         lines.append(self._parallel())
-        lines.append("    for (int64_t t = 0; t < A->targets; t++)")
+        lines.append(f"    for (int64_t t = {'A->from' if self.group.ranged else '0'}; t < A->targets; t++)")
         lines.append("        for (int64_t k = A->inv_ptr[t]; k < A->inv_ptr[t + 1]; k++)")
         lines.append(f"            {self.group.symbol}_run_1(A, A->inv_elem[k], t, A->inv_leg[k]);")
         return [*lines, "}"]
@@ -254,7 +259,8 @@ class Driver:
         lines += self._open()
         lines.append(self._parallel())
         lines.append("    for (int64_t tile = 0; tile < A->tiles; tile++) {")
-        lines.append(f"        const int64_t t0 = tile * {group.tile};")
+        first = "A->from + " if group.ranged else ""
+        lines.append(f"        const int64_t t0 = {first}tile * {group.tile};")
         lines.append(f"        const int64_t t1 = t0 + {group.tile} < A->targets ? t0 + {group.tile} : A->targets;")
         lines.append("        const uint32_t tn = (uint32_t)(t1 - t0);")
         lines += self._tile_buffers()
@@ -263,7 +269,7 @@ class Driver:
         if group.direct:
             lines += self._tile_direct(direct_names)
         lines.append("    }")
-        return [*lines, *finish(self.group, group.direct, f"(A->targets + {CHUNK - 1}) / {CHUNK}"), "}"]
+        return [*lines, *finish(self.group, group.direct, self._partials("A->targets")), "}"]
 
     def _tile_scatter(self, member: Member) -> list[str]:
         """Walk the elements of a tile in ascending order: inner runs as ranges, the rest from the list."""
@@ -286,7 +292,7 @@ class Driver:
         lines = [f"        for (int64_t b = t0; b < t1; b += {CHUNK}) {{"]
         lines += declare(self.group, group.direct, "            ")
         lines.append(f"            {group.symbol}_cells(A, b, b + {CHUNK} < t1 ? b + {CHUNK} : t1{passed});")
-        lines += store(self.group, group.direct, f"b / {CHUNK}", "            ")
+        lines += store(self.group, group.direct, f"{group.since('b', 'A->')} / {CHUNK}", "            ")
         lines.append("        }")
         if group.stream:
             lines.append("        fl_fence();")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CommError
 
-__all__ = ["Channel", "Comm", "Message", "SelfComm"]
+__all__ = ["Channel", "Comm", "Message", "SelfComm", "check_messages", "check_parts", "combine", "raw"]
 
 _REDUCTIONS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
@@ -94,8 +94,9 @@ class Comm(ABC):
         """Wait for every rank."""
 
     @abstractmethod
-    def abort(self, message: str) -> None:
-        """End all ranks because this one cannot go on; ``message`` says why."""
+    def abort(self, message: str, status: int = 1) -> NoReturn:
+        """End all ranks because this one cannot go on; ``message`` says why, ``status`` is their exit status."""
+        raise NotImplementedError
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
@@ -106,15 +107,86 @@ class Comm(ABC):
 
         Every rank gets the same bits.
         """
-        combine = _REDUCTIONS[operation]
-        found = self.allgather(np.asarray(values))
-        total = np.array(found[0], copy=True)
-        for other in found[1:]:
-            total = combine(total, other)
-        return total
+        return combine(self.allgather(np.asarray(values)), operation)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank {self.rank} of {self.size})"
+
+
+def combine(arrays: Sequence[npt.NDArray[Any]], operation: str) -> npt.NDArray[Any]:
+    """Return ``"sum"``, ``"min"`` or ``"max"`` of arrays of one shape and type, from the first to the last."""
+    if operation not in _REDUCTIONS:
+        raise CommError(f"reduction {operation!r}: known are {', '.join(map(repr, _REDUCTIONS))}")
+    total = np.array(arrays[0], copy=True)
+    for rank, other in enumerate(arrays):
+        if other.shape != total.shape or other.dtype != total.dtype:
+            raise CommError(
+                f"reduction of unlike arrays: {total.dtype}{total.shape} on rank 0, "
+                f"{other.dtype}{other.shape} on rank {rank}"
+            )
+        if rank:
+            _REDUCTIONS[operation](total, other, out=total)
+    return total
+
+
+def raw(memory: Any, receives: bool = False) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a contiguous NumPy array, without a copy.
+
+    Raises
+    ------
+    CommError
+        If it is something else, has gaps, or ``receives`` and must not be written.
+    """
+    if not isinstance(memory, np.ndarray):
+        raise CommError(f"a message in {type(memory).__name__}: this communicator takes NumPy arrays only")
+    if not (memory.flags.c_contiguous or memory.flags.f_contiguous) or memory.dtype.hasobject:
+        raise CommError(f"a message lies in contiguous numbers, not in {memory.dtype} of strides {memory.strides}")
+    if receives and not memory.flags.writeable:
+        raise CommError("a message cannot be received in a read-only array")
+    return memory.reshape(-1, order="A").view(np.uint8)
+
+
+def check_parts(parts: Sequence[npt.NDArray[Any]], size: int) -> list[npt.NDArray[Any]]:
+    """Return what `Comm.exchange` was given, each array contiguous.
+
+    Raises
+    ------
+    CommError
+        If there is not one array a rank, or types or trailing shapes differ.
+    """
+    arrays = [np.asarray(part, order="C") for part in parts]
+    if len(arrays) != size:
+        raise CommError(
+            f"exchange: {len(arrays)} arrays for {size} ranks; give one a rank, empty where there is nothing"
+        )
+    first = arrays[0]
+    for rank, array in enumerate(arrays):
+        if array.ndim == 0 or array.dtype != first.dtype or array.shape[1:] != first.shape[1:]:
+            raise CommError(
+                f"exchange: the array for rank {rank} is {array.dtype}{array.shape}, that for rank 0 "
+                f"{first.dtype}{first.shape}; only lengths may differ"
+            )
+    if first.dtype.hasobject:
+        raise CommError("exchange: arrays of Python objects cannot be sent; use allgather")
+    return arrays
+
+
+def check_messages(sends: Sequence[Message], receives: Sequence[Message], tag: int, size: int) -> None:
+    """Check what a channel is made of.
+
+    Raises
+    ------
+    CommError
+        If the tag or a rank is out of range, or a rank stands twice on one side.
+    """
+    if not 0 <= tag < 2**15:
+        raise CommError(f"tag {tag} of a channel: 0 ... {2**15 - 1} are allowed")
+    for side, messages in (("to", sends), ("from", receives)):
+        ranks = [message.rank for message in messages]
+        if any(not 0 <= rank < size for rank in ranks):
+            raise CommError(f"a channel has messages {side} ranks {ranks}, but there are {size} ranks, from 0")
+        if len(set(ranks)) != len(ranks):
+            raise CommError(f"a channel has several messages {side} one rank: {ranks}; use one channel for each")
 
 
 class SelfComm(Comm):
@@ -129,30 +201,37 @@ class SelfComm(Comm):
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Return a copy of what the rank sends to itself."""
-        return [np.array(parts[0], copy=True)]
+        return [np.array(check_parts(parts, 1)[0], copy=True)]
 
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel that copies what the rank sends to itself."""
-        return _SelfChannel(sends, receives)
+        return _SelfChannel(sends, receives, tag)
 
     def barrier(self) -> None:
         """Nobody to wait for."""
 
-    def abort(self, message: str) -> None:
+    def abort(self, message: str, status: int = 1) -> NoReturn:
         """Raise `CommError`."""
         raise CommError(message)
 
 
 class _SelfChannel(Channel):
-    def __init__(self, sends: Sequence[Message], receives: Sequence[Message]) -> None:
-        if any(m.rank for m in (*sends, *receives)) or len(sends) != len(receives):
-            raise CommError("a rank alone can only exchange messages with itself")
-        self._pairs = [(s.memory, r.memory) for s, r in zip(sends, receives, strict=True)]
-        self._data: list[Any] = []
+    def __init__(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> None:
+        check_messages(sends, receives, tag, 1)
+        if len(sends) != len(receives):
+            raise CommError("a rank alone receives what it sends, but only one of the two messages is there")
+        self._pairs = [(raw(s.memory), raw(r.memory, receives=True)) for s, r in zip(sends, receives, strict=True)]
+        self._data: list[Any] | None = None
+        for sent, received in self._pairs:
+            if sent.size != received.size:
+                raise CommError(f"a message of {sent.size} bytes is received in {received.size} bytes")
 
     def start(self) -> None:
-        self._data = [s.copy() for s, _ in self._pairs]
+        self._data = [sent.copy() for sent, _ in self._pairs]
 
     def finish(self) -> None:
+        if self._data is None:
+            raise CommError("a channel is finished that was not started")
         for data, (_, target) in zip(self._data, self._pairs, strict=True):
             target[...] = data
+        self._data = None

@@ -14,8 +14,12 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import FLOAT64, Scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.buffer import Buffer, RemoteBuffer, Where
+from fluxloom.device.courier import Courier
 
-__all__ = ["Buffer", "Call", "Device", "Launch", "Program", "RemoteBuffer", "Resources", "Sequencer", "Where"]
+__all__ = [
+    "Buffer", "Call", "Courier", "Device", "Enqueued", "Launch", "Program", "RemoteBuffer", "Resources", "Sequencer",
+    "Where",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,32 @@ class Call:
     kept: list[Any] = field(default_factory=list)
 
 
+@dataclass(frozen=True, eq=False)
+class Enqueued:
+    """A function of the host that stands among the calls of a sequence: it asks the device for work.
+
+    Attributes
+    ----------
+    name
+        For profilers.
+    run
+        Is called in its place at each run. What it asks of the main queue comes after the calls before it and
+        before those after it. It may also wait, unless it is capturable.
+    capturable
+        Whether ``run`` does nothing but ask for work that a graph can repeat: then it need not be called again
+        where a graph is replayed. What it asks of other queues has to be ordered behind the main queue (fork),
+        and before the end of the sequence the main queue behind them (join). It must bear to be called once more
+        when capturing fails.
+    captured
+        Is told the sequencer whose graph holds the work. Its `Sequencer.refresh` drops the graph.
+    """
+
+    name: str
+    run: Callable[[], None]
+    capturable: bool = False
+    captured: Callable[[Sequencer], None] | None = None
+
+
 class Sequencer(ABC):
     """A fixed sequence of calls, replayed as one.
 
@@ -97,7 +127,8 @@ class Sequencer(ABC):
     ----------
     seconds, counts
         Time spent in each call and how often it ran. Devices that work asynchronously measure time
-        only while ``device.profile`` is set, and keep it up to date with `settle`.
+        only while ``device.profile`` is set, and keep it up to date with `settle`. The time of an `Enqueued` is
+        what it keeps the main queue, or where that is not known the host, from going on.
     """
 
     seconds: npt.NDArray[np.float64]
@@ -167,9 +198,13 @@ class Device(ABC):
         """
         raise NotImplementedError(f"{self.name} compiles nothing")
 
-    def sequencer(self, calls: Sequence[Call]) -> Sequencer:
+    def sequencer(self, calls: Sequence[Call | Enqueued]) -> Sequencer:
         """Return a replayable sequence of calls."""
         raise NotImplementedError(f"{self.name} runs no generated code")
+
+    def courier(self) -> Courier | None:
+        """Return a new courier for messages; None where messages lie in memory of the host anyway."""
+        return None
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that sets every component of a global: address, components, bytes of one, its bits."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.device.base import Buffer, Call, Device, Launch, Program, Sequencer
+from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch, Program, Sequencer
 from fluxloom.toolchain import compile_flags, find_compiler, load_library, vectorised_lines
 
 __all__ = ["CpuDevice", "NativeSequencer", "NativeUnit"]
@@ -42,31 +43,45 @@ class NativeUnit(Program):
 
 
 class NativeSequencer(Sequencer):
-    """A fixed sequence of native calls, replayed by one call into C.
+    """A fixed sequence of native calls, replayed by one call into C, or one for each stretch between `Enqueued`.
 
     Parameters
     ----------
     device
         Gives the native runtime.
     calls
-        Each is one native function, called with the address of its argument words.
+        Each is one native function, called with the address of its argument words, or a function of the host.
     """
 
-    def __init__(self, device: CpuDevice, calls: Sequence[Call]) -> None:
+    def __init__(self, device: CpuDevice, calls: Sequence[Call | Enqueued]) -> None:
         self._calls = tuple(calls)
         self._table = np.zeros((max(1, len(calls)), 4), dtype=np.int64)
         for k, call in enumerate(calls):
+            if isinstance(call, Enqueued):
+                continue
             assert isinstance(call.program, NativeUnit)
             self._table[k, :2] = call.program.addresses[call.launches[0].symbol], call.words.ctypes.data
         self.seconds: npt.NDArray[np.float64] = self._table[:, 2].view(np.float64)
         self.counts: npt.NDArray[np.int64] = self._table[:, 3]
-        self._address = ctypes.c_void_p(self._table.ctypes.data)
-        self._count = ctypes.c_int64(len(calls))
         self._function = device.runtime
+        hosts = [(k, call.run) for k, call in enumerate(calls) if isinstance(call, Enqueued)]
+        ends = [k for k, _ in hosts[1:]] + [len(calls)]
+        self._first = self._stretch(0, hosts[0][0] if hosts else len(calls))
+        self._rest = [(k, run, self._stretch(k + 1, end)) for (k, run), end in zip(hosts, ends, strict=False)]
+
+    def _stretch(self, begin: int, end: int) -> tuple[ctypes.c_int64, ctypes.c_void_p]:
+        """Return number and first row of consecutive native calls."""
+        return ctypes.c_int64(end - begin), ctypes.c_void_p(self._table.ctypes.data + self._table.strides[0] * begin)
 
     def __call__(self) -> None:
         """Run the sequence once."""
-        self._function(self._count, self._address)
+        self._function(*self._first)
+        for place, run, stretch in self._rest:
+            start = time.perf_counter()
+            run()
+            self.seconds[place] += time.perf_counter() - start
+            self.counts[place] += 1
+            self._function(*stretch)
 
 
 class CpuDevice(Device):
@@ -112,8 +127,8 @@ class CpuDevice(Device):
         lines = vectorised_lines(library.report)
         return NativeUnit(library, addresses, lines, library.compiled, library.seconds)
 
-    def sequencer(self, calls: Sequence[Call]) -> NativeSequencer:
-        """Return a sequence of calls, replayed by one call into C."""
+    def sequencer(self, calls: Sequence[Call | Enqueued]) -> NativeSequencer:
+        """Return a sequence of calls, replayed by one call into C where no function of the host is among them."""
         return NativeSequencer(self, calls)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:

@@ -1,4 +1,4 @@
-"""A fixed sequence of kernels on an NVIDIA GPU, replayed as one CUDA graph."""
+"""A fixed sequence of kernels on an NVIDIA GPU, replayed as one CUDA graph, or a few."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import PlanError
-from fluxloom.device.base import Call, Launch, Sequencer
+from fluxloom.core.errors import CommError, PlanError
+from fluxloom.device.base import Call, Enqueued, Launch, Sequencer
 from fluxloom.device.cuda_errors import exceeds_threads, is_fatal, refused_launch
 from fluxloom.device.cuda_program import CudaProgram
 
@@ -37,13 +37,33 @@ class _Prepared(NamedTuple):
     launch: Launch
 
 
+class _Stretch:
+    """Consecutive work that runs as one graph, once it has been captured.
+
+    Attributes
+    ----------
+    work
+        Launches, and functions of the host that are called in their places.
+    graph
+        The graph, or None.
+    capturing
+        Whether there is to be a graph.
+    """
+
+    def __init__(self, work: Sequence[_Prepared | Enqueued], *, capturing: bool) -> None:
+        self.work = tuple(work)
+        self.graph: Any = None
+        self.capturing = capturing
+
+
 class CudaSequencer(Sequencer):
-    """Kernels in order on the stream of a device.
+    """Kernels in order on the stream of a device, and functions of the host that ask for more in their places.
 
     The first run launches kernel by kernel, which brings mistakes to light. From the second run on, two or more
-    kernels run as a CUDA graph. A graph keeps the arguments it was made with; `refresh` drops it, and the next
-    run launches the kernels again. With ``device.profile`` every run does, with events and NVTX ranges around
-    each call.
+    kernels run as a CUDA graph. Functions of the host are captured in it if all of them can be; else they are
+    called between graphs of the kernels before and after them. A graph keeps the arguments it was made with;
+    `refresh` drops it, and the next run launches the kernels again. With ``device.profile`` every run does, with
+    events and NVTX ranges around each call.
 
     Parameters
     ----------
@@ -58,18 +78,21 @@ class CudaSequencer(Sequencer):
         When a kernel cannot run in groups of the size that was planned, or in so many.
     """
 
-    def __init__(self, device: CudaDevice, calls: Sequence[Call]) -> None:
+    def __init__(self, device: CudaDevice, calls: Sequence[Call | Enqueued]) -> None:
         self._device = device
         self._calls = tuple(calls)
         self._stream, self._number, self._start = device.stream, device.number, device.cupy.cuda.driver.launchKernel
         self._get_current: Callable[[], int] = device.cupy.cuda.runtime.getDevice
         self._set_current: Callable[[int], None] = device.cupy.cuda.runtime.setDevice
         self._tables: list[npt.NDArray[Any]] = []  # what the driver reads the arguments from
-        self._parts: list[list[_Prepared]] = [self._prepare(k, call) for k, call in enumerate(self._calls)]
-        self._launches = [item for part in self._parts for item in part]
-        self._graph: Any = None
+        self._parts: list[list[_Prepared | Enqueued]] = [
+            [call] if isinstance(call, Enqueued) else list(self._prepare(k, call))
+            for k, call in enumerate(self._calls)
+        ]
+        work = [item for part in self._parts for item in part]
+        whole = all(item.capturable for item in work if isinstance(item, Enqueued))
+        self._stretches = [_Stretch(work, capturing=len(work) > 1)] if whole else _cut(work)
         self._tried = False
-        self._capturing = len(self._launches) > 1
         self._pending: list[list[Any]] = []
         names = list(dict.fromkeys(call.name for call in self._calls))
         self.name = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
@@ -87,13 +110,8 @@ class CudaSequencer(Sequencer):
             device.running = self.name
             if device.profile:
                 self._measure()
-            elif self._graph is not None:
-                self._graph.launch(self._stream)
-            elif self._tried and self._capturing:
-                self._capture()
             else:
-                self._launch(self._launches)
-                self._tried = True
+                self._replay()
         except device.failures as error:
             raise device.failure(error) from error
         finally:
@@ -101,9 +119,25 @@ class CudaSequencer(Sequencer):
                 self._set_current(before)
         np.add(self.counts, self._ones, self.counts)
 
+    def _replay(self) -> None:
+        for stretch in self._stretches:
+            if stretch.graph is not None:
+                stretch.graph.launch(self._stream)
+            elif self._tried and stretch.capturing:
+                self._capture(stretch)
+            else:
+                self._launch(stretch.work)
+        self._tried = True
+
+    @property
+    def graphs(self) -> int:
+        """Number of CUDA graphs that run now."""
+        return sum(stretch.graph is not None for stretch in self._stretches)
+
     def refresh(self) -> None:
         """Take notice of changed argument words."""
-        self._graph = None
+        for stretch in self._stretches:
+            stretch.graph = None
         self._tried = False
 
     def settle(self) -> None:
@@ -157,46 +191,54 @@ class CudaSequencer(Sequencer):
             )
         return grid
 
-    def _launch(self, launches: Sequence[_Prepared]) -> None:
-        """Hand kernels to the driver, one by one."""
+    def _launch(self, work: Sequence[_Prepared | Enqueued]) -> None:
+        """Hand kernels to the driver, one by one, and call the functions between them."""
         start, stream = self._start, self._stream.ptr
-        item = None
-        try:
-            for item in launches:
-                function, grid, block, parameters, _, _ = item
+        for item in work:
+            if isinstance(item, Enqueued):
+                item.run()
+                continue
+            function, grid, block, parameters, _, _ = item
+            try:
                 start(function, grid, 1, 1, block, 1, 1, 0, stream, parameters, 0)
-        except self._device.failures as error:
-            assert item is not None
-            raise self._refusal(error, item) from error
+            except self._device.failures as error:
+                raise self._refusal(error, item) from error
 
     def _refusal(self, error: BaseException, item: _Prepared) -> Exception:
         """Return the error of a kernel that did not start."""
         device, call = self._device, self._calls[item.call]
         if is_fatal(error):
             return device.failure(error)
+        assert isinstance(call, Call)
         assert isinstance(call.program, CudaProgram)
         needs = call.program.resources(item.launch.symbol)
         return refused_launch(
             error, gpu=device.title, call=call.name, symbol=item.launch.symbol, block=item.block, needs=needs
         )
 
-    def _capture(self) -> None:
-        """Make a graph of the launches and run it; where that is impossible, go on launching one by one."""
+    def _capture(self, stretch: _Stretch) -> None:
+        """Make a graph of a stretch and run it; where that is impossible, do without, or with smaller ones."""
         device = self._device
+        hosts = [item for item in stretch.work if isinstance(item, Enqueued)]
         try:
             self._stream.begin_capture()
             try:
-                self._launch(self._launches)
+                self._launch(stretch.work)
             finally:
                 graph = self._stream.end_capture()
-        except device.failures as error:
+        except (*device.failures, CommError) as error:
             if is_fatal(error):
                 raise
-            self._capturing = False
+            stretch.capturing = False
             logging.getLogger("fluxloom").warning("%s: no CUDA graph of %s: %s", device.title, self.name, error)
-            self._launch(self._launches)
+            self._launch(stretch.work)
+            if hosts:
+                self._stretches = _cut(stretch.work)
             return
-        self._graph = graph
+        stretch.graph = graph
+        for item in hosts:
+            if item.captured is not None:
+                item.captured(self)
         graph.launch(self._stream)
 
     def _measure(self) -> None:
@@ -216,3 +258,12 @@ class CudaSequencer(Sequencer):
                     ranges.RangePop()
             events.append(device.mark())
         self._pending.append(events)
+
+
+def _cut(work: Sequence[_Prepared | Enqueued]) -> list[_Stretch]:
+    """Return stretches of kernels that become graphs, and between them stretches of functions of the host."""
+    stretches = []
+    for host, items in itertools.groupby(work, lambda item: isinstance(item, Enqueued)):
+        found = list(items)
+        stretches.append(_Stretch(found, capturing=not host and len(found) > 1))
+    return stretches

@@ -1,7 +1,9 @@
-"""A fixed sequence of OpenCL kernels: arguments are set once, a replay only enqueues."""
+"""A fixed sequence of OpenCL kernels: arguments are set once, a replay only enqueues and calls what is between."""
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CompileError
-from fluxloom.device.base import Call, Launch, Sequencer
+from fluxloom.device.base import Call, Enqueued, Launch, Sequencer
 from fluxloom.device.opencl_program import OpenClProgram, keep_source
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ _NANO = 1e-9
 
 
 class OpenClSequencer(Sequencer):
-    """Kernels in order on one in-order queue.
+    """Kernels in order on one in-order queue; functions of the host are called between them.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ class OpenClSequencer(Sequencer):
         When a kernel does not take the arguments of its call, or cannot run in groups of the wanted size.
     """
 
-    def __init__(self, device: OpenClDevice, calls: Sequence[Call]) -> None:
+    def __init__(self, device: OpenClDevice, calls: Sequence[Call | Enqueued]) -> None:
         self._device, self._calls = device, tuple(calls)
         self.seconds: npt.NDArray[np.float64] = np.zeros(len(self._calls))
         runs = np.zeros(1, dtype=np.int64)
@@ -49,10 +51,20 @@ class OpenClSequencer(Sequencer):
         self._arguments: list[tuple[Any, int, npt.NDArray[np.int64]]] = []
         """For each launch the function that sets an argument, the number of its call, and the words last set."""
         self._pending: list[tuple[int, Any]] = []
+        self._hosts: list[tuple[int, Enqueued]] = []
+        """Functions of the host and the numbers of their items."""
+        places: list[int] = []
         for number, call in enumerate(self._calls):
+            if isinstance(call, Enqueued):
+                self._hosts.append((number, call))
+                places.append(len(self._launches))
+                continue
             for launch in call.launches:
                 if launch.items > 0:
                     self._prepare(number, call, launch)
+        bounds = [0, *places, len(self._launches)]
+        self._stretches = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
+        """The launches before, between and after the functions of the host."""
         self._epoch = device.epoch
 
     def _prepare(self, number: int, call: Call, launch: Launch) -> None:
@@ -102,49 +114,64 @@ class OpenClSequencer(Sequencer):
         every = self._epoch != self._device.epoch
         self._epoch = self._device.epoch
         for put, number, known in self._arguments:
-            words = self._calls[number].words
+            words = self._words(number)
             places = range(len(words)) if every else (words != known).nonzero()[0].tolist()
             for place in places:
                 put(place, words[place])
             known[:] = words
 
+    def _words(self, number: int) -> npt.NDArray[np.int64]:
+        call = self._calls[number]
+        assert isinstance(call, Call)
+        return call.words
+
     def __call__(self) -> None:
         """Run the sequence once; returns when everything is enqueued."""
+        enqueue = self._enqueue_timed if self._device.profile else self._enqueue_plain
+        enqueue(self._stretches[0])
+        for (number, host), stretch in zip(self._hosts, self._stretches[1:], strict=True):
+            start = time.perf_counter()
+            host.run()
+            if self._device.profile:
+                self.seconds[number] += time.perf_counter() - start
+            enqueue(stretch)
+        self._runs[0] += 1
+
+    def _enqueue_plain(self, stretch: slice) -> None:
         device = self._device
-        if device.profile:
-            self._run_timed()
-            return
         queue, enqueue, event, kernel = device.select(timed=False), self._enqueue, None, None
+        launches = self._launches[stretch]
         try:
-            for kernel, size, block in self._launches:
+            for kernel, size, block in launches:
                 event = enqueue(queue, kernel, size, block)
             queue.flush()
         except device.cl.Error as error:
             raise self._failure(error, kernel) from error
-        device.enqueued(event, len(self._launches))
-        self._runs[0] += 1
+        if launches:
+            device.enqueued(event, len(launches))
 
-    def _run_timed(self) -> None:
+    def _enqueue_timed(self, stretch: slice) -> None:
         device = self._device
         queue, event, kernel = device.select(timed=True), None, None
+        launches = self._launches[stretch]
         if len(self._pending) > _PENDING:
             self.settle()
         try:
-            for (kernel, size, block), (_, number, _) in zip(self._launches, self._arguments, strict=True):
+            for (kernel, size, block), (_, number, _) in zip(launches, self._arguments[stretch], strict=True):
                 event = self._enqueue(queue, kernel, size, block)
                 self._pending.append((number, event))
             queue.flush()
         except device.cl.Error as error:
             raise self._failure(error, kernel) from error
-        device.enqueued(event, len(self._launches))
-        self._runs[0] += 1
+        if launches:
+            device.enqueued(event, len(launches))
 
     def _failure(self, error: Exception, kernel: Any) -> Exception:
         """Return the error to raise when the launch of a kernel failed."""
         for (failed, _, _), (_, number, _) in zip(self._launches, self._arguments, strict=True):
-            program = self._calls[number].program
-            if failed is kernel and isinstance(program, OpenClProgram):
-                return self._device.launch_failure(error, program, kernel.function_name)
+            call = self._calls[number]
+            if failed is kernel and isinstance(call, Call) and isinstance(call.program, OpenClProgram):
+                return self._device.launch_failure(error, call.program, kernel.function_name)
         return self._device.launch_failure(error)
 
     def settle(self) -> None:

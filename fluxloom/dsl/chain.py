@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.plain import PlainReplay
@@ -75,6 +78,7 @@ class Chain:
         self._traffic: Traffic | None = None
         self._plain: PlainReplay | None = None
         self._fused: FusedReplay | None = None
+        self._constant: list[Dat] | None = None
         self._versions: list[int] = []
         self._watched: list[Loop | Global] = []
         self._watched_versions: list[int] = []
@@ -92,17 +96,24 @@ class Chain:
                     step()
                 return
             plain = self.build()
-        traffic, fused = self._traffic, self._fused
+        traffic, fused, ranked = self._traffic, self._fused, self.context.ranked
         if traffic is not None:
             traffic.before()
-        if fused is None or not self._versions or self._touched() or not fused.run():
+        if ranked:
+            self._exchange_constant(plain)
+        if fused is None or not self._versions or self._alone() or not fused.run():
             plain.run()
             if fused is not None:
                 fused.leave()
+            fresh = plain.fresh if ranked else ()
+        else:
+            fresh = fused.fresh
         if traffic is not None:
             traffic.after()
         for data in self._written:
             data.version += 1
+        for dat in fresh:
+            dat.halo_version = dat.version
         self._versions = [d.version for d in self.dats]
         self._watched_versions = [w.version for w in self._watched]
 
@@ -117,6 +128,23 @@ class Chain:
             if fused.fusion.worthwhile:
                 self._fused, self._watched = fused, fused.watched()
         return self._plain
+
+    def _exchange_constant(self, plain: PlainReplay) -> None:
+        """Bring the halos of what the chain does not change up to date."""
+        if self._constant is None:
+            needs = unique(d for task in plain.tasks for d in task.needs)
+            self._constant = [d for d in needs if not among(d, self._written)]
+        stale = [d for d in self._constant if not d.current]
+        if stale:
+            Exchange(self.context, stale)()
+
+    def _alone(self) -> bool:
+        """Whether the loops have to run one by one; several ranks agree on it, for it decides on their messages."""
+        fused, here = self._fused, self._touched()
+        if not self.context.ranked or fused is None:
+            return here
+        here = here or fused.held
+        return bool(self.context.comm.reduce(np.array([here], dtype=np.int64), "max")[0])
 
     def _touched(self) -> bool:
         """Whether somebody else changed a dat since the last call, or could through a live view."""

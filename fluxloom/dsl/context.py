@@ -25,6 +25,10 @@ from fluxloom.dsl.sets import Grid, Set, Subset
 __all__ = ["Context", "device_registry", "open_device"]
 
 
+_TAGS = 32768
+"""Tags that every MPI has."""
+
+
 def device_registry() -> Registry[Any]:
     """Return the known devices: a name and a function of the threads and the choice behind a colon."""
     registry: Registry[Any] = Registry("device", group="fluxloom.devices", error=DeviceUnavailable)
@@ -102,6 +106,9 @@ class Context:
         self.plans: dict[tuple[Any, ...], Any] = {}
         self.epoch = 0
         """Counts how often buffers of dats were exchanged; loops compare it before they run."""
+        self.waiting: list[Global] = []
+        """Globals whose sum over the ranks has not been formed yet, in the order in which loops met them."""
+        self._tags = 0
         self._allocated = 0
         self._tables: dict[int, tuple[Any, int, Any]] = {}
         self._dats: weakref.WeakSet[Dat] = weakref.WeakSet()
@@ -110,6 +117,11 @@ class Context:
     def ranked(self) -> bool:
         """Whether there are several ranks."""
         return self.comm.size > 1
+
+    def next_tag(self) -> int:
+        """Return a number for the next channel: the same on every rank, as all declare the same things."""
+        self._tags = (self._tags + 1) % _TAGS
+        return self._tags
 
     def settle(self) -> None:
         """Let an observer that put off loops run them, because their results are wanted."""

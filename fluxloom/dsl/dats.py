@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError, ExportError
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA, padded
@@ -15,6 +16,7 @@ from fluxloom.device.base import Device
 from fluxloom.device.buffer import Buffer
 from fluxloom.device.exchange import View
 from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
+from fluxloom.dsl.reductions import forget, require_total
 from fluxloom.dsl.sets import Grid, Set, Subset
 
 if TYPE_CHECKING:
@@ -375,16 +377,22 @@ class Global:
         _check_type(self.scalar, context, f"global {self.name!r}")
         self.dim = max(1, array.size)
         self.buffer = context.allocate(max(64, self.dim * self.scalar.size))
+        self.waiting: Access | None = None
+        """How results of the ranks will be combined when somebody wants the value; None: they have been."""
         self.version = 0
         self.value = array
 
     def _flat(self, *, write: bool) -> npt.NDArray[Any]:
         self.context.settle()
+        if write:
+            forget(self)
+        else:
+            require_total(self)
         return self.buffer.host(write=write).view(self.scalar.numpy)[: self.dim]
 
     @property
     def value(self) -> Any:
-        """The value: a NumPy scalar, or a copy of the array."""
+        """The value: a NumPy scalar, or a copy of the array. On several ranks, reading it is collective."""
         flat = self._flat(write=False)
         return flat[0] if not self.shape else flat.reshape(self.shape).copy()
 

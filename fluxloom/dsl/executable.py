@@ -18,6 +18,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.spans import Span
 
 __all__ = ["ArgumentBlock"]
 
@@ -46,6 +47,8 @@ class ArgumentBlock:
         The driving set.
     threads
         Threads of the loop.
+    span
+        Which elements, of a gather which targets; by default all.
     """
 
     def __init__(
@@ -57,7 +60,9 @@ class ArgumentBlock:
         over: Set,
         threads: int,
         constants: Mapping[str, float | int | bool],
+        span: Span | None = None,
     ) -> None:
+        self.span = span
         self.entry, self.group, self.numbering = entry, group, numbering
         self.plans, self.over, self.threads = plans, over, threads
         self.words = np.zeros(len(entry.slots), dtype=np.int64)
@@ -66,6 +71,7 @@ class ArgumentBlock:
         self._place = {s.name: k for k, s in enumerate(entry.slots)}
         self._by_key = {a.dat: a for m in group.members for a in m.spec.args}
         self._constants: Buffer | None = None
+        self._elsewhere: dict[int, Buffer] = {}
         self.stale = False
         """Whether `send` has something to do."""
         for k, slot in enumerate(entry.slots):
@@ -118,7 +124,8 @@ class ArgumentBlock:
             return [item for item in out if item.items]
         if not spec.extent:
             return [Launch(spec.symbol, spec.block, spec.block)]
-        count = self.extent(spec.extent) * spec.per
+        begin = self.extent("from") if self.group.ranged else 0
+        count = (self.extent(spec.extent) - begin) * spec.per
         return [Launch(spec.symbol, -(-count // spec.over), spec.block)]
 
     def extent(self, name: str) -> int:
@@ -131,11 +138,18 @@ class ArgumentBlock:
         if k is not None:
             self.words[k] = buffer.address
 
+    def redirect(self, number: int, buffer: Buffer) -> None:
+        """Let a dat or global stand for another buffer for good."""
+        self._elsewhere[number] = buffer
+        self.point(number, buffer)
+
     def refresh(self) -> None:
         """Take the buffers that the dats have now."""
         for slot in self.entry.slots:
             if slot.origin in ("dat", "global", "output"):
-                self.words[self._place[slot.name]] = self._dat(int(slot.key)).buffer.address
+                number = int(slot.key)
+                buffer = self._elsewhere.get(number, self._dat(number).buffer)
+                self.words[self._place[slot.name]] = buffer.address
 
     # ------------------------------------------------------------------------------------ values
     def _dat(self, number: int) -> Dat | Global:
@@ -160,7 +174,7 @@ class ArgumentBlock:
         key = slot.key
         match slot.origin:
             case "size":
-                return self.over.size if key == "n" else self.threads
+                return self._size(str(key))
             case "grid":
                 return self._grid(str(key))
             case "dat" | "global" | "output":
@@ -186,6 +200,13 @@ class ArgumentBlock:
             case "plan":
                 return self._plan(slot)
         return self._ragged(slot)
+
+    def _size(self, key: str) -> int:
+        if key == "threads":
+            return self.threads
+        if self.span is None:
+            return self.over.size if key == "n" else 0
+        return self.span.end if key == "n" else self.span.begin
 
     def _grid(self, key: str) -> int:
         assert isinstance(self.over, Grid)
@@ -213,13 +234,15 @@ class ArgumentBlock:
     def _work(self, slot: Slot) -> int:
         number, arg = self._argument(str(slot.key))
         if slot.origin == "scratch":
-            return self._allocate(self.over.parent.size * arg.legs * arg.dim, arg.scalar.size)
+            return self._allocate(self.over.parent.executed * arg.legs * arg.dim, arg.scalar.size)
         count = self.plans[number].partials
         if isinstance(self.over, Grid):
             count = max(count, self.over.size // self.over.shape[-1])
         return self._allocate(count * arg.dim, 8)
 
     def _plan(self, slot: Slot) -> int:
+        if slot.name == "targets" and self.span is not None:
+            return self.span.end
         value = self._plan_value(slot.name)
         return value if isinstance(value, int) else self._keep(value, slot.ctype)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.spec import symbol_name
+from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
-from fluxloom.device.base import Program
+from fluxloom.device.base import Program, Sequencer
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
 from fluxloom.dsl.context import Context
@@ -25,10 +25,13 @@ from fluxloom.dsl.identity import unique
 from fluxloom.dsl.interpret import run_reference
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
+from fluxloom.dsl.ranked import OneTask
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
+from fluxloom.dsl.spans import Span
 from fluxloom.dsl.split import components, why_whole
+from fluxloom.dsl.tasks import can_begin_anywhere, loop_task
 from fluxloom.dsl.traffic import Traffic
 from fluxloom.dsl.tuning import TuningFile, tuning_key
 from fluxloom.dsl.work import check_stage, choose_work, restrict, work_plan, work_shape
@@ -212,17 +215,29 @@ class Loop:
             symbol = symbol_name("fl_loop_", self.name)
             group = Group(symbol, scatter, direct, strategy, tile=0, listed=member.spec.listed, work=shape)
             check_stage(group, device)
-            return group
-        return Group(
+            return replace(group, ranged=can_begin_anywhere(group, self.over))
+        group = Group(
             symbol=symbol_name("fl_loop_", self.name),
             scatter=(member,) if racing else (),
             direct=() if racing else (member,),
             strategy=strategy,
             lanes=schedule.lanes,
             tile=schedule.block if strategy == "gather" else 0,
-            stream=_streamed(member, numbering) if schedule.stream else frozenset(),
+            stream=_streamed(member, numbering) if schedule.stream and not racing else frozenset(),
             listed=member.spec.listed,
         )
+        return replace(group, ranged=can_begin_anywhere(group, self.over))
+
+    def argument_block(
+        self, entry: Entry, group: Group, numbering: Numbering, span: Span | None = None
+    ) -> ArgumentBlock:
+        """Return what one call of the generated function is given; it follows changes of constants."""
+        constants = {f"0_{k}": v for k, v in self.constants.items()}
+        threads = 1 if serial_below(self.over) else self.schedule.threads
+        plan = self.plan if span is None else self.plan_of(span)
+        block = ArgumentBlock(entry, group, numbering, {0: plan}, self.over, threads, constants, span)
+        self.attach(block, 0)
+        return block
 
     @cached_property
     def plan(self) -> Plan:
@@ -230,6 +245,12 @@ class Loop:
         if self.context.device.items:
             return work_plan(self.bound, self.races, self.strategy, self.schedule)
         return build_plan(self.bound, self.races, self.strategy, self.schedule.block)
+
+    def plan_of(self, span: Span) -> Plan:
+        """Return the tables of the race strategy for some of the elements, of a gather for some targets."""
+        if self.context.device.items:
+            return work_plan(self.bound, self.races, self.strategy, self.schedule, span)
+        return build_plan(self.bound, self.races, self.strategy, self.schedule.block, span)
 
     def build(self) -> _Native:
         """Plan, generate, compile and load; happens by itself at the first call."""
@@ -240,12 +261,7 @@ class Loop:
         contract = self.schedule.deterministic != "global"
         unit = generate([group], device.dialect, contract=contract)
         native = device.compile(unit.text, unit.symbols, self.name, contract=contract)
-        constants = {f"0_{k}": v for k, v in self.constants.items()}
-        threads = 1 if serial_below(self.over) else self.schedule.threads
-        block = ArgumentBlock(unit.entries[0], group, numbering, {0: self.plan}, self.over, threads, constants)
-        self.attach(block, 0)
-        traffic = None if device.shared else Traffic([self])
-        self._native = _Native(unit, native, block, self.name, self.context, traffic)
+        self._native = _Native(self, unit, native, group, numbering)
         return self._native
 
     @property
@@ -306,27 +322,34 @@ def serial_below(over: Set) -> bool:
 
 
 class _Native:
-    """A compiled loop: source, argument block, and the call."""
+    """A compiled loop: source, argument blocks, and the call."""
 
-    def __init__(
-        self, unit: Unit, compiled: Program, block: ArgumentBlock, name: str, context: Context, traffic: Traffic | None
-    ) -> None:
-        self.unit, self.compiled, self.block, self.epoch = unit, compiled, block, context.epoch
-        self.sequencer = context.device.sequencer([block.call(name, compiled)])
-        self.run: Callable[[], object] = self.sequencer if traffic is None else self._between
-        self._traffic = traffic
+    def __init__(self, loop: Loop, unit: Unit, compiled: Program, group: Group, numbering: Numbering) -> None:
+        context = loop.context
+        self.unit, self.compiled, self.epoch = unit, compiled, context.epoch
+        self.blocks: list[ArgumentBlock] = []
+        self._traffic = None if context.device.shared else Traffic([loop])
+        if context.ranked:
+            task = loop_task(loop, unit.entries[0], group, numbering, compiled, self.blocks.append)
+            self.sequencer: Sequencer = OneTask(context, task)
+        else:
+            self.blocks.append(loop.argument_block(unit.entries[0], group, numbering))
+            self.sequencer = context.device.sequencer([self.blocks[0].call(loop.name, compiled)])
+        self.run: Callable[[], object] = self.sequencer if self._traffic is None else self._between
 
     def _between(self) -> None:
         """Run with what the host has changed, and note what the device changes."""
         assert self._traffic is not None
-        if self.block.stale:
-            self.block.send()
+        for block in self.blocks:
+            if block.stale:
+                block.send()
         self._traffic.before()
         self.sequencer()
         self._traffic.after()
 
     def refresh(self, epoch: int) -> None:
-        self.block.refresh()
+        for block in self.blocks:
+            block.refresh()
         self.sequencer.refresh()
         self.epoch = epoch
 

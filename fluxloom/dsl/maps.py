@@ -74,11 +74,6 @@ def index_table(values: npt.ArrayLike, n: int, what: str) -> npt.NDArray[np.int3
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
-def _places(target: Set) -> int:
-    """Return how many elements of a set a map of this rank may lead to."""
-    return target.size if target.part is None else target.part.stored
-
-
 class TableMap(Map):
     """A table ``(source.size, arity)`` of target elements.
 
@@ -97,7 +92,7 @@ class TableMap(Map):
         if source.context is not target.context:
             raise DatError(f"map {name!r}: {source} and {target} belong to different contexts")
         self.source, self.target, self.name = source, target, name
-        self.table = index_table(array, _places(target), f"map {name!r}")
+        self.table = index_table(array, target.stored, f"map {name!r}")
         self.legs = array.shape[1]
 
 

@@ -178,7 +178,7 @@ class OnlineTuning:
         loop = self.loop
         self._switch(self.best)
         kept = self._natives.pop(self.best)
-        others = [native.block for native in self._natives.values()]
+        others = [block for native in self._natives.values() for block in native.blocks]
         loop._blocks = [item for item in loop._blocks if not any(item[0] is other for other in others)]
         self._natives = {self.best: kept}
         self._over = True

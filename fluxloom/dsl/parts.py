@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Part"]
+from fluxloom.comm.base import Comm
+
+__all__ = ["Part", "refresh_host"]
 
 Places = npt.NDArray[np.int32]
 
@@ -66,3 +69,12 @@ class Part:
     def whole(cls, size: int) -> Part:
         """Return the part of a rank that has everything."""
         return cls(0, size, size, size, size, np.arange(size, dtype=np.int64), size)
+
+
+def refresh_host(comm: Comm, part: Part, values: npt.NDArray[Any]) -> None:
+    """Bring the halo entries of an array ``(places, ...)`` in host memory up to date; collective."""
+    empty = values[:0]
+    send = dict(zip(part.neighbours, part.send, strict=True))
+    found = comm.exchange([values[send[r]] if r in send else empty for r in range(comm.size)])
+    for rank, places in zip(part.neighbours, part.receive, strict=True):
+        values[places] = found[rank]

@@ -8,12 +8,15 @@ from dataclasses import replace
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import Entry
 from fluxloom.codegen.unit import Unit, generate
-from fluxloom.device.base import Call, Device, Program
+from fluxloom.device.base import Device, Program
 from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.loop import Loop, serial_below
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.ranked import Task, fresh_after, sequence
 from fluxloom.dsl.report import LoopReport, vectorised
 from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.tasks import loop_task, reset_task
 
 __all__ = ["PlainReplay", "compile_groups", "may_contract"]
 
@@ -49,21 +52,23 @@ class PlainReplay:
         unit, self.compiled, entries = compile_groups(groups, device, name, may_contract(self.loops))
         self.text = unit.text
         self._blocks: list[ArgumentBlock] = []
-        calls: list[Call] = []
+        tasks: list[Task] = []
         waiting = iter(zip(self.loops, groups, entries, strict=True))
         for step in steps:
             if isinstance(step, Reset):
-                calls.append(device.reset_call(step.block()))
+                tasks.append(reset_task(step, self.loops))
                 continue
             loop, group, entry = next(waiting)
-            constants = {f"0_{k}": v for k, v in loop.constants.items()}
-            threads = 1 if serial_below(loop.over) else loop.schedule.threads
-            block = ArgumentBlock(entry, group, numberings[id(loop)], {0: loop.plan}, loop.over, threads, constants)
-            loop.attach(block, 0)
-            self._blocks.append(block)
-            calls.append(block.call(loop.name, self.compiled))
-        self._sequencer = device.sequencer(calls)
+            numbering = numberings[id(loop)]
+            tasks.append(loop_task(loop, entry, group, numbering, self.compiled, self._blocks.append))
+        self.tasks = tasks
+        self._sequencer = sequence(self.context, [], tasks)
         self._epoch = self.context.epoch
+
+    @property
+    def fresh(self) -> list[Dat]:
+        """Dats that the steps change, whose halo is current after a run."""
+        return fresh_after(self._sequencer)
 
     def run(self) -> None:
         """Run every step once."""

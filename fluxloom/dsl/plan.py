@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.graph import colour_elements, colour_permutation, inverse_map, target_tiles, two_level_plan
+from fluxloom.dsl.spans import Span, Tiles, global_order, tiles_of, whole_span
+from fluxloom.graph import InverseMap, colour_elements, colour_permutation, inverse_map, two_level_plan
 
 __all__ = ["Plan", "build_plan", "increments", "through_subset", "tile_redundancy"]
 
@@ -50,14 +51,23 @@ class Plan:
     nbytes: int = field(default=0)
 
 
-def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
-    """Return the plan of a loop; plans of the same maps are built once a context."""
+def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span | None = None) -> Plan:
+    """Return the plan of a loop; plans of the same maps are built once a context.
+
+    ``span`` is which elements the loop runs over, of a gather which targets; by default all that this rank has.
+    """
     legs = tuple(a.leg for a in increments(bound))
-    key = (strategy, block, id(bound.over), legs, *(id(t) for t in _identity(bound, races)))
+    if span is None:
+        span = whole_span(races.targets[0]) if strategy == "gather" else Span(0, _elements_of(bound, races))
+    key = (strategy, block, span, id(bound.over), legs, *(id(t) for t in _identity(bound, races)))
     plans = bound.over.context.plans
     if key not in plans:
-        plans[key] = (_build(bound, races, strategy, block), bound.over, _identity(bound, races))
+        plans[key] = (_build(bound, races, strategy, block, span), bound.over, _identity(bound, races))
     return plans[key][0]
+
+
+def _elements_of(bound: Bound, races: RaceInfo) -> int:
+    return bound.over.executed if races.racing else bound.over.size
 
 
 def _identity(bound: Bound, races: RaceInfo) -> tuple[Any, ...]:
@@ -72,24 +82,22 @@ def increments(bound: Bound) -> list[Argument]:
     return [a for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True) if a.map and p.access.reduces]
 
 
-def _build(bound: Bound, races: RaceInfo, strategy: str, block: int) -> Plan:
-    n = bound.over.size
-    chunks = -(-n // CHUNK)
+def _build(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span) -> Plan:
+    chunks = -(-len(span) // CHUNK)
     values: dict[str, Array | int] = {}
     if isinstance(bound.over, Subset):
         values["list"] = bound.over.indices
     if strategy in ("direct", "serial", "atomic"):
         return Plan(values, chunks)
-    sizes = [t.size for t in races.targets]
     match strategy:
         case "block_colour" | "block_permute":
-            return _blocks(races, sizes, n, block, strategy == "block_permute", values)
+            return _blocks(races, span, block, strategy == "block_permute", values)
         case "element_colour":
-            return _elements(races, sizes, n, values)
+            return _elements(races, span, values)
         case "two_pass":
             return _two_pass(bound, races, values, chunks)
         case "gather":
-            return _gather(races, block, values)
+            return _gather(bound.over, races, span, block, values)
     raise PlanError(f"no plan for strategy {strategy!r}")
 
 
@@ -99,25 +107,32 @@ def through_subset(values: Mapping[str, Array | int], permutation: Array) -> Arr
     return permutation if listed is None else np.ascontiguousarray(np.asarray(listed)[permutation])
 
 
-def _blocks(
-    races: RaceInfo, sizes: list[int], n: int, block: int, permuted: bool, values: dict[str, Array | int]
-) -> Plan:
-    plan = two_level_plan(races.tables, sizes, n, block)
+def rows_of(races: RaceInfo, span: Span) -> tuple[list[Array], list[int]]:
+    """Return the tables of a span of elements, and how many targets each may name."""
+    tables = [np.ascontiguousarray(t[span.begin : span.end]) for t in races.tables]
+    return tables, [t.stored for t in races.targets]
+
+
+def _blocks(races: RaceInfo, span: Span, block: int, permuted: bool, values: dict[str, Array | int]) -> Plan:
+    plan = two_level_plan(*rows_of(races, span), len(span), block)
     values |= {
         "n_colours": plan.n_block_colours,
         "colour_off": plan.colour_offset,
         "blocks": plan.blocks_by_colour,
-        "block_off": plan.offset,
+        "block_off": plan.offset + span.begin,
     }
-    if permuted:
-        values["perm"] = through_subset(values, plan.permutation)
+    if permuted:  # of its positions, the blocks are numbered by those of the loop
+        whole = np.arange(span.end, dtype=np.int32)
+        whole[span.begin :] = plan.permutation + np.int32(span.begin)
+        values["perm"] = through_subset(values, whole)
     blocks = plan.offset.size - 1
     return Plan(values, blocks, plan.n_block_colours, blocks)
 
 
-def _elements(races: RaceInfo, sizes: list[int], n: int, values: dict[str, Array | int]) -> Plan:
-    colouring = colour_elements(races.tables, sizes)
+def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:
+    colouring = colour_elements(*rows_of(races, span))
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
+    permutation = permutation + np.int32(span.begin)
     values |= {"n_colours": colouring.n_colours, "colour_off": offsets, "perm": through_subset(values, permutation)}
     partials = int((-(-np.diff(offsets) // CHUNK)).sum())
     return Plan(values, partials, colouring.n_colours)
@@ -127,7 +142,7 @@ def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chu
     """Add an inverse of every map that is incremented through; keys name the map, see `Executable`."""
     for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
         if isinstance(arg.map, TableMap) and parameter.access.reduces:
-            inverse = inverse_map(arg.map.table, arg.map.target.size)
+            inverse = _inverse(arg.map.table, bound.over, arg.map.target)
             name = f"i@{id(arg.map)}"
             values |= {
                 f"{name}_ptr": inverse.offsets,
@@ -138,34 +153,43 @@ def _two_pass(bound: Bound, races: RaceInfo, values: dict[str, Array | int], chu
     return Plan(values, chunks)
 
 
-def _gather(races: RaceInfo, block: int, values: dict[str, Array | int]) -> Plan:
-    target, table = races.targets[0], races.tables[0]
+def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str, Array | int]) -> Plan:
+    table = races.tables[0]
     if block == 1:
         if len(races.tables) > 1:
             raise PlanError("gathering target by target needs one map for all increments; use block > 1")
-        inverse = inverse_map(table, target.size)
+        inverse = _inverse(table, over, races.targets[0])
         values |= {
-            "targets": target.size,
+            "targets": span.end,
             "inv_ptr": inverse.offsets,
             "inv_elem": inverse.element,
             "inv_leg": inverse.leg,
         }
-        return Plan(values, 0, 0, target.size, inverse.element.size / max(1, len(table)))
-    tiles = target_tiles(races.tables, target.size, block)
-    pointer, position, length = _segments(races, tiles.elem_ptr, tiles.elements, block)
+        return Plan(values, 0, 0, len(span), inverse.element.size / max(1, len(table)))
+    tiles = tiles_of(over, races.tables, span, block)
+    pointer, position, length = _segments(tiles, block)
     values |= {
-        "targets": target.size,
-        "tiles": tiles.offset.size - 1,
+        "targets": span.end,
+        "tiles": tiles.n_tiles,
         "seg_ptr": pointer,
         "seg_pos": position,
         "seg_len": length,
         "elem": tiles.elements,
     }
     computed = tiles.elements.size / max(1, len(table))
-    return Plan(values, -(-target.size // CHUNK), 0, tiles.offset.size - 1, computed)
+    return Plan(values, -(-len(span) // CHUNK), 0, tiles.n_tiles, computed)
 
 
-def _segments(races: RaceInfo, elem_ptr: Array, elements: Array, tile: int) -> tuple[Array, Array, Array]:
+def _inverse(table: Array, over: Set, target: Set) -> InverseMap:
+    """Return the inverse of a table, each target's elements in the order of their global numbers."""
+    order = global_order(over)
+    if order is None:
+        return inverse_map(table, target.stored)
+    found = inverse_map(np.ascontiguousarray(table[order]), target.stored)
+    return replace(found, element=order[found.element].astype(np.int32))
+
+
+def _segments(tiles: Tiles, tile: int) -> tuple[Array, Array, Array]:
     """Cut the element list of each tile into runs and listed segments.
 
     A run has consecutive elements whose targets are all inside the tile, so that it needs neither
@@ -174,11 +198,12 @@ def _segments(races: RaceInfo, elem_ptr: Array, elements: Array, tile: int) -> t
     Returns the first segment of each tile, the place of each segment in the element list, and its
     length: positive for a run, negative for a listed segment.
     """
+    elem_ptr, elements = tiles.elem_ptr, tiles.elements
     n = elements.size
-    tiles = np.repeat(np.arange(elem_ptr.size - 1, dtype=np.int32), np.diff(elem_ptr))
+    number = np.repeat(np.arange(elem_ptr.size - 1, dtype=np.int32), np.diff(elem_ptr))
     inside = np.ones(n, dtype=bool)
-    for table in races.tables:
-        inside &= (table[elements] // tile == tiles[:, None]).all(axis=1)
+    for table in tiles.tables:
+        inside &= (table[tiles.rows] // tile == number[:, None]).all(axis=1)
     first_of_tile = np.zeros(n + 1, dtype=bool)
     first_of_tile[elem_ptr] = True
     cut = first_of_tile[:-1].copy()
@@ -201,6 +226,6 @@ def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:
 
 def targets_met(over: Set, through: TableMap) -> int:
     """Return how many different targets a table map reaches."""
-    met = np.zeros(through.target.size, dtype=bool)
+    met = np.zeros(through.target.stored, dtype=bool)
     met[through.table[over.indices] if isinstance(over, Subset) else through.table] = True
     return int(np.count_nonzero(met))

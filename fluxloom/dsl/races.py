@@ -107,7 +107,7 @@ def _padded_rows(ragged: RaggedMap) -> npt.NDArray[np.int32]:
 
 def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: str) -> None:
     table = _targets(bound.over, arg)
-    if not is_injective(table, through.target.size):
+    if not is_injective(table, through.target.stored):
         raise LoopError(
             f"{bound.name}: argument {parameter!r} is written through map {through.name!r}, which leads two elements "
             "to the same target; use Inc, or a map that meets each target at most once"
@@ -137,8 +137,8 @@ def _check_aliases(bound: Bound, modes: list[Access]) -> None:
 def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> None:
     """Check that a second use of a dat, which is written directly, only meets unwritten elements."""
     if isinstance(arg.map, (TableMap, RaggedMap)):
-        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(bound.over.size, dtype=np.int32)
-        written = np.zeros(bound.over.parent.size, dtype=bool)
+        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(bound.over.executed, dtype=np.int32)
+        written = np.zeros(bound.over.parent.stored, dtype=bool)
         written[elements] = True
         met = _targets(bound.over, arg)
         if not (written[met] & (met != elements[:, None])).any():

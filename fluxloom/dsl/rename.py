@@ -183,6 +183,10 @@ class Placement:
         """Equal keys: the same buffers in the same places, so that a prepared step can be replayed."""
         return (*arrangement.key, 0, *sorted(id(b) for b in self.owned))
 
+    def movable(self) -> list[Dat]:
+        """Return the dats that the chain may move to other buffers."""
+        return [self.by_id[k] for k in sorted(self._movable())]
+
     def _movable(self) -> set[int]:
         """Ids of dats that this chain moves between buffers anyway."""
         out = set(self.transient)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fluxloom.codegen.group import CHUNK, Group, WorkShape
 from fluxloom.codegen.member import Member
@@ -14,13 +14,17 @@ from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import choose_tile, direct_lanes
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.fusion import FusedGroup, Fusion, fuse
+from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, fuse
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
 from fluxloom.dsl.plan import Plan, build_plan
+from fluxloom.dsl.ranked import Task, fresh_after, sequence
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
+from fluxloom.dsl.spans import ALIGN, Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.tasks import loop_task, reset_task, task_globals
 from fluxloom.dsl.work import check_stage, fused_plans, work_shape
 
 __all__ = ["FusedReplay"]
@@ -39,6 +43,8 @@ class _Prepared:
     moved: list[Dat]
     steady: bool
     """Whether the next step starts from the same arrangement."""
+    fresh: list[Dat]
+    """Dats whose halo is current after it."""
 
 
 class FusedReplay:
@@ -57,6 +63,8 @@ class FusedReplay:
         self._now: Arrangement | None = None
         self._next: _Prepared | None = None
         self._epoch = -1
+        self.fresh: list[Dat] = []
+        """Dats whose halo is current after the last run."""
         if not self.fusion.worthwhile or self._reset_inside(steps):
             self.fusion = Fusion((), (), {})
             return
@@ -90,7 +98,7 @@ class FusedReplay:
             return fused.loops[0].group(numbering)
         if self.device.items:
             return self._work_group(fused, numbering, renamed, (scatter, direct))
-        first = fused.loops[0].schedule
+        first, over = fused.loops[0].schedule, fused.over
         buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
         return Group(
             symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
@@ -105,6 +113,7 @@ class FusedReplay:
             elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
             renamed=renamed,
             stream=renamed if any(loop.schedule.stream for loop in fused.direct) else frozenset(),
+            ranged=over.part is not None,
         )
 
     def _work_group(
@@ -123,6 +132,7 @@ class FusedReplay:
             elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
             renamed=renamed,
             work=work_shape(fused.loops[0].schedule, plans, self.device, fused=True),
+            ranged=fused.over.part is not None,
         )
         check_stage(group, self.device)
         return group
@@ -188,6 +198,11 @@ class FusedReplay:
             self._epoch = self.context.epoch
         return True
 
+    @property
+    def held(self) -> bool:
+        """Whether a buffer that fused steps may move is shared with an array outside (see `run`)."""
+        return any(d.viewed and d.watched for d in self.placement.movable())
+
     def watched(self) -> list[Loop | Global]:
         """Return loops and globals whose changes make values computed one step ahead wrong."""
         head = self.fusion.head
@@ -222,6 +237,7 @@ class FusedReplay:
             if block.stale:
                 block.send()
         prepared.sequencer()
+        self.fresh = prepared.fresh
         if not prepared.steady:
             self._now, self._next = prepared.end, None
         if prepared.moved:
@@ -245,40 +261,74 @@ class FusedReplay:
     def _prepare(self, begin: Arrangement) -> _Prepared:
         placed, end = self.placement.step(begin)
         blocks: list[ArgumentBlock] = []
-        calls: list[Call] = [self.device.reset_call(reset.block()) for reset in self.resets]
-        fused = zip(self.fusion.groups, self._groups, self._numberings, self._entries, placed, strict=False)
-        for item, group, numbering, entry, buffers in fused:
-            block = self._block(entry, group, numbering, item.loops, True)
+        calls: list[Call] = [reset_task(reset, self.loops).make(Span(0, 0), True) for reset in self.resets]
+        tasks = [self._task(k, buffers, blocks) for k, buffers in enumerate(placed)]
+        moved = [d for d in self.dats if end.buffers[id(d)] is not begin.buffers[id(d)]]
+        sequencer = sequence(self.context, calls, tasks)
+        return _Prepared(sequencer, blocks, end, moved, end.key == begin.key, fresh_after(sequencer))
+
+    def _task(self, position: int, buffers: GroupBuffers, blocks: list[ArgumentBlock]) -> Task:
+        """Return one group as a task, with the dats where it finds them."""
+        fused, group = self.fusion.groups[position], self._groups[position]
+        numbering, entry = self._numberings[position], self._entries[position]
+
+        def keep(block: ArgumentBlock) -> None:
             self._point(block, numbering, buffers)
             blocks.append(block)
-            calls.append(block.call(item.name, self.compiled))
-        moved = [d for d in self.dats if end.buffers[id(d)] is not begin.buffers[id(d)]]
-        return _Prepared(self.device.sequencer(calls), blocks, end, moved, end.key == begin.key)
+
+        if fused.alone:
+            task = loop_task(fused.loops[0], entry, group, numbering, self.compiled, keep)
+            return replace(task, buffers=buffers.inputs, copies=self._copies(position))
+
+        def make(span: Span, _counts: bool) -> Call:
+            block = self._block(entry, group, numbering, fused.loops, True, span)
+            keep(block)
+            return block.call(fused.name, self.compiled)
+
+        reads, reduces = task_globals(fused.loops)
+        needs = [d for d in fused.neighbours() if d.set.part is not None]
+        return Task(fused.name, self._limits(fused, group), True, make, unique(needs), fused.written(),
+                    reads, reduces, self._copies(position), buffers.inputs)  # fmt: skip
+
+    def _limits(self, fused: FusedGroup, group: Group) -> Limits:
+        if not fused.scatter:
+            return limits_of(fused.over, False)
+        tile = group.tile if not self.device.items else group.work.block if group.work.stage else 0
+        return limits_of(fused.over, False, max(tile, ALIGN))
+
+    def _copies(self, position: int) -> list[tuple[Dat, Dat]]:
+        """Return the renamings between a group and the one before it: target and source."""
+        out: list[tuple[Dat, Dat]] = []
+        for item in self.fusion.items:
+            if item is self.fusion.groups[position]:
+                break
+            out = [*out, (item.target, item.source)] if isinstance(item, Copy) else []
+        return out
 
     def _block(
-        self, entry: Entry, group: Group, numbering: Numbering, loops: list[Loop], attach: bool
-    ) -> ArgumentBlock:
+        self, entry: Entry, group: Group, numbering: Numbering, loops: list[Loop], attach: bool,
+        span: Span | None = None,
+    ) -> ArgumentBlock:  # fmt: skip
         constants = {f"{k}_{name}": v for k, loop in enumerate(loops) for name, v in loop.constants.items()}
-        plans = self._item_plans(group, loops) if self.device.items else {
-            k: build_plan(loop.bound, loop.races, "gather" if group.scatter else loop.strategy, group.tile)
+        plans = self._item_plans(group, loops, span) if self.device.items else {
+            k: build_plan(loop.bound, loop.races, "gather" if group.scatter else loop.strategy, group.tile, span)
             if loop.races.racing and group.strategy == "gather"
             else loop.plan
             for k, loop in enumerate(loops)
         }
         over = loops[-1].over
         threads = 1 if serial_below(over) else loops[0].schedule.threads
-        block = ArgumentBlock(entry, group, numbering, plans, over, threads, constants)
+        block = ArgumentBlock(entry, group, numbering, plans, over, threads, constants, span)
         if attach:
             for k, loop in enumerate(loops):
                 loop.attach(block, k)
         return block
 
-    def _item_plans(self, group: Group, loops: list[Loop]) -> dict[int, Plan]:
+    def _item_plans(self, group: Group, loops: list[Loop], span: Span | None) -> dict[int, Plan]:
         """Return the plan of each loop: of a gather, the one that merges its scattering loops."""
-        alone = any(g is group and f.alone for f, g in zip(self.fusion.groups, self._groups, strict=True))
-        if alone or not group.scatter:
+        if not group.scatter:
             return {k: loop.plan for k, loop in enumerate(loops)}
-        return dict(enumerate(fused_plans(loops[: len(group.scatter)], len(group.direct))))
+        return dict(enumerate(fused_plans(loops[: len(group.scatter)], len(group.direct), span)))
 
     def _point(self, block: ArgumentBlock, numbering: Numbering, buffers: GroupBuffers) -> None:
         for number, data in enumerate(numbering.dats):

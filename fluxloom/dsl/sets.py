@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.parts import Part
+from fluxloom.dsl.parts import Part, refresh_host
 
 if TYPE_CHECKING:
     from fluxloom.dsl.context import Context
@@ -56,6 +56,11 @@ class Set:
         return self.size if self.part is None else self.part.executed
 
     @property
+    def stored(self) -> int:
+        """Elements that maps of this rank may lead to: those owned and those of the halo."""
+        return self.size if self.part is None else self.part.stored
+
+    @property
     def total(self) -> int:
         """Elements of all ranks together."""
         return self.size if self.part is None else self.part.total
@@ -82,6 +87,16 @@ class Set:
         return f"{type(self).__name__}({self.name}, {self.size})"
 
 
+def members_of_halo(parent: Set, owned: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return the elements of the execute halo that are in a subset, of which each rank knows its own; collective."""
+    part = parent.part
+    assert part is not None
+    inside = np.zeros(part.stored, dtype=np.uint8)
+    inside[owned] = 1
+    refresh_host(parent.context.comm, part, inside)
+    return part.owned + np.flatnonzero(inside[part.owned : part.executed])
+
+
 class Subset(Set):
     """Some elements of a set; a loop over it visits them in ascending order.
 
@@ -90,7 +105,8 @@ class Subset(Set):
     parent
         The set.
     indices
-        Element numbers, or a boolean mask over the set.
+        Element numbers, or a boolean mask over the set; on several ranks, of the elements that this one owns.
+        Declaring a subset is collective then.
     """
 
     def __init__(self, parent: Set, indices: npt.ArrayLike, name: str = "") -> None:
@@ -104,12 +120,19 @@ class Subset(Set):
             raise DatError(f"subset of {parent}: element {values[-1] if values[0] >= 0 else values[0]} does not exist")
         super().__init__(parent.context, values.size, name or f"{parent.name}[subset]")
         self._parent = parent
+        if parent.part is not None:
+            values = np.append(values, members_of_halo(parent, values))
         self.indices = np.ascontiguousarray(values, dtype=np.int32)
 
     @property
     def parent(self) -> Set:
         """The set it was taken from."""
         return self._parent
+
+    @property
+    def executed(self) -> int:
+        """Elements that loops with indirect writes run over."""
+        return self.indices.size
 
 
 class Grid(Set):

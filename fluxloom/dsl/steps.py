@@ -22,11 +22,14 @@ class Reset:
         """Set the value now."""
         self.target.value = np.full(self.target.shape, self.value)
 
-    def block(self) -> npt.NDArray[np.int64]:
-        """Return the argument block of the native form: address, components, bytes of one, its bits."""
+    def block(self, value: float | None = None) -> npt.NDArray[np.int64]:
+        """Return the argument block of the native form: address, components, bytes of one, its bits.
+
+        ``value`` is another one than that of the reset.
+        """
         words = np.zeros(4, dtype=np.int64)
         size = self.target.scalar.size
         words[:3] = self.target.buffer.address, self.target.dim, size
-        bits = np.array([self.value], dtype=self.target.scalar.numpy).tobytes()
+        bits = np.array([self.value if value is None else value], dtype=self.target.scalar.numpy).tobytes()
         words[3:].view(np.uint8)[:size] = np.frombuffer(bits, dtype=np.uint8)
         return words

@@ -19,10 +19,11 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
-from fluxloom.dsl.plan import Array, Plan, increments, through_subset
+from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.sets import Grid, Subset
+from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span
 from fluxloom.dsl.split import why_whole
 from fluxloom.dsl.work_cpu import SPAN, group_memory, serial_tile, serial_tiles, serially, stages_fit
 from fluxloom.graph import (
@@ -161,69 +162,83 @@ def check_stage(group: Group, device: Device) -> None:
 # -------------------------------------------------------------------------------------------- plans
 
 
-def work_plan(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> Plan:
-    """Return the tables of a loop under one strategy; those of the same maps are built once a context."""
+def work_plan(
+    bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, span: Span | None = None
+) -> Plan:
+    """Return the tables of a loop under one strategy; those of the same maps are built once a context.
+
+    ``span`` is which elements the loop runs over, of a gather which targets; by default all that this rank has.
+    """
     tables = tuple(id(a.map) for a in increments(bound))
     legs = tuple(a.leg for a in increments(bound))
     size = schedule.block if strategy == "block_colour" or schedule.stage else 0
-    key = ("work", strategy, size, bool(schedule.stage), id(bound.over), tables, legs)
+    tiled = strategy == "gather" and bool(schedule.stage)
+    if span is None:
+        span = whole_span(races.targets[0]) if tiled else Span(0, bound.over.executed if racing(bound) else bound.over.size)
+    cut = span if tiled or strategy in ("element_colour", "block_colour") else None
+    key = ("work", strategy, size, bool(schedule.stage), cut, id(bound.over), tables, legs)
     known = bound.over.context.plans
     if key not in known:
-        plan = _build(bound, races, strategy, schedule)
+        plan = _build(bound, races, strategy, schedule, span)
         known[key] = (plan, bound.over, tuple(a.map for a in increments(bound)))
     return long_plan(bound, strategy, schedule, team_plan(bound, schedule, known[key][0]))
 
 
-def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule) -> Plan:
-    n = bound.over.size
+def racing(bound: Bound) -> bool:
+    """Whether a loop increments through a map."""
+    return bool(increments(bound))
+
+
+def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, span: Span) -> Plan:
     values: dict[str, Array | int] = {}
     if isinstance(bound.over, Subset):
         values["list"] = bound.over.indices
-    sizes = [t.size for t in races.targets]
     match strategy:
         case "element_colour":
-            return _elements(races, sizes, values)
+            return _elements(races, span, values)
         case "block_colour":
-            return _blocks(races, sizes, n, schedule, values)
+            return _blocks(races, span, schedule, values)
         case "two_pass":
-            return _two_pass(bound, values, n)
+            return _two_pass(bound, values, bound.over.executed)
         case "gather" if schedule.stage and serially(bound.over.context.device, strategy):
-            return serial_tiles(races, schedule.block)
+            return serial_tiles(bound.over, races, span, schedule.block)
         case "gather" if schedule.stage:
-            return _staged(races, schedule.block, values)
+            return _staged(bound.over, races, span, schedule.block, values)
         case "gather":
-            return gather_plan([races])
-    return Plan(values, -(-n // PART))
+            return gather_plan([bound.over], [races])
+    return Plan(values, -(-bound.over.executed // PART))
 
 
-def _elements(races: RaceInfo, sizes: list[int], values: dict[str, Array | int]) -> Plan:
-    colouring = colour_elements(races.tables, sizes)
+def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:
+    colouring = colour_elements(*rows_of(races, span))
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
+    permutation = permutation + np.int32(span.begin)
     partials = int((-(-np.diff(offsets) // PART)).sum())
     values |= {"colour_off": offsets, "perm": through_subset(values, permutation), "n_partials": partials}
     return Plan(values, partials, colouring.n_colours)
 
 
-def _blocks(
-    races: RaceInfo, sizes: list[int], n: int, schedule: Schedule, values: dict[str, Array | int]
-) -> Plan:
+def _blocks(races: RaceInfo, span: Span, schedule: Schedule, values: dict[str, Array | int]) -> Plan:
     block = schedule.block or BLOCK
-    plan = two_level_plan(races.tables, sizes, n, block)
+    tables, sizes = rows_of(races, span)
+    plan = two_level_plan(tables, sizes, len(span), block)
+    before = np.zeros(span.begin, dtype=np.int32)
     blocks = plan.n_blocks
     partials = blocks * -(-block // PART)
     values |= {
         "colour_off": plan.colour_offset,
         "blocks": plan.blocks_by_colour,
-        "block_off": plan.offset,
-        "item_colour": plan.element_colour,
+        "block_off": plan.offset + span.begin,
+        "item_colour": np.append(before, plan.element_colour) if span.begin else plan.element_colour,
         "item_colours": plan.n_element_colours,
         "n_partials": partials,
     }
     if "list" in values:
         values["perm"] = values["list"]
     if schedule.stage and len(races.tables) == 1:
-        found = block_targets(races.tables[0], sizes[0], plan.offset)
-        values |= {"tgt_ptr": found.target_ptr, "tgt": found.targets, "tgt_loc": found.local, "stage": found.most}
+        found = block_targets(tables[0], sizes[0], plan.offset)
+        local = np.append(np.zeros((span.begin, tables[0].shape[1]), np.uint16), found.local, axis=0)
+        values |= {"tgt_ptr": found.target_ptr, "tgt": found.targets, "tgt_loc": local, "stage": found.most}
     return Plan(values, partials, plan.n_block_colours, blocks)
 
 
@@ -235,11 +250,12 @@ def _two_pass(bound: Bound, values: dict[str, Array | int], n: int) -> Plan:
             found[f"i@{id(arg.map)}" + (f"_{arg.leg}" if arg.leg >= 0 else "")] = (arg.map, arg.leg)
     for name, (through, leg) in found.items():
         table = through.table if leg < 0 else np.ascontiguousarray(through.table[:, leg : leg + 1])
-        values |= _contributions(name, table, through.target.size, pad=len(found) == 1, sparse=len(found) == 1)
+        alone = len(found) == 1
+        values |= _contributions(name, [bound.over], [table], through.target, pad=alone, sparse=alone)
     return Plan(values, -(-n // PART))
 
 
-def fused_plans(scatter: Sequence[Any], direct: int) -> list[Plan]:
+def fused_plans(scatter: Sequence[Any], direct: int, span: Span | None = None) -> list[Plan]:
     """Return the plan of each loop of a gather: one for all, or one a staged loop.
 
     Parameters
@@ -248,11 +264,13 @@ def fused_plans(scatter: Sequence[Any], direct: int) -> list[Plan]:
         The scattering loops.
     direct
         Number of loops over the targets behind them.
+    span
+        Which targets; by default all that this rank owns.
     """
     if not scatter[0].schedule.stage:
         return [fused_plan(scatter)] * (len(scatter) + direct)
     staged = replace(scatter[0].schedule, block=fused_block(scatter[0].schedule))
-    plans = [work_plan(loop.bound, loop.races, "gather", staged) for loop in scatter]
+    plans = [work_plan(loop.bound, loop.races, "gather", staged, span) for loop in scatter]
     cpu = serially(scatter[0].context.device, "gather")
     if cpu and not stages_fit([loop.bound for loop in scatter], staged.block):
         return [fused_plan(scatter)] * (len(scatter) + direct)
@@ -270,62 +288,103 @@ def fused_plan(scatter: Sequence[Any]) -> Plan:
     known = scatter[0].context.plans
     if key not in known:
         races = [loop.races for loop in scatter]
-        known[key] = (gather_plan(races, direct=True), None, tuple(races))
+        known[key] = (gather_plan([loop.over for loop in scatter], races, direct=True), None, tuple(races))
     return known[key][0]
 
 
-def gather_plan(races: Sequence[RaceInfo], *, direct: bool = False) -> Plan:
+def gather_plan(overs: Sequence[Set], races: Sequence[RaceInfo], *, direct: bool = False) -> Plan:
     """Return the contributions of every target through the loops of a gather, in their order.
 
     Parameters
     ----------
-    races
+    overs, races
         Of the loops.
     direct
         Whether loops over the targets follow in the same pass, so that every target is visited.
 
     Notes
     -----
-    A contribution is a position in the loops' tables laid end to end; each target's are ascending, so
-    that sums have the order of the loops, and of the elements in each.
+    A contribution is a position in the loops' tables laid end to end; each target's are sorted, so
+    that sums have the order of the loops, and of the global numbers of the elements in each.
     """
     target = races[0].targets[0]
-    bases = np.cumsum([0, *(r.tables[0].size for r in races)]).tolist()
-    tables = [r.tables[0].ravel() for r in races]
-    whole = tables[0] if len(tables) == 1 else np.concatenate(tables)
-    elements = sum(len(r.tables[0]) for r in races)
-    if not direct and whole.size < _SPARSE * target.size and np.unique(whole).size == whole.size:
+    tables = [r.tables[0] for r in races]
+    size, elements = sum(t.size for t in tables), sum(len(t) for t in tables)
+    values: dict[str, Array | int] = {}
+    base = 0
+    for k, table in enumerate(tables):
+        values[f"base{k}"] = base
+        base += table.size
+    if not direct and size < _SPARSE * target.size and _single(tables):
         return Plan({"single": 1}, -(-elements // PART))
-    values: dict[str, Array | int] = {f"base{k}": int(base) for k, base in enumerate(bases[:-1])}
-    values |= _contributions("inv", np.ascontiguousarray(whole[:, None]), target.size, pad=True, sparse=not direct)
+    values |= _contributions("inv", overs, tables, target, pad=True, sparse=not direct)
     values["targets"] = values.pop("inv_n")
-    return Plan(values, -(-target.size // PART), redundancy=whole.size / max(1, elements))
+    return Plan(values, -(-target.size // PART), redundancy=size / max(1, elements))
+
+
+def _single(tables: Sequence[npt.NDArray[np.int32]]) -> bool:
+    """Whether no target has more than one contribution."""
+    whole = np.concatenate([t.ravel() for t in tables])
+    return np.unique(whole).size == whole.size
+
+
+def _laid_out(
+    overs: Sequence[Set], tables: Sequence[npt.NDArray[np.int32]]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64] | None]:
+    """Return the tables end to end, elements in their global order, and the position that each entry has as it is."""
+    orders = [global_order(over) for over in overs]
+    if all(order is None for order in orders):
+        flat = [t.ravel() for t in tables]
+        return (flat[0] if len(flat) == 1 else np.concatenate(flat)), None
+    places, base = [], 0
+    for table, order in zip(tables, orders, strict=True):
+        rows, arity = table.shape
+        sorted_rows = np.arange(rows, dtype=np.int64) if order is None else order
+        places.append((base + sorted_rows[:, None] * arity + np.arange(arity)).ravel())
+        base += table.size
+    back = np.concatenate(places)
+    return np.concatenate([t.ravel() for t in tables])[back], back
 
 
 def _contributions(
-    name: str, table: npt.NDArray[np.int32], targets: int, *, pad: bool, sparse: bool
+    name: str, overs: Sequence[Set], tables: Sequence[npt.NDArray[np.int32]], target: Set, *, pad: bool, sparse: bool
 ) -> dict[str, Array | int]:
     """Return the table of contributions: padded, or of the targets that are met only, where that may be and pays."""
     values: dict[str, Array | int] = {}
-    if sparse and table.size < _SPARSE * targets:
+    table, back = _laid_out(overs, tables)
+    values[f"{name}_n"], targets = target.size, target.stored
+    if sparse and table.size < _SPARSE * target.size:
         met = np.unique(table)
         table = np.searchsorted(met, table).astype(np.int32)
         values[f"{name}_met"], targets = met, met.size
-    values[f"{name}_n"] = targets
+        values[f"{name}_n"] = int(np.searchsorted(met, target.size))
+    table = np.ascontiguousarray(table[:, None])
     few = f"{name}_met" in values  # a short table: what counts is how many loads wait for another one
     if pad and table.size and (few or ell_fill(table, targets) >= _LEAST_FILL):
         found = ell_inverse(table, targets)
         if found.degree <= _MOST_COLUMNS:
-            return values | {f"{name}_pos": found.position, f"{name}_stride": found.stride, "degree": found.degree}
+            position = _put_back(found.position, back)
+            return values | {f"{name}_pos": position, f"{name}_stride": found.stride, "degree": found.degree}
     flat = flat_inverse(table, targets)
-    values |= {f"{name}_ptr": flat.pointer, f"{name}_pos": flat.position}
+    values |= {f"{name}_ptr": flat.pointer, f"{name}_pos": _put_back(flat.position, back)}
     return values
 
 
-def _staged(races: RaceInfo, tile: int, values: dict[str, Array | int]) -> Plan:
-    target = races.targets[0]
-    found = staged_tiles(races.tables, target.size, tile)
-    values |= {"targets": target.size, "seg": found.elem_ptr, "elem": found.elements, "stage": found.most}
+def _put_back(position: npt.NDArray[np.int32], back: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int32]:
+    if back is None or not back.size:
+        return position
+    return np.where(position >= 0, back[np.maximum(position, 0)], -1).astype(np.int32)
+
+
+def _staged(over: Set, races: RaceInfo, span: Span, tile: int, values: dict[str, Array | int]) -> Plan:
+    tiles = tiles_of(over, races.tables, span, tile)
+    alone = over.parent.part is None
+    found = staged_tiles(tiles.tables, len(span) if alone else tiles.n_tiles * tile + 1, tile)
+    used = int(found.elem_ptr[tiles.n_tiles])
+    values |= {"targets": span.end, "seg": found.elem_ptr[: tiles.n_tiles + 1], "elem": tiles.elements}
+    values["stage"] = int(np.diff(found.elem_ptr[: tiles.n_tiles + 1]).max(initial=0))
+    before = np.zeros(span.begin, dtype=np.int32)
     for k, table in enumerate(found.tables):
-        values |= {f"loc_{k}_ptr": table.ptr, f"loc_{k}": table.local}
-    return Plan(values, -(-target.size // PART), blocks=found.n_tiles, redundancy=found.redundancy)
+        values |= {f"loc_{k}_ptr": np.append(before, table.ptr) if span.begin else table.ptr, f"loc_{k}": table.local}
+    computed = used / max(1, len(races.tables[0]))
+    return Plan(values, -(-len(span) // PART), blocks=tiles.n_tiles, redundancy=computed)

@@ -14,7 +14,8 @@ from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.cost import choose_tile
 from fluxloom.dsl.plan import Array, Plan
 from fluxloom.dsl.races import RaceInfo
-from fluxloom.graph import target_tiles
+from fluxloom.dsl.sets import Set
+from fluxloom.dsl.spans import Span, tiles_of
 
 __all__ = ["SPAN", "group_memory", "serial_tile", "serial_tiles", "serially", "stages_fit"]
 
@@ -74,22 +75,21 @@ def _fits(bound: Bound, members: Sequence[Member], tile: int, share: int = 1) ->
     return needed * share <= group_memory(bound.over.context.device)
 
 
-def serial_tiles(races: RaceInfo, tile: int) -> Plan:
-    """Return the elements of each tile, and for each of their legs its target's place in the tile.
+def serial_tiles(over: Set, races: RaceInfo, span: Span, tile: int) -> Plan:
+    """Return the elements of each tile of a span of targets, and for each of their legs its target's place there.
 
     Targets of other tiles have the place behind the last one.
     """
-    size = races.targets[0].size
-    found = target_tiles(races.tables, size, tile)
+    found = tiles_of(over, races.tables, span, tile)
     counts = np.diff(found.elem_ptr)
     values: dict[str, Array | int] = {
-        "targets": size, "seg": found.elem_ptr.astype(np.int32), "elem": found.elements,
+        "targets": span.end, "seg": found.elem_ptr.astype(np.int32), "elem": found.elements,
         "stage": int(counts.max(initial=0)),
     }  # fmt: skip
     start = np.repeat(np.arange(found.n_tiles, dtype=np.int64) * tile, counts)
-    for k, table in enumerate(races.tables):
-        place = table[found.elements] - start[:, None]
+    for k, table in enumerate(found.tables):
+        place = table[found.rows] - start[:, None]
         place[(place < 0) | (place >= tile)] = tile
         values[f"loc_{k}_at"] = place.astype(np.uint16 if tile <= np.iinfo(np.uint16).max else np.int32)
     redundancy = found.elements.size / max(1, races.tables[0].shape[0])
-    return Plan(values, -(-size // PART), blocks=found.n_tiles, redundancy=redundancy)
+    return Plan(values, -(-len(span) // PART), blocks=found.n_tiles, redundancy=redundancy)

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
-from fluxloom.mesh.bind import Mesh, bind, read
+from fluxloom.mesh.airfoil import AirfoilMesh, AirfoilSlice, airfoil_mesh, airfoil_slice
+from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.check import check
 from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.distribute import MeshPart, RankedMesh, distribute, distribute_mesh
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.geometry import Geometry
 from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.io import read_fields, write
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces, Ragged
 from fluxloom.mesh.orient import orient
+from fluxloom.mesh.reading import read
 from fluxloom.mesh.renumber import Permutation, renumber, renumber_sets
 from fluxloom.mesh.report import MeshReport
+from fluxloom.mesh.slices import MeshSlice
 
 __all__ = [
     "AirfoilMesh",
+    "AirfoilSlice",
     "Connectivity",
     "Geometry",
     "Mesh",
     "MeshData",
+    "MeshPart",
     "MeshReport",
+    "MeshSlice",
     "MeshSource",
     "PatchFaces",
     "Permutation",
     "Ragged",
+    "RankedMesh",
     "airfoil_mesh",
+    "airfoil_slice",
     "bind",
     "box2d",
     "box3d",
     "check",
+    "distribute",
+    "distribute_mesh",
     "orient",
     "read",
     "read_data",

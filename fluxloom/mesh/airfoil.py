@@ -6,7 +6,10 @@ unstructured mesh-based applications on multi-core and many-core architectures",
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +18,34 @@ from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
-__all__ = ["FAR_FIELD", "WALL", "AirfoilMesh", "airfoil_mesh", "six_decimals"]
+__all__ = [
+    "AIRFOIL_LINKS",
+    "FAR_FIELD",
+    "WALL",
+    "AirfoilMesh",
+    "AirfoilSlice",
+    "airfoil_mesh",
+    "airfoil_sizes",
+    "airfoil_slice",
+    "cut_airfoil",
+    "six_decimals",
+]
 
 WALL = 1
 FAR_FIELD = 2
+
+AIRFOIL_LINKS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "cell_nodes": ("cells", "nodes"),
+        "edge_nodes": ("edges", "nodes"),
+        "edge_cells": ("edges", "cells"),
+        "boundary_nodes": ("bedges", "nodes"),
+        "boundary_cells": ("bedges", "cells"),
+    }
+)
+"""The maps of the benchmark: name to source and target."""
+
+Places = npt.NDArray[np.int64]
 
 _SURFACE = (0.298222773, -0.127125232, -0.357907906, 0.291984971, -0.105174696)
 _SCALE = 0.594689181
@@ -60,6 +87,22 @@ class AirfoilMesh:
         i = int((self.boundary_codes == WALL).sum())
         return i, len(self.cell_nodes) // (3 * i)
 
+    @property
+    def sets(self) -> dict[str, int]:
+        """Elements of each set."""
+        rows = {"nodes": self.points, "cells": self.cell_nodes, "edges": self.edge_nodes, "bedges": self.boundary_nodes}
+        return {name: len(table) for name, table in rows.items()}
+
+    @property
+    def tables(self) -> dict[str, IntArray]:
+        """The tables of the maps, by the names of `AIRFOIL_LINKS`."""
+        return {name: getattr(self, name) for name in AIRFOIL_LINKS}
+
+    @property
+    def values(self) -> dict[str, npt.NDArray[Any]]:
+        """Values on the sets: ``points`` on the nodes, ``boundary_codes`` on the boundary edges."""
+        return {"points": self.points, "boundary_codes": self.boundary_codes}
+
     def to_mesh_data(self) -> MeshData:
         """Return the mesh with patches ``wall`` and ``far_field``.
 
@@ -80,6 +123,22 @@ class AirfoilMesh:
             "far_field": PatchFaces({"line": outward[~wall]}),
         }
         return MeshData(points, {"quad": number[self.cell_nodes]}, patches, MeshSource("<airfoil>"))
+
+
+@dataclass(frozen=True, eq=False)
+class AirfoilSlice:
+    """One rank's consecutive rows of every table of the Airfoil mesh.
+
+    Attributes
+    ----------
+    sizes
+        Set name to its elements in the whole mesh.
+    rows
+        This rank's rows; numbers in them are those of the whole mesh.
+    """
+
+    sizes: Mapping[str, int]
+    rows: AirfoilMesh
 
 
 def airfoil_mesh(i: int = 400, j: int = 600) -> AirfoilMesh:
@@ -105,22 +164,70 @@ def airfoil_mesh(i: int = 400, j: int = 600) -> AirfoilMesh:
     A ``(3i+1) x (j+1)`` grid of ``zeta = xi + i eta`` with ``xi`` uniform on [-3, 3] and ``eta`` uniform from the
     airfoil's image (0 outside it) to 3 is mapped by ``z = zeta**2`` and written with six decimals.
     """
+    return airfoil_slice(i, j, 0, 1).rows
+
+
+def airfoil_slice(i: int, j: int, rank: int, ranks: int) -> AirfoilSlice:
+    """Build one rank's slice of the Airfoil mesh; the rest of the mesh is never formed.
+
+    Parameters
+    ----------
+    i, j
+        As in `airfoil_mesh`.
+    rank, ranks
+        Which slice, of how many. Cells, nodes and boundary edges are split evenly; an edge goes with the cell
+        that lists it.
+
+    Raises
+    ------
+    MeshError
+        For ``i < 2`` or ``j < 1``, or a rank that does not exist.
+    """
     if i < 2 or j < 1:
         raise MeshError(f"the Airfoil mesh needs i >= 2 and j >= 1, got i = {i}, j = {j}")
-    node = np.arange((3 * i + 1) * (j + 1), dtype=np.int32).reshape(j + 1, 3 * i + 1)
-    cell = np.arange(3 * i * j, dtype=np.int32).reshape(j, 3 * i)
-    corners = (node[:-1, :-1], node[:-1, 1:], node[1:, 1:], node[1:, :-1])
-    edge_nodes, edge_cells = _edges(i, j, node, cell)
-    boundary_nodes, boundary_cells, codes = _boundary(i, j, node, cell)
-    return AirfoilMesh(
-        points=_points(i, j),
-        cell_nodes=np.stack(corners, axis=-1).reshape(-1, 4),
+    if not 0 <= rank < ranks:
+        raise MeshError(f"the Airfoil mesh has slices 0 ... {ranks - 1}, not {rank}")
+    sizes = airfoil_sizes(i, j)
+    nodes, cells, bedges = (_block(sizes[name], rank, ranks) for name in ("nodes", "cells", "bedges"))
+    row, column = np.divmod(np.arange(*cells), 3 * i)
+    corner = (row * (3 * i + 1) + column).astype(np.int32)
+    edge_nodes, edge_cells = _edges(i, j, row, column)
+    boundary_nodes, boundary_cells, codes = _boundary(i, j)
+    bounds = slice(*bedges)
+    rows = AirfoilMesh(
+        points=_points(i, j, *nodes),
+        cell_nodes=corner[:, None] + np.array([0, 1, 3 * i + 2, 3 * i + 1], dtype=np.int32),
         edge_nodes=edge_nodes,
         edge_cells=edge_cells,
-        boundary_nodes=boundary_nodes,
-        boundary_cells=boundary_cells,
-        boundary_codes=codes,
+        boundary_nodes=boundary_nodes[bounds],
+        boundary_cells=boundary_cells[bounds],
+        boundary_codes=codes[bounds],
     )
+    return AirfoilSlice(sizes, rows)
+
+
+def airfoil_sizes(i: int, j: int) -> dict[str, int]:
+    """Return the elements of each set of the Airfoil mesh: ``nodes``, ``cells``, ``edges`` and ``bedges``."""
+    return {
+        "nodes": (3 * i + 1) * (j + 1),
+        "cells": 3 * i * j,
+        "edges": i + 3 * i * (j - 1) + (3 * i - 1) * j,
+        "bedges": i + 2 * j + 3 * i,
+    }
+
+
+def cut_airfoil(mesh: AirfoilMesh, rank: int, ranks: int) -> AirfoilSlice:
+    """Return one rank's slice of an Airfoil mesh that is there as a whole (views)."""
+
+    def rows(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return table[slice(*_block(len(table), rank, ranks))]
+
+    return AirfoilSlice(mesh.sets, AirfoilMesh(**{item.name: rows(getattr(mesh, item.name)) for item in fields(mesh)}))
+
+
+def _block(total: int, rank: int, ranks: int) -> tuple[int, int]:
+    """Return the rows of a rank when a table is split evenly."""
+    return total * rank // ranks, total * (rank + 1) // ranks
 
 
 def six_decimals(values: FloatArray) -> FloatArray:
@@ -139,8 +246,8 @@ def six_decimals(values: FloatArray) -> FloatArray:
     return result
 
 
-def _points(i: int, j: int) -> FloatArray:
-    """Return the mapped and rounded coordinates, ``((3i+1)(j+1), 2)``."""
+def _points(i: int, j: int, first: int, last: int) -> FloatArray:
+    """Return the mapped and rounded coordinates of the nodes ``first ... last - 1``, ``(nodes, 2)``."""
     s = np.linspace(0.0, 0.5 * np.pi, _N_SURFACE)
     x = np.sin(s) ** 2
     a, b, c, d, e = _SURFACE
@@ -148,48 +255,48 @@ def _points(i: int, j: int) -> FloatArray:
     y[-1] = 0.0
     upper = np.sqrt((x - _BRANCH) + 1j * y)
     profile: npt.NDArray[np.complex128] = np.concatenate([-np.conj(upper[::-1]), upper[1:]])
-    xi = np.linspace(-3.0, 3.0, 3 * i + 1)
+    all_xi = np.linspace(-3.0, 3.0, 3 * i + 1)
     low = np.zeros(3 * i + 1)
     on_airfoil = slice(i + 1, 2 * i)
     interpolate = require("scipy.interpolate", "app", "the Airfoil mesh")
     spline = interpolate.CubicSpline(profile.real, profile.imag, bc_type="not-a-knot")
-    low[on_airfoil] = spline(xi[on_airfoil])
-    eta = np.linspace(low, np.full_like(low, 3.0), j + 1, axis=0)
-    points = np.empty((j + 1, 3 * i + 1, 2))
-    points[..., 0] = xi**2 - eta**2
-    points[..., 1] = 2.0 * xi * eta
-    return six_decimals(points.reshape(-1, 2))
+    low[on_airfoil] = spline(all_xi[on_airfoil])
+    row, column = np.divmod(np.arange(first, last), 3 * i + 1)
+    xi, foot = all_xi[column], low[column]
+    # The operations of numpy.linspace from the foot to 3, whose last value is exactly the end.
+    eta = np.where(row == j, 3.0, row * ((3.0 - foot) / j) + foot)
+    return six_decimals(np.stack([xi**2 - eta**2, 2.0 * xi * eta], axis=-1))
 
 
-def _edges(i: int, j: int, node: IntArray, cell: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the interior edges cell by cell: cut line, upper edge, right edge."""
-    rows, columns = cell.shape
-    slot_nodes = np.zeros((rows, columns, 3, 2), dtype=np.int32)
-    slot_cells = np.zeros((rows, columns, 3, 2), dtype=np.int32)
-    present = np.zeros((rows, columns, 3), dtype=bool)
-    slot_nodes[0, :i, 0] = np.stack([node[0, :i], node[0, 1 : i + 1]], axis=-1)
-    slot_cells[0, :i, 0] = np.stack([cell[0, : -i - 1 : -1], cell[0, :i]], axis=-1)
-    present[0, :i, 0] = True
-    slot_nodes[:-1, :, 1, 0], slot_nodes[:-1, :, 1, 1] = node[1:-1, :-1], node[1:-1, 1:]
-    slot_cells[:-1, :, 1, 0], slot_cells[:-1, :, 1, 1] = cell[:-1], cell[1:]
-    present[:-1, :, 1] = True
-    slot_nodes[:, :-1, 2, 0], slot_nodes[:, :-1, 2, 1] = node[:-1, 1:-1], node[1:, 1:-1]
-    slot_cells[:, :-1, 2, 0], slot_cells[:, :-1, 2, 1] = cell[:, 1:], cell[:, :-1]
-    present[:, :-1, 2] = True
+def _edges(i: int, j: int, row: Places, column: Places) -> tuple[IntArray, IntArray]:
+    """Return the interior edges that cells list, cell by cell: cut line, upper edge, right edge."""
+    wide = 3 * i
+    corner, cell = row * (wide + 1) + column, row * wide + column
+    slot_nodes = np.empty((len(cell), 3, 2), dtype=np.int32)
+    slot_cells = np.empty((len(cell), 3, 2), dtype=np.int32)
+    slot_nodes[:, 0, 0], slot_nodes[:, 0, 1] = corner, corner + 1
+    slot_cells[:, 0, 0], slot_cells[:, 0, 1] = wide - 1 - column, cell
+    slot_nodes[:, 1, 0], slot_nodes[:, 1, 1] = corner + wide + 1, corner + wide + 2
+    slot_cells[:, 1, 0], slot_cells[:, 1, 1] = cell, cell + wide
+    slot_nodes[:, 2, 0], slot_nodes[:, 2, 1] = corner + 1, corner + wide + 2
+    slot_cells[:, 2, 0], slot_cells[:, 2, 1] = cell + 1, cell
+    present = np.stack([(row == 0) & (column < i), row < j - 1, column < wide - 1], axis=-1)
     return slot_nodes[present], slot_cells[present]
 
 
-def _boundary(i: int, j: int, node: IntArray, cell: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def _boundary(i: int, j: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return the wall, then the far field: right side upwards, top leftwards, left side downwards."""
-    wall = slice(i, 2 * i)
-    parts: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]] = [
-        (node[0, i + 1 : 2 * i + 1], node[0, wall], cell[0, wall]),
-        (node[1:, -1], node[:-1, -1], cell[:, -1]),
-        (node[-1, -2::-1], node[-1, :0:-1], cell[-1, ::-1]),
-        (node[-2::-1, 0], node[:0:-1, 0], cell[::-1, 0]),
+    wide, up, across = 3 * i, np.arange(j), np.arange(3 * i)
+    wall = np.arange(i, 2 * i)
+    right, left, top = up * (wide + 1) + wide, up[::-1] * (wide + 1), j * (wide + 1) + across[::-1]
+    parts = [
+        (wall + 1, wall, wall),
+        (right + wide + 1, right, up * wide + wide - 1),
+        (top, top + 1, (j - 1) * wide + across[::-1]),
+        (left, left + wide + 1, up[::-1] * wide),
     ]
-    nodes = np.concatenate([np.stack(part[:2], axis=-1) for part in parts])
-    cells = np.concatenate([part[2] for part in parts])
+    nodes = np.concatenate([np.stack(part[:2], axis=-1) for part in parts]).astype(np.int32)
+    cells = np.concatenate([part[2] for part in parts]).astype(np.int32)
     codes = np.full(len(cells), FAR_FIELD, dtype=np.int32)
     codes[:i] = WALL
     return nodes, cells, codes

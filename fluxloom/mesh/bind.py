@@ -2,11 +2,13 @@
 
 Only the sets of nodes and cells exist from the start. Everything else is derived at its first use and kept,
 so that a program pays for what it reads: a node-based finite element code never sees a face.
+
+On several ranks the mesh is divided when it is bound, and each rank has its part of every set; see `Mesh`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,20 +21,17 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
-from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
-from fluxloom.mesh.renumber import MeshRenumbering, Method
-from fluxloom.mesh.renumber import renumber as renumber_mesh
+from fluxloom.mesh.renumber import MeshRenumbering
+from fluxloom.mesh.slices import MeshSlice, as_slice
+from fluxloom.mesh.writing import Values, arrays_of, write_part
 
-__all__ = ["Mesh", "Patches", "bind", "read"]
-
-Values = Mapping[str, Dat | npt.ArrayLike]
-"""Name to values: a dat, or an array of shape ``(n,)`` or ``(n, components)``."""
+__all__ = ["Mesh", "Patches", "bind"]
 
 
 class Patches(dict[str, Subset]):
@@ -53,18 +52,32 @@ class Mesh:
     Parameters
     ----------
     data
-        The mesh as NumPy arrays.
+        The mesh as NumPy arrays. On several ranks: the whole mesh on every rank, or on rank 0 and None elsewhere,
+        or each rank's slice, or each rank's part.
     context
         Where its sets and dats live.
     dtype
         Of coordinates and metric terms: ``float64``, ``float32`` or ``float16``.
     renumbering
         How ``data`` was renumbered after it was read; None if it was not.
+    partition
+        How cells are dealt out to ranks: ``"auto"``, ``"kway"``, ``"rcb"`` or ``"block"``.
+    shares
+        Fraction of the cells that each rank gets; equal by default.
+    maps
+        The maps to build on several ranks, out of `fluxloom.mesh.distribute.MAPS`; all by default. Fewer need less
+        memory and have smaller halos.
+
+    Notes
+    -----
+    On several ranks sets count the elements that the rank owns, in the numbering of its
+    `fluxloom.dsl.parts.Part`, whose ``numbers`` are those of the whole mesh on one rank. Using a property for the
+    first time is collective then. Ragged maps, `data` and `links` are for one rank.
 
     Attributes
     ----------
-    data : MeshData
-        The mesh as NumPy arrays.
+    part : MeshPart or None
+        This rank's part as NumPy arrays; None on one rank.
     context : Context
         Where it lives.
     renumbering : MeshRenumbering or None
@@ -75,82 +88,129 @@ class Mesh:
 
     def __init__(
         self,
-        data: MeshData,
+        data: MeshData | MeshSlice | MeshPart | None,
         context: Context,
         *,
         dtype: npt.DTypeLike = "float64",
         renumbering: MeshRenumbering | None = None,
+        partition: Partition = "auto",
+        shares: Sequence[float] | None = None,
+        maps: Iterable[str] | None = None,
     ) -> None:
-        self.data, self.context, self.renumbering = data, context, renumbering
-        self.nodes = Set(context, data.n_points, "nodes")
-        self.cells = Set(context, data.n_cells, "cells")
+        self.context, self.renumbering = context, renumbering
+        self.part: MeshPart | None = None
+        if context.ranked:
+            comm, given = context.comm, data
+            if not isinstance(given, MeshPart):
+                given = distribute_mesh(as_slice(comm, given), comm, method=partition, shares=shares, maps=maps)
+            self.part = given
+        elif not isinstance(data, MeshData):
+            raise MeshError(f"a mesh on one rank is bound from its arrays (MeshData), not from {type(data).__name__}")
+        self._data = data
+        self.nodes = self._set("nodes", lambda: self.data.n_points)
+        self.cells = self._set("cells", lambda: self.data.n_cells)
         self._dtype = dtype
+
+    @property
+    def data(self) -> MeshData:
+        """The mesh as NumPy arrays.
+
+        Raises
+        ------
+        MeshError
+            On several ranks, where `part` holds the arrays.
+        """
+        if self.part is not None or not isinstance(self._data, MeshData):
+            raise MeshError(f"{self.path}: the mesh is divided among the ranks, none has it as a whole: use mesh.part")
+        return self._data
+
+    @property
+    def path(self) -> str:
+        """Where the mesh came from."""
+        return self.data.source.path if self.part is None else self.part.path
 
     @property
     def dimension(self) -> int:
         """Two or three."""
-        return self.data.dimension
+        return self.data.dimension if self.part is None else self.part.dimension
 
     @cached_property
     def links(self) -> Connectivity:
-        """The connectivity as NumPy arrays; the maps share its memory."""
+        """The connectivity as NumPy arrays; the maps share its memory.
+
+        Raises
+        ------
+        MeshError
+            On several ranks.
+        """
+        if self.part is not None:
+            raise MeshError(
+                f"{self.path}: on several ranks a mesh has no ragged maps and no connectivity as a whole; "
+                f"use {', '.join(self.part.ranked.tables)}"
+            )
         return self.data.connectivity()
 
     # -------------------------------------------------------------------------------------- sets
     @cached_property
     def faces(self) -> Set:
         """Interior faces, each between two cells. In two dimensions they are the interior edges."""
-        return Set(self.context, self.links.n_interior, "faces")
+        return self._set("faces", lambda: self.links.n_interior)
 
     @cached_property
     def boundary(self) -> Set:
         """Boundary faces: patch by patch, in the order of the patches, then those in no patch."""
-        return Set(self.context, self.links.n_boundary, "boundary")
+        return self._set("boundary", lambda: self.links.n_boundary)
 
     @cached_property
     def edges(self) -> Set:
         """Distinct pairs of nodes that an edge of a cell joins, at the boundary too."""
-        return Set(self.context, len(self.links.edges), "edges")
+        return self._set("edges", lambda: len(self.links.edges))
 
     @cached_property
     def patches(self) -> dict[str, Subset]:
         """Boundary faces of each patch; an unknown name is a `MeshError` that lists those there are."""
-        subsets = {
-            name: Subset(self.boundary, np.arange(part.start, part.stop, dtype=np.int32), name)
-            for name, part in self.links.patches.items()
-        }
-        return Patches(subsets, self.data.source.path)
+        part = self.part
+        if part is not None:
+            found = {name: part.patch(name) for name in part.listed.names}
+        else:
+            found = {n: np.arange(p.start, p.stop, dtype=np.int32) for n, p in self.links.patches.items()}
+        subsets = {name: Subset(self.boundary, indices, name) for name, indices in found.items()}
+        return Patches(subsets, self.path)
+
+    def _set(self, name: str, size: Callable[[], int]) -> Set:
+        """Declare a set: this rank's part, or all of it."""
+        return Set(self.context, size(), name) if self.part is None else self.context.set(self.part.part(name), name)
 
     # -------------------------------------------------------------------------------------- maps
     @cached_property
     def cell_nodes(self) -> TableMap | RaggedMap:
         """Cell -> its nodes, ordered as in `fluxloom.mesh.elements`; ragged if the cells differ in type."""
-        return self._map(self.cells, self.nodes, self.data.cell_nodes(), "cell_nodes")
+        return self._map(self.cells, self.nodes, lambda: self.data.cell_nodes(), "cell_nodes")
 
     @cached_property
     def face_nodes(self) -> TableMap | RaggedMap:
         """Interior face -> its nodes, anticlockwise seen from the second cell; ragged if they differ in number."""
-        return self._map(self.faces, self.nodes, self.links.interior_nodes, "face_nodes")
+        return self._map(self.faces, self.nodes, lambda: self.links.interior_nodes, "face_nodes")
 
     @cached_property
     def face_cells(self) -> TableMap:
         """Interior face -> its two cells; the normal points from the first (lower number) to the second."""
-        return TableMap(self.faces, self.cells, self.links.interior_cells, "face_cells")
+        return self._table(self.faces, self.cells, lambda: self.links.interior_cells, "face_cells")
 
     @cached_property
     def boundary_nodes(self) -> TableMap | RaggedMap:
         """Boundary face -> its nodes, anticlockwise seen from outside; ragged if they differ in number."""
-        return self._map(self.boundary, self.nodes, self.links.boundary_nodes, "boundary_nodes")
+        return self._map(self.boundary, self.nodes, lambda: self.links.boundary_nodes, "boundary_nodes")
 
     @cached_property
     def boundary_cell(self) -> TableMap:
         """Boundary face -> the cell behind it (one leg)."""
-        return TableMap(self.boundary, self.cells, self.links.boundary_cells, "boundary_cell")
+        return self._table(self.boundary, self.cells, lambda: self.links.boundary_cells, "boundary_cell")
 
     @cached_property
     def edge_nodes(self) -> TableMap:
         """Edge -> its two nodes, the lower number first."""
-        return TableMap(self.edges, self.nodes, self.links.edges, "edge_nodes")
+        return self._table(self.edges, self.nodes, lambda: self.links.edges, "edge_nodes")
 
     @cached_property
     def cell_cells(self) -> RaggedMap:
@@ -192,13 +252,21 @@ class Mesh:
         """Return how ``[owners, neighbours]`` of the faces sort into the rows of `cell_cells`."""
         return np.argsort(self.links.interior_cells.T.reshape(-1), kind="stable")
 
-    def _map(self, source: Set, target: Set, rows: Ragged, name: str) -> TableMap | RaggedMap:
+    def _map(self, source: Set, target: Set, whole: Callable[[], Ragged], name: str) -> TableMap | RaggedMap:
+        if self.part is not None:
+            if not self.part.regular(name):
+                raise MeshError(f"{self.path}: {name} is ragged here, and ragged maps are not divided among ranks")
+            return TableMap(source, target, self.part.table(name), name)
+        rows = whole()
         if not len(rows):  # no interior faces: as wide as the faces of the cells are
             width = max((element(kind).face_width for kind in self.data.cells), default=1)
             return TableMap(source, target, np.empty((0, width), dtype=np.int32), name)
         if rows.arity is None:
             return self._ragged(source, target, rows, name)
         return TableMap(source, target, rows.table, name)
+
+    def _table(self, source: Set, target: Set, whole: Callable[[], npt.ArrayLike], name: str) -> TableMap:
+        return TableMap(source, target, whole() if self.part is None else self.part.table(name), name)
 
     @staticmethod
     def _ragged(source: Set, target: Set, rows: Ragged, name: str) -> RaggedMap:
@@ -208,40 +276,47 @@ class Mesh:
     @cached_property
     def x(self) -> Dat:
         """Coordinates of the nodes, ``(d,)``."""
-        return self._dat(self.nodes, self.data.points, "x")
+        points = self.data.points if self.part is None else self.part.points[: self.nodes.size]
+        return self._dat(self.nodes, points, "x")
 
     @cached_property
     def volumes(self) -> Dat:
         """Volumes of the cells (areas when d = 2), scalar."""
-        return self._dat(self.cells, cell_geometry(self.data)[0], "volumes")
+        return self._dat(self.cells, self._cell_geometry()[0], "volumes")
 
     @cached_property
     def centroids(self) -> Dat:
         """Centroids of the cells, ``(d,)``."""
-        return self._dat(self.cells, cell_geometry(self.data)[1], "centroids")
+        return self._dat(self.cells, self._cell_geometry()[1], "centroids")
 
     @cached_property
     def face_normals(self) -> Dat:
         """Area vectors of the interior faces, ``(d,)``, from the first cell of `face_cells` to the second."""
-        return self._dat(self.faces, self._face_geometry(self.links.interior_nodes)[0], "face_normals")
+        return self._dat(self.faces, self._face_geometry("face_nodes")[0], "face_normals")
 
     @cached_property
     def face_centres(self) -> Dat:
         """Centroids of the interior faces, ``(d,)``."""
-        return self._dat(self.faces, self._face_geometry(self.links.interior_nodes)[1], "face_centres")
+        return self._dat(self.faces, self._face_geometry("face_nodes")[1], "face_centres")
 
     @cached_property
     def boundary_normals(self) -> Dat:
         """Area vectors of the boundary faces, ``(d,)``, outward."""
-        return self._dat(self.boundary, self._face_geometry(self.links.boundary_nodes)[0], "boundary_normals")
+        return self._dat(self.boundary, self._face_geometry("boundary_nodes")[0], "boundary_normals")
 
     @cached_property
     def boundary_centres(self) -> Dat:
         """Centroids of the boundary faces, ``(d,)``."""
-        return self._dat(self.boundary, self._face_geometry(self.links.boundary_nodes)[1], "boundary_centres")
+        return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")
 
-    def _face_geometry(self, faces: Ragged) -> tuple[FloatArray, FloatArray]:
-        return face_geometry(self.data.points, faces)
+    def _cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+        return cell_geometry(self.data) if self.part is None else self.part.cell_geometry()
+
+    def _face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
+        if self.part is not None:
+            return self.part.face_geometry(name)
+        inner = name == "face_nodes"
+        return face_geometry(self.data.points, self.links.interior_nodes if inner else self.links.boundary_nodes)
 
     def _dat(self, over: Set, values: FloatArray, name: str) -> Dat:
         return Dat(over, values, dtype=self._dtype, name=name)
@@ -259,27 +334,44 @@ class Mesh:
         Parameters
         ----------
         path
-            The file; the suffix tells the format. ``.vtu`` and ``.vtkhdf`` files hold values.
+            The file; the suffix tells the format. ``.vtu`` and ``.vtkhdf`` files hold values. Several ranks write
+            ``.vtkhdf`` files, together: the file is that of one rank, whole or not at all.
         cell_data, point_data
-            Name to a dat on `cells` or `nodes`, or to an array of shape ``(n,)`` or ``(n, components)``.
+            Name to a dat on `cells` or `nodes`, or to an array of shape ``(n,)`` or ``(n, components)``; on several
+            ranks, of the owned elements.
         **options
             Of the format: a file with values has the patches too with ``patches=True``.
 
         Raises
         ------
         MeshError
-            For a dat on another set, an array of the wrong length, or a format that holds no values.
+            For a dat on another set, an array of the wrong length, or a format that holds no values or is not
+            written by several ranks.
         """
-        cells = _arrays(cell_data, self.cells, "cell_data")
-        points = _arrays(point_data, self.nodes, "point_data")
+        if self.part is not None:
+            write_part(Path(path), self.part, self.cells, self.nodes, cell_data, point_data, **options)
+            return
+        cells = arrays_of(cell_data, self.cells, "cell_data")
+        points = arrays_of(point_data, self.nodes, "point_data")
         write_data(path, self.data, cell_data=cells, point_data=points, **options)
 
     def __repr__(self) -> str:
+        if self.part is not None:
+            comm, owned = self.context.comm, f"{self.nodes.size} nodes, {self.cells.size} cells"
+            return f"Mesh({self.path}, {self.dimension}D, rank {comm.rank} of {comm.size}: {owned})"
         path, cells = self.data.source.path, " + ".join(f"{len(b)} {k}" for k, b in self.data.cells.items())
         return f"Mesh({path}, {self.dimension}D, {self.nodes.size} nodes, {cells})"
 
 
-def bind(data: MeshData, context: Context, *, dtype: npt.DTypeLike = "float64") -> Mesh:
+def bind(
+    data: MeshData | MeshSlice | MeshPart | None,
+    context: Context,
+    *,
+    dtype: npt.DTypeLike = "float64",
+    partition: Partition = "auto",
+    shares: Sequence[float] | None = None,
+    maps: Iterable[str] | None = None,
+) -> Mesh:
     """Bind a mesh of NumPy arrays to a context.
 
     Parameters
@@ -290,68 +382,7 @@ def bind(data: MeshData, context: Context, *, dtype: npt.DTypeLike = "float64") 
         Where its sets and dats live.
     dtype
         Of coordinates and metric terms.
+    partition, shares, maps
+        On several ranks, as `Mesh` takes them.
     """
-    return Mesh(data, context, dtype=dtype)
-
-
-def read(
-    path: str | Path,
-    context: Context,
-    *,
-    renumber: Method | None = None,
-    check: bool = True,
-    required_patches: Iterable[str] = (),
-    format: str | None = None,
-    dtype: npt.DTypeLike = "float64",
-) -> Mesh:
-    """Read a mesh and bind it to a context.
-
-    Parameters
-    ----------
-    path
-        The file; its suffix tells the format (SU2, Gmsh, VTU, VTKHDF, and meshio's).
-    context
-        Where its sets and dats live.
-    renumber
-        ``"rcm"`` or ``"gps"`` bring neighbours close together in memory; None keeps the order of the file.
-    check
-        Whether to look for broken elements, inverted cells and the like first (see `fluxloom.mesh.check`).
-    required_patches
-        Patches that must exist.
-    format
-        Name of the format, when the suffix does not tell.
-    dtype
-        Of coordinates and metric terms.
-
-    Raises
-    ------
-    MeshError
-        For a broken file or mesh, with the line or element, and for a missing patch, with those there are.
-    DeviceUnavailable
-        When the format, or renumbering, needs a package that is not installed.
-    """
-    data = read_data(path, format=format)
-    required = tuple(required_patches)
-    if check:
-        check_mesh(data, required)
-    for name in required:
-        data.patch(name)
-    if renumber is None:
-        return Mesh(data, context, dtype=dtype)
-    renumbering = renumber_mesh(data, renumber)
-    return Mesh(renumbering.mesh, context, dtype=dtype, renumbering=renumbering)
-
-
-def _arrays(values: Values | None, over: Set, what: str) -> dict[str, npt.ArrayLike] | None:
-    """Return plain arrays of values, dats of rank two and more flattened to components."""
-    if not values:
-        return None
-    out: dict[str, npt.ArrayLike] = {}
-    for name, value in values.items():
-        if isinstance(value, Dat):
-            if value.set is not over:
-                raise MeshError(f"{what} {name!r} lives on {value.set}, not on the {over.name} of this mesh")
-            array = value.read()
-            value = array.reshape(over.size, -1) if array.ndim > 2 else array
-        out[name] = value
-    return out
+    return Mesh(data, context, dtype=dtype, partition=partition, shares=shares, maps=maps)

@@ -15,7 +15,7 @@ from fluxloom.mesh.geometry import cell_geometry, geometry
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.report import MeshReport, make_report
 
-__all__ = ["check"]
+__all__ = ["check", "check_cells"]
 
 _FLAT = 1e-15
 """A cell is flat when its volume is below this times the cube (square) of its extent: a few rounding errors."""
@@ -47,11 +47,7 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
     _check_nodes(mesh)
-    for name in mesh.cells:
-        _check_repeated(mesh, name)
-        _check_duplicates(mesh, name)
-    volumes, _ = cell_geometry(mesh)
-    _check_volumes(mesh, volumes)
+    check_cells(mesh)
     half = half_faces(mesh)
     if half.groups:
         _fail_non_manifold(mesh, half)
@@ -63,6 +59,21 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
             raise MeshError(f"{mesh.source.path}: the required patch {name!r} is missing{hint} (patches: {known})")
     links = connectivity(mesh, half)
     return make_report(mesh, links, geometry(mesh, links))
+
+
+def check_cells(mesh: MeshData) -> None:
+    """Look for cells that are wrong by themselves; node numbers must be in range.
+
+    Raises
+    ------
+    MeshError
+        Naming the element: for repeated nodes, duplicate, flat and inverted cells.
+    """
+    for name in mesh.cells:
+        _check_repeated(mesh, name)
+        _check_duplicates(mesh, name)
+    volumes, _ = cell_geometry(mesh)
+    _check_volumes(mesh, volumes)
 
 
 def _check_nodes(mesh: MeshData) -> None:

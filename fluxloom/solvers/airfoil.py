@@ -26,6 +26,7 @@ from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs
 from fluxloom.kernel.intrinsics import sqrt as root
 from fluxloom.mesh.airfoil import WALL, AirfoilMesh
+from fluxloom.mesh.distribute import RankedMesh
 
 __all__ = ["Airfoil", "AirfoilConstants", "adt_calc", "bres_calc", "res_calc", "save_soln", "update"]
 
@@ -163,7 +164,8 @@ class Airfoil:
     context
         Where it runs.
     mesh
-        From `fluxloom.mesh.airfoil.airfoil_mesh`.
+        From `fluxloom.mesh.airfoil.airfoil_mesh`; on several ranks, this rank's part of it, from
+        `fluxloom.mesh.distribute.distribute`.
     constants
         Gas and scheme constants.
     schedule
@@ -179,7 +181,7 @@ class Airfoil:
     def __init__(
         self,
         context: Context,
-        mesh: AirfoilMesh,
+        mesh: AirfoilMesh | RankedMesh,
         constants: AirfoilConstants | None = None,
         *,
         schedule: Schedule | None = None,
@@ -200,25 +202,25 @@ class Airfoil:
         )
         self.iterations = 0
 
-    def _declare(self, mesh: AirfoilMesh, layout: Layout | None, dtype: npt.DTypeLike) -> None:
-        ctx = self.context
-        self.nodes = ctx.set(len(mesh.points), "nodes")
-        self.cells = ctx.set(len(mesh.cell_nodes), "cells")
-        self.edges = ctx.set(len(mesh.edge_nodes), "edges")
-        self.bedges = ctx.set(len(mesh.boundary_nodes), "bedges")
-        self.c2n = ctx.map(self.cells, self.nodes, mesh.cell_nodes, "cell_nodes")
-        self.e2n = ctx.map(self.edges, self.nodes, mesh.edge_nodes, "edge_nodes")
-        self.e2c = ctx.map(self.edges, self.cells, mesh.edge_cells, "edge_cells")
-        self.b2n = ctx.map(self.bedges, self.nodes, mesh.boundary_nodes, "bedge_nodes")
-        self.b2c = ctx.map(self.bedges, self.cells, mesh.boundary_cells, "bedge_cell")
+    def _declare(self, mesh: AirfoilMesh | RankedMesh, layout: Layout | None, dtype: npt.DTypeLike) -> None:
+        ctx, tables = self.context, mesh.tables
+        self.nodes = ctx.set(mesh.sets["nodes"], "nodes")
+        self.cells = ctx.set(mesh.sets["cells"], "cells")
+        self.edges = ctx.set(mesh.sets["edges"], "edges")
+        self.bedges = ctx.set(mesh.sets["bedges"], "bedges")
+        self.c2n = ctx.map(self.cells, self.nodes, tables["cell_nodes"], "cell_nodes")
+        self.e2n = ctx.map(self.edges, self.nodes, tables["edge_nodes"], "edge_nodes")
+        self.e2c = ctx.map(self.edges, self.cells, tables["edge_cells"], "edge_cells")
+        self.b2n = ctx.map(self.bedges, self.nodes, tables["boundary_nodes"], "bedge_nodes")
+        self.b2c = ctx.map(self.bedges, self.cells, tables["boundary_cells"], "bedge_cell")
         far = np.array(self.constants.far_field)
         n = self.cells.size
-        self.x = ctx.dat(self.nodes, mesh.points, "x", dtype=dtype, layout=layout)
+        self.x = ctx.dat(self.nodes, mesh.values["points"], "x", dtype=dtype, layout=layout)
         self.q = ctx.dat(self.cells, np.broadcast_to(far, (n, 4)), "q", dtype=dtype, layout=layout)
         self.qold = ctx.dat(self.cells, name="qold", shape=(4,), dtype=dtype, layout=layout)
         self.res = ctx.dat(self.cells, name="res", shape=(4,), dtype=dtype, layout=layout)
         self.adt = ctx.dat(self.cells, name="adt", dtype=dtype)
-        self.bound = ctx.dat(self.bedges, mesh.boundary_codes, "bound", dtype="int32")
+        self.bound = ctx.dat(self.bedges, mesh.values["boundary_codes"], "bound", dtype="int32")
         real = "float32" if ctx.device.refuses_double else "float64"
         self.far = ctx.scalar(far, "far", dtype=real)
         self._rms = ctx.scalar(0.0, "rms", dtype=real)
@@ -252,7 +254,7 @@ class Airfoil:
 
     def rms(self) -> float:
         """Return ``sqrt(sum (dq)^2 / cells)`` of the last sub-step."""
-        return sqrt(float(self._rms.value) / self.cells.size)
+        return sqrt(float(self._rms.value) / self.cells.total)
 
     def check_finite(self) -> None:
         """Raise if the state holds a NaN or infinity.

@@ -5,7 +5,8 @@ Source: VTK documentation, "VTKHDF file format", version 2.0, UnstructuredGrid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fluxloom.core.optional import require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, Fields, VtkCells, from_vtk, to_vtk
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["read_vtkhdf", "write_vtkhdf"]
+__all__ = ["create_grid", "open_grid", "read_vtkhdf", "write_vtkhdf"]
 
 _VERSION = (2, 0)
 _NEEDED = ("Points", "Connectivity", "Offsets", "Types")
@@ -49,13 +50,7 @@ def write_vtkhdf(
     vtk = to_vtk(mesh, cell_data, point_data, patches)
     try:
         with h5py.File(path, "w") as file:
-            root = file.create_group("VTKHDF")
-            root.attrs["Version"] = np.array(_VERSION, dtype=np.int64)
-            kind = b"UnstructuredGrid"
-            root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
-            root["NumberOfPoints"] = np.array([len(vtk.points)], dtype=np.int64)
-            root["NumberOfCells"] = np.array([len(vtk.types)], dtype=np.int64)
-            root["NumberOfConnectivityIds"] = np.array([len(vtk.connectivity)], dtype=np.int64)
+            root = create_grid(file, len(vtk.points), len(vtk.types), len(vtk.connectivity))
             root["Points"] = vtk.points
             root["Connectivity"] = vtk.connectivity.astype(np.int64)
             root["Offsets"] = vtk.offsets
@@ -68,6 +63,19 @@ def write_vtkhdf(
                 root.create_group("FieldData")[PATCH_NAMES] = vtk.patch_names
     except OSError as error:
         raise MeshError(f"{path}: cannot be written: {error}") from None
+
+
+def create_grid(file: Any, points: int, cells: int, connectivity: int) -> Any:
+    """Begin an UnstructuredGrid in an empty HDF5 file: its group with the attributes and the three counts."""
+    h5py = require("h5py", "mesh", "writing VTKHDF files")
+    root = file.create_group("VTKHDF")
+    root.attrs["Version"] = np.array(_VERSION, dtype=np.int64)
+    kind = b"UnstructuredGrid"
+    root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
+    root["NumberOfPoints"] = np.array([points], dtype=np.int64)
+    root["NumberOfCells"] = np.array([cells], dtype=np.int64)
+    root["NumberOfConnectivityIds"] = np.array([connectivity], dtype=np.int64)
+    return root
 
 
 def read_vtkhdf(path: str | Path) -> Fields:
@@ -85,19 +93,34 @@ def read_vtkhdf(path: str | Path) -> Fields:
     DeviceUnavailable
         When h5py is not installed.
     """
+    with open_grid(path) as root:
+        vtk = _load(root)
+    return from_vtk(str(path), vtk)
+
+
+@contextlib.contextmanager
+def open_grid(path: str | Path) -> Iterator[Any]:
+    """Open the group of an UnstructuredGrid of one partition and one time, after a look at what is there.
+
+    Raises
+    ------
+    MeshError
+        When it is not such a file.
+    DeviceUnavailable
+        When h5py is not installed.
+    """
     h5py = require("h5py", "mesh", "reading VTKHDF files")
     try:
         with h5py.File(path, "r") as file:
-            vtk = _load(str(path), file)
+            yield _root(str(path), file)
     except FileNotFoundError:
         raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
     except OSError as error:
         raise MeshError(f"{path}: not an HDF5 file, or damaged: {error}") from None
-    return from_vtk(str(path), vtk)
 
 
-def _load(path: str, file: Any) -> VtkCells:
-    """Return the arrays of an open file."""
+def _root(path: str, file: Any) -> Any:
+    """Return the group of the grid in an open file."""
     root: Any = file.get("VTKHDF")
     if root is None:
         raise MeshError(f"{path}: there is no group VTKHDF; it is not a VTKHDF file")
@@ -111,6 +134,11 @@ def _load(path: str, file: Any) -> VtkCells:
     if len(root["NumberOfCells"]) != 1:
         count = len(root["NumberOfCells"])
         raise MeshError(f"{path}: the file holds {count} partitions or times; only files with one are read")
+    return root
+
+
+def _load(root: Any) -> VtkCells:
+    """Return the arrays of an open file."""
 
     def section(name: str) -> dict[str, Array]:
         return {key: np.asarray(value) for key, value in root[name].items()} if name in root else {}

@@ -1,0 +1,284 @@
+"""Starting ranks: what each of them computes on, and the launcher that belongs to the MPI library."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fluxloom.app.system import command_says
+from fluxloom.comm.base import Comm
+from fluxloom.comm.launchers import without_launcher
+from fluxloom.core.errors import CommError
+from fluxloom.device.bandwidth import available_threads
+from fluxloom.dsl.context import device_registry
+
+__all__ = ["RankSpec", "Starter", "find_starter", "parse", "spec_of", "start", "without_ranks"]
+
+VARIABLE = "FLUXLOOM_RANKS"
+"""Environment variable that hands the entries of all ranks over to each of them."""
+
+_NUMBERED = {"cpu": "the number of threads, at least 1", "cuda": "the number of a GPU"}
+
+_PROBE = """
+import json, mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+paths = sorted({line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in line})
+print(json.dumps([MPI.get_vendor()[0], paths]))
+"""
+
+
+@dataclass(frozen=True)
+class RankSpec:
+    """What one rank computes on.
+
+    Parameters
+    ----------
+    device
+        As `fluxloom.dsl.context.open_device` takes it: ``"cuda:1"``, ``"cpu"``, ``"opencl:0"``.
+    threads
+        Threads of a CPU rank; 0: not said.
+    """
+
+    device: str
+    threads: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.device}:{self.threads}" if self.threads else self.device
+
+
+def parse(text: str) -> tuple[RankSpec, ...]:
+    """Return the entry of each rank.
+
+    Parameters
+    ----------
+    text
+        Entries ``device[:choice][*count]``, separated by commas. Behind the colon of ``cpu`` stands its number of
+        threads: ``"cpu:1*4"`` are four ranks of one thread, ``"cuda:0,cpu:14"`` is a GPU and a rank of 14 threads.
+        GPUs without a number are numbered from 0: ``"cuda*2"`` is ``"cuda:0,cuda:1"``.
+
+    Raises
+    ------
+    CommError
+        If an entry is not of that form.
+    DeviceUnavailable
+        If there is no such device.
+    """
+    registry = device_registry()
+    found: list[RankSpec] = []
+    for entry in text.split(","):
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?::([^*]*))?(?:\*\s*(\d+)\s*)?", entry)
+        count = int(match[3]) if match and match[3] else 1
+        if match is None or count < 1:
+            raise CommError(
+                f"ranks {text!r}: {entry.strip()!r} is not of the form device[:choice][*count], as in cuda:0 or cpu:1*4"
+            )
+        name, choice = match[1], (match[2] or "").strip()
+        _ = registry[name]
+        what = _NUMBERED.get(name)
+        if what and match[2] is not None and not (choice.isdigit() and (name == "cuda" or int(choice))):
+            raise CommError(f"ranks {text!r}: behind the colon of {name} stands {what}, not {choice!r}")
+        if name == "cpu":
+            found += [RankSpec("cpu", int(choice or 0))] * count
+        elif name == "cuda" and not choice:
+            taken = sum(spec.device.startswith("cuda") for spec in found)
+            found += [RankSpec(f"cuda:{taken + number}") for number in range(count)]
+        else:
+            found += [RankSpec(f"{name}:{choice}" if choice else name)] * count
+    return tuple(found)
+
+
+def spec_of(comm: Comm) -> RankSpec | None:
+    """Return what this rank was told to compute on, None where nothing was said.
+
+    A CPU rank without a number of threads gets its share of the cores of the machine, as if all ranks there were CPU
+    ranks. Ranks are not bound to cores: the threads of those on one machine should not be more than its cores.
+
+    Raises
+    ------
+    CommError
+        If there are not as many entries as ranks.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return None
+    specs = parse(text)
+    if len(specs) != comm.size:
+        raise CommError(
+            f"{VARIABLE}={text!r} names {len(specs)} ranks, but {comm.size} run: start them with "
+            f"`fluxloom run --ranks`, or unset the variable"
+        )
+    spec = specs[comm.rank]
+    if spec.device == "cpu" and not spec.threads:
+        return replace(spec, threads=share_of_cores(comm))
+    return spec
+
+
+def share_of_cores(comm: Comm) -> int:
+    """Return how many threads a rank may use when all ranks of its machine share the cores evenly, at least 1."""
+    return max(1, available_threads() // comm.local_size)
+
+
+def without_ranks(arguments: Sequence[str]) -> list[str]:
+    """Return the words of a command line without ``--ranks TEXT`` and ``--ranks=TEXT``."""
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            return [*kept, word, *words]
+        if word == "--ranks":
+            next(words, None)
+        elif not word.startswith("--ranks="):
+            kept.append(word)
+    return kept
+
+
+@dataclass(frozen=True)
+class Starter:
+    """An ``mpiexec`` that belongs to the MPI library of mpi4py.
+
+    Attributes
+    ----------
+    program
+        Its path.
+    family
+        ``"MPICH"`` or ``"Open MPI"``.
+    """
+
+    program: str
+    family: str
+
+    def command(self, ranks: int, words: Sequence[str]) -> list[str]:
+        """Return the command that runs Python with these words on so many ranks of this machine."""
+        options = ["--bind-to", "none"] if self.family == "Open MPI" else []
+        return [self.program, *options, "-n", str(ranks), sys.executable, *words]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment that it runs in.
+
+        Open MPI refuses to run as root and to start more ranks than cores unless it is told otherwise.
+        """
+        variables = without_launcher()
+        if self.family == "Open MPI":
+            variables |= {
+                "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                "OMPI_MCA_rmaps_base_oversubscribe": "1",
+                "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+            }
+        return variables
+
+
+def find_starter() -> Starter:
+    """Return the launcher of the MPI library that mpi4py uses.
+
+    It is looked for beside the Python interpreter, near the library, and in the search path.
+
+    Raises
+    ------
+    CommError
+        If mpi4py, its library or the launcher is missing.
+    """
+    seen = subprocess.run(
+        [sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False, env=without_launcher(),
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if seen.returncode:
+        why = (seen.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise CommError(f"several ranks need mpi4py and an MPI library ({why}): pip install 'fluxloom[mpi]'")
+    vendor, libraries = json.loads(seen.stdout.splitlines()[-1])
+    family = "Open MPI" if vendor == "Open MPI" else "MPICH"
+    others: list[str] = []
+    for program in _candidates([Path(path) for path in libraries]):
+        found = _family(program)
+        if found == family:
+            return Starter(program, family)
+        others.append(f"{program} ({found or 'of an unknown MPI'})")
+    seen_text = f"; found {', '.join(others)}" if others else ""
+    place = ", ".join(libraries) or "an unknown place"
+    raise CommError(
+        f"no mpiexec for the MPI library of mpi4py, {vendor} in {place}{seen_text}: "
+        f"install that of the library (pip install 'fluxloom[mpi]' brings both), or start the ranks yourself"
+    )
+
+
+def _candidates(libraries: Sequence[Path]) -> Iterator[str]:
+    """Yield launchers, the likeliest first."""
+    folders = [Path(sys.executable).parent]
+    for library in libraries:
+        folders += [parent / "bin" for parent in library.parents[1:]]
+    seen: set[str] = set()
+    for folder in (*map(str, folders), None):
+        for name in ("mpiexec", "mpiexec.hydra", "mpiexec.mpich", "mpiexec.openmpi", "mpirun"):
+            program = shutil.which(name, path=folder)
+            if program and program not in seen:
+                seen.add(program)
+                yield program
+
+
+def _family(program: str) -> str:
+    """Return what library a launcher says it is of; empty if it is none that is known."""
+    text = command_says([program, "--version"], without_launcher()).lower()
+    if any(word in text for word in ("open mpi", "open-mpi", "openrte", "prrte", "prte")):
+        return "Open MPI"
+    return "MPICH" if any(word in text for word in ("hydra", "mpich", "intel(r) mpi")) else ""
+
+
+def start(specs: Sequence[RankSpec], arguments: Sequence[str]) -> int:
+    """Run the command line on several ranks of this machine and return its exit status.
+
+    Parameters
+    ----------
+    specs
+        What each rank computes on.
+    arguments
+        Words of the command line; ``--ranks`` among them is left out.
+
+    Returns
+    -------
+    int
+        The exit status of the launcher: 0 when all ranks ended well; 130 after an interruption, 128 more than
+        the number of the signal that ended it.
+
+    Raises
+    ------
+    CommError
+        If there is no launcher for the MPI library.
+    """
+    starter = find_starter()
+    command = starter.command(len(specs), ["-m", "fluxloom", *without_ranks(arguments)])
+    environment = starter.environment() | {VARIABLE: ",".join(map(str, specs))}
+    try:
+        process = subprocess.Popen(command, env=environment)
+    except OSError as error:
+        raise CommError(f"{shlex.join(command)} could not be started: {error}") from error
+    return _wait(process)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Return the exit status of a launcher, which gets the signals that this process gets."""
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate()) if main else None
+    try:
+        status = process.wait()
+    except KeyboardInterrupt:  # a terminal has interrupted the launcher too
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.wait()
+        return 130
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
+    return status if status >= 0 else 128 - status

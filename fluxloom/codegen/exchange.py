@@ -1,0 +1,106 @@
+"""Packing what other ranks need into messages, and unpacking what they sent.
+
+A message is made of records, one an element: the components of every dat, the widest types first. Values travel
+as the bits they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fluxloom.codegen.dialect import DIALECTS, Dialect
+from fluxloom.codegen.kernels import opening, prelude
+from fluxloom.codegen.lane import address
+from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
+from fluxloom.codegen.unit import Unit, fixed_part
+from fluxloom.core.access import Access
+from fluxloom.core.dtypes import Scalar
+from fluxloom.core.layout import Layout, SoA
+
+__all__ = ["WORD", "Field", "exchange_unit", "record_bytes"]
+
+WORD = 8
+"""Records begin at multiples of this many bytes."""
+
+_BLOCK = 128
+_BITS = {1: "uint8_t", 2: "uint16_t", 4: "int32_t", 8: "int64_t"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A dat in a record: its type, components an element, and layout."""
+
+    scalar: Scalar
+    dim: int
+    layout: Layout
+
+
+def record_bytes(fields: Sequence[Field]) -> int:
+    """Return the bytes of a record."""
+    return -(-sum(f.scalar.size * f.dim for f in fields) // WORD) * WORD
+
+
+def exchange_unit(fields: Sequence[Field], dialect: str) -> Unit:
+    """Generate the functions ``fl_pack`` and ``fl_unpack`` of records.
+
+    Both go through ``n`` elements: element ``k`` is at the place ``list[k]`` of the dats ``d0``, ``d1`` ... and at
+    the word ``where[k]`` of the message ``msg``.
+
+    Parameters
+    ----------
+    fields
+        The dats, widest types first.
+    """
+    language = DIALECTS[dialect]
+    entries, texts = [], []
+    for symbol, pack in (("fl_pack", True), ("fl_unpack", False)):
+        text, entry = _function(symbol, fields, language, pack)
+        texts.append(text)
+        entries.append(entry)
+    head = fixed_part() if language.words is None else prelude(language, True)
+    return Unit("\n".join([head, *texts]), tuple(entries))
+
+
+def _slots(fields: Sequence[Field]) -> tuple[Slot, ...]:
+    slots = [Slot("int64_t", "n", "size", "n"), Slot("int32_t *", "list", "plan", "list")]
+    slots += [Slot("int32_t *", "where", "plan", "where"), Slot("int64_t *", "msg", "message", "msg")]
+    for k, field in enumerate(fields):
+        slots.append(Slot(f"{_BITS[field.scalar.size]} *", f"d{k}", "dat", k))
+        if isinstance(field.layout, SoA):
+            slots.append(Slot("int64_t", f"s{k}", "stride", k))
+    return tuple(slots)
+
+
+def _function(symbol: str, fields: Sequence[Field], language: Dialect, pack: bool) -> tuple[str, Entry]:
+    slots = _slots(fields)
+    if language.words is None:
+        lines = ["typedef struct {", *(f"    {s.ctype} {s.name};" for s in slots), f"}} {symbol}_args;"]
+        lines += [f"void {symbol}(const int64_t *S) {{"]
+        lines += [f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
+        lines += ["    for (int64_t k = 0; k < A->n; k++) {", *_copies(fields, language, pack, "A->"), "    }", "}", ""]
+        return "\n".join(lines), Entry(symbol, slots)
+    words = language.words
+    written = frozenset({"msg"} if pack else {f"d{k}" for k in range(len(fields))})
+    lines = opening(words, symbol, slots, written, _BLOCK)
+    lines += [f"    const int k = {words.item.format(block=_BLOCK)};", "    if (k < n) {"]
+    lines += [*_copies(fields, language, pack, ""), "    }", "}", ""]
+    return "\n".join(lines), Entry(symbol, slots, (LaunchSpec(symbol, _BLOCK, "n"),))
+
+
+def _copies(fields: Sequence[Field], language: Dialect, pack: bool, prefix: str) -> list[str]:
+    """Return the statements that copy one record."""
+    lines = [f"        const int64_t e = {prefix}list[k];"]
+    offset = 0
+    for number, field in enumerate(fields):
+        kind, arg = _BITS[field.scalar.size], ArgSpec("", Access.READ, "direct", number, field.scalar, (field.dim,), field.layout)
+        const = "" if pack else "const "
+        pointed = language.words.cast.format(const=const, type=kind) if language.words else f"({const}{kind} *)"
+        star = "__global " if language.name == "opencl" else ""
+        lines.append(f"        {star}{const}{kind} *const r{number} = {pointed}({prefix}msg + {prefix}where[k]);")
+        for c in range(field.dim):
+            message = f"r{number}[{offset // field.scalar.size + c}]"
+            place = f"{prefix}d{number}[{address(arg, 'e', c, prefix)}]"
+            lines.append(f"        {message} = {place};" if pack else f"        {place} = {message};")
+        offset += field.scalar.size * field.dim
+    return lines

@@ -1,0 +1,65 @@
+"""Ending all ranks when one of them cannot go on."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fluxloom.comm.base import Comm
+from fluxloom.comm.mpi import MpiComm
+from fluxloom.core.errors import FluxloomError
+
+__all__ = ["ending_together"]
+
+_TURN, _LAST_TURN = 0.05, 0.5
+"""Seconds by which a rank lets the one before it speak first, and the most that it waits."""
+
+
+@contextmanager
+def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
+    """End every rank when an error leaves the body on one of them, instead of leaving the others waiting for ever.
+
+    The rank prints its number and the message of a `FluxloomError`, or the traceback of any other error, and ends
+    the run with the exit status of the command line: 2 after a `FluxloomError`, 130 after an interruption, else 1.
+    When all ranks meet the same error, the lowest speaks, and usually ends the others before they do. A rank that
+    wants to exit with a status other than 0 waits for the others to end too, and ends them if they do not.
+    A rank alone and the threads of a process just raise.
+
+    Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    patience
+        Seconds that a rank with an exit status waits.
+    """
+    if not isinstance(comm, MpiComm) or comm.size == 1:
+        yield comm
+        return
+    private = comm.handle.Dup()
+    try:
+        yield comm
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        everybody = private.Ibarrier()
+        deadline = time.monotonic() + patience
+        while code and not everybody.Test():
+            if time.monotonic() > deadline:
+                text = "" if isinstance(stop.code, int) else f": {stop.code}"
+                comm.abort(f"exits with status {code}{text}, but other ranks go on; all are ended", code)
+            time.sleep(0.01)
+        everybody.Wait()
+        raise
+    except KeyboardInterrupt:
+        comm.abort("interrupted", 130)
+    except BaseException as error:
+        time.sleep(min(_TURN * comm.rank, _LAST_TURN))
+        expected = isinstance(error, FluxloomError)
+        text = f"error: {error}" if expected else "".join(traceback.format_exception(error)).rstrip()
+        comm.abort(text, 2 if expected else 1)
+    else:
+        private.Ibarrier().Wait()
+    private.Free()

@@ -1,0 +1,306 @@
+"""Ranks as processes that talk through MPI (mpi4py)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, combine, raw
+from fluxloom.comm.launchers import Launcher, find_launcher
+from fluxloom.core.errors import CommError
+from fluxloom.core.optional import require
+
+__all__ = ["MpiComm", "detect", "device_memory_support", "load_mpi", "world"]
+
+_ADVICE = (
+    "start with the mpiexec of that library (for the mpich package it lies beside the Python interpreter; "
+    "`fluxloom run --ranks` finds it), or install mpi4py for the MPI of the launcher: "
+    "pip install --no-binary mpi4py mpi4py"
+)
+
+
+def detect() -> Comm:
+    """Return the communicator of this process: MPI under a launcher, else that of a rank alone.
+
+    Without a launcher mpi4py is not even imported, unless the program has started MPI itself.
+
+    Raises
+    ------
+    CommError
+        If the launcher and the MPI library do not belong together.
+    DeviceUnavailable
+        If mpi4py is missing.
+    """
+    module: Any = sys.modules.get("mpi4py.MPI")
+    started = module is not None and module.Is_initialized() and module.COMM_WORLD.size > 1
+    return world() if started or find_launcher() is not None else SelfComm()
+
+
+def world() -> MpiComm:
+    """Return a communicator of all MPI ranks.
+
+    Raises
+    ------
+    CommError
+        If the launcher and the MPI library do not belong together.
+    DeviceUnavailable
+        If mpi4py is missing.
+    """
+    return MpiComm()
+
+
+def load_mpi() -> Any:
+    """Import mpi4py, start MPI unless that was done, and return the module ``mpi4py.MPI``.
+
+    Raises
+    ------
+    CommError
+        If there is no MPI library, or a launcher of another one started this process: the processes would not
+        see each other, and each would run alone.
+    DeviceUnavailable
+        If mpi4py is missing.
+    """
+    launcher = find_launcher()
+    if "mpi4py.MPI" not in sys.modules:
+        settings: Any = require("mpi4py", "mpi", "running on several ranks").rc
+        wanted = settings.initialize
+        if wanted:  # but not yet: a library that meets a launcher of another one may end the process
+            settings.initialize = False
+            settings.finalize = settings.finalize is not False
+    else:
+        wanted = False
+    try:
+        mpi: Any = require("mpi4py.MPI", "mpi", "running on several ranks")
+    except RuntimeError as error:
+        raise CommError(f"mpi4py finds no MPI library: pip install 'fluxloom[mpi]', or load one ({error})") from error
+    if wanted:
+        _check_family(mpi, launcher)
+        mpi.Init_thread()
+    if not mpi.Is_initialized():
+        raise CommError("mpi4py was told not to start MPI (mpi4py.rc.initialize): call MPI.Init() first")
+    _check_size(mpi, launcher)
+    return mpi
+
+
+def _check_family(mpi: Any, launcher: Launcher | None) -> None:
+    """Compare the launcher with the library before MPI starts."""
+    if launcher is None or not launcher.family or launcher.processes == 1:
+        return
+    family = "Open MPI" if mpi.get_vendor()[0] == "Open MPI" else "MPICH"
+    if family != launcher.family:
+        raise CommError(_mismatch(mpi, launcher))
+
+
+def _check_size(mpi: Any, launcher: Launcher | None) -> None:
+    """Compare the number of processes that were started with those that MPI sees."""
+    if launcher is not None and launcher.processes > 1 and mpi.COMM_WORLD.size == 1:
+        raise CommError(_mismatch(mpi, launcher))
+
+
+def _mismatch(mpi: Any, launcher: Launcher) -> str:
+    version = " ".join(mpi.Get_library_version().split("\n")[0].strip("\x00 ").split())
+    return (
+        f"{launcher.processes} processes were started by {launcher.name}, but mpi4py uses another MPI ({version}), "
+        f"so that each would be rank 0 of 1 and compute everything: {_ADVICE}"
+    )
+
+
+def device_memory_support(mpi: Any) -> bool:
+    """Whether the MPI library takes addresses in the memory of a CUDA device; False where it does not say.
+
+    It is asked through its functions ``MPIX_Query_cuda_support`` and ``MPIX_GPU_query_support``; MPICH then has to
+    have it switched on too.
+    """
+    version = mpi.Get_library_version().upper()
+    if "CRAY" in version and os.environ.get("MPICH_GPU_SUPPORT_ENABLED") != "1":
+        return False
+    if "MPICH" in version and os.environ.get("MPIR_CVAR_ENABLE_GPU") == "0":
+        return False
+    library = ctypes.CDLL(mpi.__file__)  # its symbols are found with those of the library that it is linked to
+    query = getattr(library, "MPIX_Query_cuda_support", None)
+    if query is not None:
+        return bool(query())
+    query = getattr(library, "MPIX_GPU_query_support", None)
+    found = ctypes.c_int(0)
+    return query is not None and query(0, ctypes.byref(found)) == 0 and bool(found.value)
+
+
+class MpiComm(Comm):
+    """The ranks of an MPI communicator.
+
+    Parameters
+    ----------
+    communicator
+        One of mpi4py; ``COMM_WORLD`` by default. It is duplicated, so that messages of the caller and of this
+        package do not meet; this is collective.
+
+    Attributes
+    ----------
+    largest
+        Bytes above which a message is described in larger units, because MPI counts in 32 bits.
+    handle
+        The duplicate, an object of mpi4py.
+    """
+
+    name = "mpi"
+    largest = 2**30
+
+    def __init__(self, communicator: Any = None) -> None:
+        self._mpi = load_mpi()
+        base = self._mpi.COMM_WORLD if communicator is None else communicator
+        self.handle = base.Dup()
+        self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
+        local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
+        self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
+        local.Free()
+        self.takes_device_memory = all(self.handle.allgather(device_memory_support(self._mpi)))
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the (small, picklable) value of every rank, on every rank."""
+        return self.handle.allgather(value)
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """Return the value of one rank on every rank."""
+        return self.handle.bcast(value, root)
+
+    def barrier(self) -> None:
+        """Wait for every rank."""
+        self.handle.Barrier()
+
+    def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
+        """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits.
+
+        Unlike the general one, it does not see when the arrays of the ranks differ in type but not in bytes.
+        """
+        array = np.asarray(values, order="C")
+        found = np.empty((self.size, *array.shape), array.dtype)
+        self.handle.Allgather([raw(array), self._mpi.BYTE], [raw(found), self._mpi.BYTE])
+        return combine(list(found), operation)
+
+    def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
+        arrays = check_parts(parts, self.size)
+        counts = np.array([len(array) for array in arrays], np.int64)
+        lengths = np.empty_like(counts)
+        self.handle.Alltoall([counts, self._mpi.INT64_T], [lengths, self._mpi.INT64_T])
+        first = arrays[0]
+        row = first.dtype.itemsize * int(np.prod(first.shape[1:], dtype=np.int64))
+        total = row * max(int(counts.sum()), int(lengths.sum()))
+        if self.handle.allreduce(total, self._mpi.MAX) > self.largest:
+            return self._exchange_large(arrays, lengths)
+        sent = np.concatenate(arrays)
+        found = np.empty((int(lengths.sum()), *first.shape[1:]), first.dtype)
+        self.handle.Alltoallv(
+            [raw(sent), counts * row, _starts(counts) * row, self._mpi.BYTE],
+            [raw(found), lengths * row, _starts(lengths) * row, self._mpi.BYTE],
+        )
+        return np.split(found, np.cumsum(lengths)[:-1])
+
+    def _exchange_large(self, arrays: list[npt.NDArray[Any]], lengths: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
+        """Exchange by one message a pair of ranks."""
+        first = arrays[0]
+        found = [np.empty((int(length), *first.shape[1:]), first.dtype) for length in lengths]
+        found[self.rank][...] = arrays[self.rank]
+        others = [Message(rank, found[rank]) for rank in range(self.size) if rank != self.rank]
+        sends = [Message(message.rank, arrays[message.rank]) for message in others]
+        # Messages meet no others: those of channels have tags, these go through a communicator of their own.
+        private = self.handle.Dup()
+        channel = _MpiChannel(self._mpi, private, self.largest, sends, others, 0)
+        channel.start()
+        channel.finish()
+        channel.close()
+        private.Free()
+        return found
+
+    def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
+        """Return a channel of persistent requests."""
+        check_messages(sends, receives, tag, self.size)
+        return _MpiChannel(self._mpi, self.handle, self.largest, sends, receives, tag)
+
+    def abort(self, message: str, status: int = 1) -> NoReturn:
+        """Print the message on standard error and end all ranks with the exit status."""
+        sys.stdout.flush()
+        sys.stderr.write(f"rank {self.rank} of {self.size}: {message}\n")
+        sys.stderr.flush()
+        self.handle.Abort(status or 1)
+        raise CommError(message)
+
+
+def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+
+class _MpiChannel(Channel):
+    """Persistent requests: the receives first, then the sends."""
+
+    def __init__(
+        self, mpi: Any, handle: Any, largest: int, sends: Sequence[Message], receives: Sequence[Message], tag: int
+    ) -> None:
+        self._mpi, self._rank, self._tag = mpi, handle.Get_rank(), tag
+        self._types: list[Any] = []
+        self._requests: list[Any] = []
+        self._expected: list[tuple[int, int]] = []
+        self._kept = (tuple(sends), tuple(receives))
+        self._started = False
+        for rank, memory in receives:
+            buffer, nbytes = self._buffer(memory, largest, receives=True)
+            self._requests.append(handle.Recv_init(buffer, rank, tag))
+            self._expected.append((rank, nbytes))
+        for rank, memory in sends:
+            buffer, _ = self._buffer(memory, largest, receives=False)
+            self._requests.append(handle.Send_init(buffer, rank, tag))
+        self._status = [mpi.Status() for _ in self._requests]
+
+    def _buffer(self, memory: Any, largest: int, receives: bool) -> tuple[list[Any], int]:
+        """Return what mpi4py takes for a message, and its bytes."""
+        on_device = hasattr(memory, "__cuda_array_interface__")
+        if on_device:
+            interface = memory.__cuda_array_interface__
+            if interface.get("strides") is not None:
+                raise CommError("a message lies in contiguous numbers, not in an array with gaps")
+            nbytes = int(memory.nbytes)
+        else:
+            memory = raw(memory, receives)
+            nbytes = memory.size
+        if nbytes <= largest:
+            return [memory, nbytes, self._mpi.BYTE], nbytes
+        unit = self._mpi.BYTE.Create_contiguous(largest)
+        blocks, rest = divmod(nbytes, largest)
+        whole = self._mpi.Datatype.Create_struct([blocks, rest], [0, blocks * largest], [unit, self._mpi.BYTE]).Commit()
+        unit.Free()
+        self._types.append(whole)
+        return [memory, 1, whole], nbytes
+
+    def start(self) -> None:
+        if self._started:
+            raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
+        self._started = True
+        self._mpi.Prequest.Startall(self._requests)
+
+    def finish(self) -> None:
+        if not self._started:
+            raise CommError(f"the channel with tag {self._tag} is finished but was not started")
+        try:
+            self._mpi.Request.Waitall(self._requests, self._status)
+        except self._mpi.Exception as error:
+            raise CommError(f"messages with tag {self._tag} did not reach rank {self._rank}: {error}") from error
+        self._started = False
+        for (rank, nbytes), status in zip(self._expected, self._status, strict=False):
+            found = status.Get_elements(self._mpi.BYTE)
+            if found != nbytes:
+                raise CommError(
+                    f"rank {rank} sent {found} bytes with tag {self._tag}, rank {self._rank} expected {nbytes}"
+                )
+
+    def close(self) -> None:
+        for request in self._requests:
+            request.Free()
+        for kind in self._types:
+            kind.Free()
+        self._requests, self._types = [], []

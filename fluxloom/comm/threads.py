@@ -1,0 +1,254 @@
+"""Ranks as threads of one process: for tests of many ranks, and of numbers of ranks that no machine here has."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, raw
+from fluxloom.core.errors import CommError
+
+__all__ = ["ThreadsComm", "run_threads"]
+
+Result = TypeVar("Result")
+
+
+def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> list[Result]:
+    """Run ``function(comm, *arguments)`` on ranks that are threads of this process.
+
+    Parameters
+    ----------
+    size
+        Number of ranks.
+    function
+        What each rank does; it gets its `ThreadsComm` first.
+    arguments
+        Further arguments, the same objects for every rank.
+
+    Returns
+    -------
+    list
+        What the function returned on each rank.
+
+    Raises
+    ------
+    Exception
+        The first error that a rank raised, with a note that names the rank. The other ranks get `CommError` from
+        what they wait for.
+    CommError
+        When ranks wait for each other and none can go on.
+    """
+    if size < 1:
+        raise CommError(f"{size} ranks: at least one is needed")
+    world = _World(size)
+    results: list[Any] = [None] * size
+
+    def work(rank: int) -> None:
+        try:
+            results[rank] = function(ThreadsComm(world, rank), *arguments)
+        except BaseException as error:
+            world.fail(rank, error)
+        world.leave(rank)
+
+    threads = [threading.Thread(target=work, args=(rank,), name=f"rank {rank}", daemon=True) for rank in range(size)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException as error:  # an interruption, or no more threads to be had
+        world.fail(-1, error)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        raise
+    if world.error is not None:
+        world.error.add_note(f"on rank {world.culprit} of {size}")
+        raise world.error
+    return results
+
+
+class ThreadsComm(Comm):
+    """One of several ranks that are threads of one process; `run_threads` makes them.
+
+    Messages are copied when they are sent, as between processes; they cannot lie in the memory of a GPU.
+    """
+
+    name = "threads"
+
+    def __init__(self, world: _World, rank: int) -> None:
+        self.rank = self.local_rank = rank
+        self.size = self.local_size = world.size
+        self._world = world
+        self._turn = 0
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the value of every rank; each is pickled, so that no rank sees the objects of another."""
+        return [pickle.loads(data) for data in self._collect("allgather", pickle.dumps(value))]
+
+    def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
+        arrays = check_parts(parts, self.size)
+        found = [sent[self.rank] for sent in self._collect("exchange", [np.array(a, copy=True) for a in arrays])]
+        for rank, array in enumerate(found):
+            if array.dtype != arrays[0].dtype or array.shape[1:] != arrays[0].shape[1:]:
+                raise CommError(
+                    f"exchange: rank {rank} sends {array.dtype}{array.shape[1:]} an element, "
+                    f"rank {self.rank} {arrays[0].dtype}{arrays[0].shape[1:]}"
+                )
+        return found
+
+    def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
+        """Return a channel that copies what is sent when it starts."""
+        return _ThreadsChannel(self._world, self.rank, sends, receives, tag)
+
+    def barrier(self) -> None:
+        """Wait for every rank."""
+        self._collect("barrier", None)
+
+    def abort(self, message: str, status: int = 1) -> NoReturn:
+        """Wake all other ranks with an error and raise `CommError`."""
+        error = CommError(message)
+        self._world.fail(self.rank, error)
+        raise error
+
+    def _collect(self, operation: str, payload: Any) -> list[Any]:
+        """Return what every rank gave to the same call."""
+        self._turn += 1
+        return self._world.collect(self.rank, self._turn, operation, payload)
+
+
+class _World:
+    """What the ranks share. One lock guards it all; each rank waits on a condition of its own.
+
+    A rank that has to wait says for what, with a function that tells whether it came. When every rank that still
+    runs waits and nothing came, nothing ever will: all are woken with an error.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.error: BaseException | None = None
+        self.culprit = 0
+        self.broken = ""
+        self._lock = threading.Lock()
+        self._conditions = [threading.Condition(self._lock) for _ in range(size)]
+        self._running = set(range(size))
+        self._waiting: dict[int, tuple[str, Callable[[], bool]]] = {}
+        self._rounds: dict[int, dict[int, tuple[str, Any]]] = defaultdict(dict)
+        self._taken: dict[int, int] = defaultdict(int)
+        self._mail: dict[tuple[int, int, int], deque[npt.NDArray[np.uint8]]] = defaultdict(deque)
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        """Remember the first error and wake everybody."""
+        with self._lock:
+            if self.error is None:
+                self.error, self.culprit = error, rank
+                who = f"rank {rank} of {self.size}" if rank >= 0 else "the process"
+                self._break(self.broken or f"{who} failed: {type(error).__name__}: {error}")
+
+    def leave(self, rank: int) -> None:
+        """Note that a rank has finished."""
+        with self._lock:
+            self._running.discard(rank)
+            self._look()
+
+    def collect(self, rank: int, turn: int, operation: str, payload: Any) -> list[Any]:
+        """Give a payload; return those of all ranks when the last one is there."""
+        with self._lock:
+            round_ = self._rounds[turn]
+            round_[rank] = (operation, payload)
+            if len(round_) == self.size:
+                self._wake(range(self.size))
+            self._wait(rank, f"the other ranks in {operation}", lambda: len(round_) == self.size)
+            self._taken[turn] += 1
+            if self._taken[turn] == self.size:
+                del self._rounds[turn], self._taken[turn]
+        said = {other: name for other, (name, _) in sorted(round_.items()) if name != operation}
+        if said:
+            others = ", ".join(f"rank {other} calls {name}" for other, name in said.items())
+            raise CommError(f"the ranks disagree: rank {rank} calls {operation}, {others}")
+        return [round_[other][1] for other in range(self.size)]
+
+    def send(self, source: int, target: int, tag: int, data: npt.NDArray[np.uint8]) -> None:
+        """Put a message into the box of a rank."""
+        with self._lock:
+            if self.broken:
+                raise CommError(self.broken)
+            self._mail[source, target, tag].append(data)
+            self._wake((target,))
+
+    def receive(self, source: int, target: int, tag: int) -> npt.NDArray[np.uint8]:
+        """Take the oldest message out of the box of a rank."""
+        with self._lock:
+            box = self._mail[source, target, tag]
+            self._wait(target, f"a message of rank {source} with tag {tag}", lambda: bool(box))
+            return box.popleft()
+
+    # What follows is called with the lock held.
+
+    def _wait(self, rank: int, what: str, came: Callable[[], bool]) -> None:
+        self._waiting[rank] = (what, came)
+        try:
+            while not came():
+                self._look()
+                if self.broken:
+                    raise CommError(self.broken)
+                self._conditions[rank].wait()
+        finally:
+            del self._waiting[rank]
+
+    def _look(self) -> None:
+        """Break up when all ranks that still run wait for something that did not come."""
+        if self.broken or not self._running or len(self._waiting) < len(self._running):
+            return
+        if any(came() for _, came in self._waiting.values()):
+            return
+        waits = [f"rank {rank} waits for {what}" for rank, (what, _) in sorted(self._waiting.items())]
+        gone = sorted(set(range(self.size)) - self._running)
+        waits += [f"rank {rank} has finished" for rank in gone]
+        self._break(f"no rank can go on: {'; '.join(waits)}")
+
+    def _break(self, why: str) -> None:
+        self.broken = why
+        self._wake(range(self.size))
+
+    def _wake(self, ranks: Sequence[int]) -> None:
+        for rank in ranks:
+            self._conditions[rank].notify()
+
+
+class _ThreadsChannel(Channel):
+    def __init__(
+        self, world: _World, rank: int, sends: Sequence[Message], receives: Sequence[Message], tag: int
+    ) -> None:
+        check_messages(sends, receives, tag, world.size)
+        self._world, self._rank, self._tag = world, rank, tag
+        self._sends = [(message.rank, raw(message.memory)) for message in sends]
+        self._receives = [(message.rank, raw(message.memory, receives=True)) for message in receives]
+        self._started = False
+
+    def start(self) -> None:
+        if self._started:
+            raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
+        self._started = True
+        for target, memory in self._sends:
+            self._world.send(self._rank, target, self._tag, memory.copy())
+
+    def finish(self) -> None:
+        if not self._started:
+            raise CommError(f"the channel with tag {self._tag} is finished but was not started")
+        for source, memory in self._receives:
+            data = self._world.receive(source, self._rank, self._tag)
+            if data.size != memory.size:
+                raise CommError(
+                    f"rank {source} sent {data.size} bytes with tag {self._tag}, "
+                    f"rank {self._rank} expected {memory.size}"
+                )
+            memory[...] = data
+        self._started = False

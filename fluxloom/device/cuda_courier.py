@@ -1,0 +1,114 @@
+"""Messages on their way between an NVIDIA GPU and the host, and message buffers as other libraries see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.device.courier import Courier
+from fluxloom.device.cuda_buffer import CudaBuffer
+
+if TYPE_CHECKING:
+    from fluxloom.device.cuda import CudaDevice
+
+__all__ = ["CudaCourier", "SideStream", "array_of", "settle_main"]
+
+_HIGHEST = -100
+"""Priority of side streams; CUDA takes the highest it has."""
+
+
+class SideStream:
+    """A stream beside the main one of a GPU; where both have kernels that wait, its own start first.
+
+    `fork` and `join` only record events, so that both can be captured in a graph.
+
+    Parameters
+    ----------
+    device
+        The GPU.
+
+    Attributes
+    ----------
+    stream
+        The CuPy stream.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._main = device.stream
+        cuda = device.cupy.cuda
+        with device.active():
+            self.stream: Any = cuda.Stream(non_blocking=True, priority=_HIGHEST)
+            self._forked, self._joined = (cuda.Event(disable_timing=True) for _ in range(2))
+
+    def fork(self) -> None:
+        """Let this stream wait for what the main one was asked for so far; the GPU is current."""
+        self._forked.record(self._main)
+        self.stream.wait_event(self._forked)
+
+    def join(self) -> None:
+        """Let the main stream wait for what this one was asked for so far; the GPU is current."""
+        self._joined.record(self.stream)
+        self._main.wait_event(self._joined)
+
+
+class CudaCourier(Courier):
+    """Copies between the memory of a GPU and pinned memory of the host, on a stream of its own.
+
+    Between replayed graphs of the main stream it works as between kernels. It is not captured itself: the host
+    has to wait.
+
+    Parameters
+    ----------
+    device
+        The GPU.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        super().__init__()
+        self._device = device
+        self._side = SideStream(device)
+        self._runtime = device.cupy.cuda.runtime
+
+    def _fork(self) -> None:
+        with self._device.active():
+            self._side.fork()
+
+    def _join(self) -> None:
+        with self._device.active():
+            self._side.join()
+
+    def _fetch(self, target: npt.NDArray[np.uint8], source: CudaBuffer) -> None:
+        self._copy(target.ctypes.data, source.address, source.nbytes, self._runtime.memcpyDeviceToHost)
+
+    def _send(self, target: CudaBuffer, source: npt.NDArray[np.uint8]) -> None:
+        self._copy(target.address, source.ctypes.data, target.nbytes, self._runtime.memcpyHostToDevice)
+
+    def _copy(self, target: int, source: int, nbytes: int, kind: int) -> None:
+        with self._device.active():
+            self._runtime.memcpyAsync(target, source, nbytes, kind, self._side.stream.ptr)
+
+    def _finish(self) -> None:
+        with self._device.active():
+            self._side.stream.synchronize()
+
+
+def array_of(device: CudaDevice, buffer: CudaBuffer) -> Any:
+    """Return the device memory of a message buffer as a CuPy array of bytes, for an MPI that reads and writes there.
+
+    Unlike `CudaBuffer.array` it changes nothing about who holds the current values and puts no streams in order:
+    before the library reads, call `settle_main`; after it has written, call ``buffer.written()``.
+    """
+    cupy = device.cupy
+    with device.active():
+        memory = cupy.cuda.UnownedMemory(buffer.address, buffer.nbytes, buffer, device.number)
+        return cupy.ndarray((buffer.nbytes,), dtype=np.uint8, memptr=cupy.cuda.MemoryPointer(memory, 0))
+
+
+def settle_main(device: CudaDevice) -> None:
+    """Wait on the host until the main stream has done everything it was asked for so far; other streams run on."""
+    with device.active():
+        event = device.mark()
+        event.synchronize()
+    device.events.append(event)

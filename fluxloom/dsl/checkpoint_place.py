@@ -1,0 +1,263 @@
+"""Where in the sequence of loops a checkpoint is entered, and when one is due."""
+
+from __future__ import annotations
+
+import time
+import weakref
+import zlib
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CheckpointError, did_you_mean
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.checkpoint_rules import Advice, Call, call_of, changed_before, costs, find_period
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+
+__all__ = ["Due", "Met", "Placement", "Record", "placement", "rolled"]
+
+rolled = zlib.crc32
+"""Continues a rolling check sum with some bytes."""
+
+_HISTORY = 4096
+_PATIENCE = 256
+"""Calls for which a placement waits until a period shows."""
+
+
+class Met:
+    """A distinct call: its number, what it does, when it came last and before."""
+
+    __slots__ = ("before", "call", "last", "number", "word")
+
+    def __init__(self, number: int, call: Call) -> None:
+        self.number, self.call, self.last, self.before = number, call, 0, 0
+        self.word = zlib.crc32(call.text.encode()).to_bytes(4, "little")
+
+
+class Record:
+    """The calls of a run: which there are, what they use, and in which order they came.
+
+    Attributes
+    ----------
+    calls
+        Distinct calls, by number.
+    dats
+        Dats they use, by number: in order of first use, which is the same in every run of a program.
+    history
+        Numbers of the last calls.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Met] = []
+        self.dats: list[Dat] = []
+        self.history: deque[int] = deque(maxlen=_HISTORY)
+        self.known: dict[int, Met] = {}
+        self._alive: dict[int, weakref.ref[Loop | Chain]] = {}
+        self._same: dict[tuple[object, ...], Met] = {}
+        self._numbers: dict[int, int] = {}
+        self._versions: list[int] = []
+
+    def meet(self, item: Loop | Chain) -> tuple[Met, bool]:
+        """Return what a loop or chain does that has not been seen before; whether it is new, not an equal one."""
+        call = call_of(item)
+        key = (call.text, *(_identity(use) for use in call.uses))
+        met = self._same.get(key)
+        new = met is None
+        if met is None:
+            met = self._same[key] = Met(len(self.calls), call)
+            self.calls.append(met)
+            for dat in call.dats:
+                if id(dat) not in self._numbers:
+                    self._numbers[id(dat)] = len(self.dats)
+                    self.dats.append(dat)
+                    self._versions.append(dat.version)
+        number = id(item)
+        self.known[number] = met
+        self._alive[number] = weakref.ref(item, lambda _gone: self._forget(number))
+        return met, new
+
+    def _forget(self, number: int) -> None:
+        """Another object may get the same ``id``."""
+        self.known.pop(number, None)
+        self._alive.pop(number, None)
+
+    def number(self, dat: Dat) -> int:
+        """Return the number of a dat."""
+        return self._numbers[id(dat)]
+
+    def changed(self, now: Met | None = None, steps: int = 0) -> list[Dat]:
+        """Return the dats whose values calls have changed so far, and those that the first steps of a call have."""
+        past = sorted((met for met in self.calls if met.last), key=lambda met: met.last)
+        return changed_before((met.call for met in past), now.call.uses[:steps] if now is not None else ())
+
+    def touched(self) -> list[Dat]:
+        """Return the dats that the host has changed, or may change through an array that it holds."""
+        pairs = zip(self.dats, self._versions, strict=True)
+        return [d for d, version in pairs if d.version != version or (d.viewed and d.watched)]
+
+    def period(self, history: Sequence[int]) -> list[Call] | None:
+        """Return the calls that come again and again, beginning with the one after ``history``."""
+        length = find_period(history)
+        return None if length is None else [self.calls[number].call for number in history[-length:]]
+
+    def advice(self) -> Advice:
+        """Return what checkpoints would cost at each place of the period.
+
+        Raises
+        ------
+        CheckpointError
+            When no period shows.
+        """
+        period = self.period(list(self.history))
+        if period is None:
+            raise CheckpointError(
+                f"no period shows in the last {len(self.history)} calls of loops and chains: let the program run for "
+                "at least two of its steps while it is watched, then ask for advice"
+            )
+        return Advice(costs(period, self.changed()))
+
+
+def _identity(use: object) -> tuple[object, ...]:
+    groups = (getattr(use, name) for name in ("needed", "overwritten", "changed", "outputs"))
+    return (getattr(use, "name"), *(tuple(id(d) for d in group) for group in groups))
+
+
+# ---------------------------------------------------------------------------------------- placement
+
+
+class Placement(ABC):
+    """Says, while a checkpoint is due, where it is entered."""
+
+    def arm(self) -> None:  # noqa: B027 - a mark has no memory
+        """A checkpoint is due from now on."""
+
+    @abstractmethod
+    def step(self, met: Met, record: Record) -> int | None:
+        """Return the step of this call before which the checkpoint is entered; None: not in this call."""
+
+
+def _first(call: Call) -> int:
+    return next((k for k, use in enumerate(call.uses) if use.name), 0)
+
+
+class _Local(Placement):
+    """The first loop that overwrites a dat; where there is none, the first that comes a second time."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def arm(self) -> None:
+        self._seen.clear()
+
+    def step(self, met: Met, record: Record) -> int | None:
+        for k, use in enumerate(met.call.uses):
+            if use.overwritten:
+                return k
+        if met.number in self._seen:
+            return _first(met.call)
+        self._seen.add(met.number)
+        return None
+
+
+class _Period(Placement):
+    """The cheapest place of the period that the recorded sequence has; as `_Local` when it has none."""
+
+    def __init__(self) -> None:
+        self._local = _Local()
+        self.arm()
+
+    def arm(self) -> None:
+        self._ahead: list[Call] = []
+        self._last = 0
+        self._waited = 0
+        self._local.arm()
+
+    def step(self, met: Met, record: Record) -> int | None:
+        self._waited += 1
+        if self._ahead and self._ahead[0] is met.call:
+            self._ahead.pop(0)
+            return None if self._ahead else self._last
+        history = list(record.history)[:-1]
+        period = record.period(history)
+        if period is None or period[0] is not met.call or self._waited > _PATIENCE:
+            self._ahead = []
+            return self._local.step(met, record) if self._waited > _PATIENCE else None
+        best = Advice(costs(period, record.changed())).best
+        self._ahead, self._last = period[1 : best.call + 1], best.step
+        return best.step if best.call == 0 else None
+
+
+class _Marked(Placement):
+    """Where the program says so."""
+
+    def step(self, met: Met, record: Record) -> int | None:
+        return _first(met.call)
+
+
+def placement(name: str) -> Placement:
+    """Return the placement of a name.
+
+    Raises
+    ------
+    CheckpointError
+        For an unknown one.
+    """
+    known: dict[str, Callable[[], Placement]] = {"local": _Local, "period": _Period, "marked": _Marked}
+    if name not in known:
+        raise CheckpointError(f"place={name!r}: a checkpoint is placed {', '.join(known)}{did_you_mean(name, known)}")
+    return known[name]()
+
+
+# ---------------------------------------------------------------------------------------------- time
+
+
+class Due:
+    """When the next checkpoint is due.
+
+    On several ranks the clock is that of rank 0. The ranks agree every few calls, once in 2 % of the time
+    between checkpoints, but at least every 64th call.
+
+    Parameters
+    ----------
+    every, calls
+        Seconds, or calls, between checkpoints; None for both: always.
+    clock
+        Returns seconds.
+    """
+
+    def __init__(self, every: float | None, calls: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.every, self.calls, self.clock = every, calls, clock
+        self._comm: Comm | None = None
+        self._begin, self._time, self._call, self._stride = 0, 0.0, 0, 1
+
+    def start(self, call: int, comm: Comm) -> None:
+        """Count from now, which is call number ``call``."""
+        self._comm = comm if comm.size > 1 else None
+        self._begin = self._call = call
+        self._time = self._asked = self.clock()
+        self._stride = 1
+
+    @property
+    def next(self) -> int:
+        """Number of the call before which `reached` need not be asked."""
+        return 0 if self.calls is None else self._begin + self.calls
+
+    def reached(self, call: int) -> bool:
+        """Whether a checkpoint is due; on several ranks collective."""
+        if self.calls is not None:
+            return call >= self._begin + self.calls
+        if self.every is None:
+            return True
+        now = self.clock()
+        if self._comm is None:
+            return now - self._time >= self.every
+        if call < self._call + self._stride:
+            return False
+        each = (now - self._asked) / max(1, call - self._call)
+        wanted = 0.02 * self.every / each if each > 0 else 64
+        stride = max(1, min(64, 2 * self._stride, int(min(wanted, 64))))
+        due, self._stride = self._comm.broadcast((now - self._time >= self.every, stride))
+        self._call, self._asked = call, now
+        return due

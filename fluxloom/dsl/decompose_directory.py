@@ -1,0 +1,149 @@
+"""Sets of which every rank holds a slice: links between them, and who owns what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import DatError
+
+__all__ = [
+    "Array",
+    "Directory",
+    "Link",
+    "Numbers",
+    "Owners",
+    "agree",
+    "by_rank",
+    "even_owner",
+    "links_of",
+    "number_type",
+    "spans",
+    "stable_order",
+]
+
+Array = npt.NDArray[Any]
+Numbers = npt.NDArray[np.int64]
+Owners = npt.NDArray[np.int32]
+
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A table from one set to another, of which a rank holds some consecutive rows.
+
+    Parameters
+    ----------
+    source, target
+        Names of the sets.
+    table
+        Integers, ``(rows, arity)``: *global* numbers of the targets of the elements in this rank's slice of the
+        source, which begins behind the slices of the ranks below. -1: no target.
+    """
+
+    source: str
+    target: str
+    table: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Directory:
+    """Who owns the elements of a set: each rank knows it for its slice, and answers for it.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    starts
+        int64, ``(ranks + 1,)``: rank ``r`` holds the slice ``starts[r] ... starts[r + 1] - 1``.
+    owner
+        int32: owner of each element of this rank's slice.
+    """
+
+    comm: Comm
+    starts: Numbers
+    owner: Owners
+
+    @property
+    def first(self) -> int:
+        """Global number of the first element of this rank's slice."""
+        return int(self.starts[self.comm.rank])
+
+    @property
+    def total(self) -> int:
+        """Elements of all ranks together."""
+        return int(self.starts[-1])
+
+    def split(self, numbers: Array) -> list[slice]:
+        """Return for each rank which of some ascending numbers lie in its slice."""
+        return spans(np.searchsorted(numbers, self.starts))
+
+    def find(self, numbers: Array) -> Owners:
+        """Return the owner of each of some elements; -1 for negative numbers. Collective.
+
+        What lies in the slices of other ranks is asked for once.
+        """
+        flat = numbers.reshape(-1)
+        first, last = self.first, int(self.starts[self.comm.rank + 1])
+        found = np.full(flat.size, -1, dtype=np.int32)
+        here = (flat >= first) & (flat < last)
+        found[here] = self.owner[flat[here] - first]
+        away = np.flatnonzero(~here & (flat >= 0))
+        wanted, place = np.unique(flat[away].astype(np.int64), return_inverse=True)
+        questions = self.comm.exchange([wanted[piece] for piece in self.split(wanted)])
+        answers = self.comm.exchange([self.owner[asked - first] for asked in questions])
+        found[away] = np.concatenate(answers)[place]
+        return found.reshape(numbers.shape)
+
+
+def agree(comm: Comm, problem: str) -> None:
+    """Raise the first rank's problem, if some rank has one, on every rank.
+
+    Raises
+    ------
+    DatError
+        With the rank and its text.
+    """
+    for rank, text in enumerate(comm.allgather(problem)):
+        if text:
+            raise DatError(f"rank {rank}: {text}" if comm.size > 1 else text)
+
+
+def links_of(links: Mapping[str, Link], source: str) -> dict[str, Link]:
+    """Return the links from a set."""
+    return {name: link for name, link in links.items() if link.source == source}
+
+
+def number_type(total: int) -> type[np.int32] | type[np.int64]:
+    """Return the type in which global numbers of a set of this size travel."""
+    return np.int32 if total <= _LARGEST else np.int64
+
+
+def stable_order(owner: Owners, ranks: int) -> Numbers:
+    """Return the places of elements in the order of their owners, ascending for each owner."""
+    # NumPy sorts 16-bit integers by counting
+    return np.argsort(owner.astype(np.uint16) if ranks < 2**16 else owner, kind="stable")
+
+
+def spans(bounds: npt.NDArray[np.integer[Any]]) -> list[slice]:
+    """Return the ranges between successive bounds."""
+    return [slice(int(begin), int(end)) for begin, end in pairwise(bounds)]
+
+
+def by_rank(owner: Owners, ranks: int) -> list[slice]:
+    """Return for each rank which of some elements, in the order of their owners, it owns."""
+    return spans(np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=ranks))]))
+
+
+def even_owner(numbers: Numbers, total: int, shares: npt.NDArray[np.float64]) -> Owners:
+    """Return the owner of elements that are dealt out in consecutive blocks, by shares."""
+    ends = np.cumsum(shares)
+    ends = ends[:-1] * total / ends[-1]
+    return np.searchsorted(ends, numbers + 0.5, side="right").astype(np.int32)

@@ -1,0 +1,208 @@
+"""Halo exchange: what other ranks need of some dats, packed, sent, received and unpacked.
+
+One message a neighbour carries all dats, whatever their sets: for each set a block of records, one an element.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
+from fluxloom.codegen.spec import Entry
+from fluxloom.core.layout import SoA
+from fluxloom.device.base import Buffer, Call, Launch, Program, Sequencer
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.identity import unique
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.transports import Side, Transport, choose_transport
+
+__all__ = ["Exchange"]
+
+_PROGRAMS = "exchange"
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The dats on one set, widest types first, and where their records begin in the messages."""
+
+    part: Part
+    dats: list[Dat]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """What a record holds."""
+        return tuple(Field(d.scalar, d.dim, d.layout) for d in self.dats)
+
+    @property
+    def words(self) -> int:
+        """Words of a record."""
+        return record_bytes(self.fields) // WORD
+
+
+class Exchange:
+    """Brings the halo of some dats up to date.
+
+    Parameters
+    ----------
+    dats
+        At least one, on sets with a part; the same on every rank, in the same order.
+    buffers
+        Where their values are; by default where the dats are now.
+
+    Notes
+    -----
+    `pack` is followed by `start`; between that and `finish` anything may run that touches neither the halo nor
+    the message; then `unpack`. Calling the exchange does all four.
+    """
+
+    def __init__(self, context: Context, dats: Sequence[Dat], buffers: dict[int, Buffer] | None = None) -> None:
+        self.context, self.dats = context, list(dats)
+        self._fixed = buffers
+        sets = unique(d.set for d in dats)
+        self._blocks = [_block([d for d in dats if d.set is s]) for s in sets]
+        self.neighbours = sorted({r for b in self._blocks for r in b.part.neighbours})
+        self._send = _Layout(self._blocks, self.neighbours, sending=True)
+        self._receive = _Layout(self._blocks, self.neighbours, sending=False)
+        self._outbox = context.allocate(max(1, self._send.words) * WORD)
+        self._inbox = context.allocate(max(1, self._receive.words) * WORD)
+        self._packs = [self._call(k, "fl_pack", self._send, self._outbox) for k in range(len(self._blocks))]
+        self._unpacks = [self._call(k, "fl_unpack", self._receive, self._inbox) for k in range(len(self._blocks))]
+        side_out = Side(self._outbox, self._send.slices(WORD))
+        side_in = Side(self._inbox, self._receive.slices(WORD))
+        self.transport: Transport = choose_transport(context, self.neighbours, side_out, side_in)
+        self._sequences: tuple[Sequencer, Sequencer] | None = None
+        self.count, self.waited = 0, 0.0
+        """How often it ran, and the seconds that the host waited for messages."""
+
+    # ------------------------------------------------------------------------------------- calls
+    @property
+    def pack(self) -> list[Call]:
+        """Calls that pack the message."""
+        return self._packs
+
+    @property
+    def unpack(self) -> list[Call]:
+        """Calls that unpack what was received."""
+        return self._unpacks
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes of the messages that this rank sends each time."""
+        return self._send.words * WORD
+
+    def start(self) -> None:
+        """Begin to send what was packed."""
+        self.transport.start()
+
+    def finish(self) -> None:
+        """Wait until everything is here (for devices that work asynchronously: make them wait)."""
+        begin = time.perf_counter()
+        self.transport.finish()
+        self.waited += time.perf_counter() - begin
+        self.count += 1
+
+    def __call__(self) -> None:
+        """Bring the halo up to date now."""
+        if self._sequences is None:
+            device = self.context.device
+            self._sequences = device.sequencer(self._packs), device.sequencer(self._unpacks)
+        for dat in self.dats:
+            dat.buffer.device()
+        self.refresh()
+        pack, unpack = self._sequences
+        pack()
+        self.start()
+        self.finish()
+        unpack()
+        for dat in self.dats:
+            dat.halo_version = dat.version
+
+    def refresh(self) -> None:
+        """Take the buffers that the dats have now."""
+        changed = False
+        for calls in (self._packs, self._unpacks):
+            for block, call in zip(self._blocks, calls, strict=True):
+                changed |= self._point(block, call.words)
+        if changed and self._sequences is not None:
+            for sequence in self._sequences:
+                sequence.refresh()
+
+    def _point(self, block: _Block, words: npt.NDArray[np.int64]) -> bool:
+        """Write the addresses of the dats; return whether one was another one."""
+        changed, place = False, 4
+        for dat in block.dats:
+            buffer = dat.buffer if self._fixed is None else self._fixed[id(dat)]
+            changed |= int(words[place]) != buffer.address
+            words[place] = buffer.address
+            place += 2 if isinstance(dat.layout, SoA) else 1
+        return changed
+
+    def _call(self, number: int, symbol: str, layout: _Layout, message: Buffer) -> Call:
+        block = self._blocks[number]
+        program, entries = _program(self.context, block.fields)
+        entry = next(e for e in entries if e.symbol == symbol)
+        places, where = layout.places[number], layout.where[number]
+        words = np.zeros(len(entry.slots), dtype=np.int64)
+        kept: list[Any] = [message, words]
+        words[0], words[3] = places.size, message.device()
+        for k, table in ((1, places), (2, where)):
+            held = table if table.size else np.zeros(1, dtype=np.int32)
+            words[k], keep = self.context.resident(held)
+            kept += [keep, held]
+        for k, slot in enumerate(entry.slots):
+            if slot.origin == "stride":
+                words[k] = block.dats[int(slot.key)].stride
+        self._point(block, words)
+        launches = tuple(Launch(s.symbol, max(1, places.size), s.block) for s in entry.launches)
+        return Call(f"{symbol[3:]} {'+'.join(d.name for d in block.dats)}", program, words,
+                    launches or (Launch(symbol),), kept)  # fmt: skip
+
+
+def _block(dats: list[Dat]) -> _Block:
+    part = dats[0].set.part
+    assert part is not None
+    return _Block(part, sorted(dats, key=lambda d: -d.scalar.size))
+
+
+class _Layout:
+    """Where each record of the messages to (or from) the neighbours is, in words; neighbour after neighbour."""
+
+    def __init__(self, blocks: Sequence[_Block], neighbours: Sequence[int], *, sending: bool) -> None:
+        lists = []
+        for block in blocks:
+            part = block.part
+            found = dict(zip(part.neighbours, part.send if sending else part.receive, strict=True))
+            lists.append([found.get(r, np.empty(0, dtype=np.int32)) for r in neighbours])
+        self.places = [np.ascontiguousarray(np.concatenate([np.empty(0, np.int32), *found])) for found in lists]
+        starts: list[list[npt.NDArray[np.int32]]] = [[] for _ in blocks]
+        self._bounds, at = [0], 0
+        for k, _ in enumerate(neighbours):
+            for number, block in enumerate(blocks):
+                count = lists[number][k].size
+                starts[number].append((at + np.arange(count, dtype=np.int64) * block.words).astype(np.int32))
+                at += count * block.words
+            self._bounds.append(at)
+        self.where = [np.ascontiguousarray(np.concatenate([np.empty(0, np.int32), *s])) for s in starts]
+        self._neighbours = neighbours
+        self.words = at
+
+    def slices(self, width: int) -> list[tuple[int, int, int]]:
+        """Return neighbour, first byte and number of bytes of each message."""
+        pairs = zip(self._neighbours, self._bounds, self._bounds[1:], strict=False)
+        return [(r, begin * width, (end - begin) * width) for r, begin, end in pairs]
+
+
+def _program(context: Context, fields: tuple[Field, ...]) -> tuple[Program, tuple[Entry, ...]]:
+    """Return the compiled functions for records of some fields; built once a context."""
+    key = (_PROGRAMS, fields)
+    if key not in context.plans:
+        unit = exchange_unit(fields, context.device.dialect)
+        context.plans[key] = (context.device.compile(unit.text, unit.symbols, "exchange"), unit.entries)
+    return context.plans[key]

@@ -1,0 +1,313 @@
+"""Loops on several ranks: where halos are exchanged, which elements run while messages travel.
+
+A sequence of loops or fused groups is turned into steps once: native calls, exchanges, sums over the ranks. Where
+a task needs halo values that are not current, it is cut: its interior runs while the messages travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Access
+from fluxloom.device.base import Buffer, Call, Sequencer
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.exchange import Exchange
+from fluxloom.dsl.identity import among, unique
+from fluxloom.dsl.reductions import note_written, open_partial, require_total
+from fluxloom.dsl.spans import Limits, Span
+
+__all__ = ["OneTask", "RankedSequence", "Task", "exchange_places", "sequence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One loop or fused group of a sequence.
+
+    Attributes
+    ----------
+    limits
+        Where its positions are cut.
+    cut
+        Whether it may run in several spans.
+    make
+        Returns the call of a span; with False as second argument its reductions go nowhere.
+    needs
+        Dats whose halo it reads.
+    written
+        Dats that it changes.
+    reads, reduces
+        Globals that it reads, and those that it reduces into, with the access.
+    copies
+        Dats that take the values of others before it runs (a fused chain renames): target and source.
+    buffers
+        Where the dats are when it runs (by ``id``); None: where they are at the time of the call.
+    """
+
+    name: str
+    limits: Limits
+    cut: bool
+    make: Callable[[Span, bool], Call]
+    needs: Sequence[Dat]
+    written: Sequence[Dat]
+    reads: Sequence[Global] = ()
+    reduces: Sequence[tuple[Global, Access]] = ()
+    copies: Sequence[tuple[Dat, Dat]] = ()
+    buffers: dict[int, Buffer] | None = None
+
+
+def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list[list[Dat]], list[Dat]]:
+    """Return which dats are exchanged before each task, and which are current in the end.
+
+    Parameters
+    ----------
+    current
+        Dats whose halo is known to be current at the beginning.
+
+    Notes
+    -----
+    A dat is exchanged before the first task that needs it; what a later task needs and no task in between
+    changes travels in the same message.
+    """
+    fresh = list(current)
+    places: list[list[Dat]] = []
+    for k, task in enumerate(tasks):
+        for target, source in task.copies:
+            fresh = [d for d in fresh if d is not target] + ([target] if among(source, fresh) else [])
+        wanted = [d for d in task.needs if not among(d, fresh)]
+        if wanted:
+            wanted += _later(tasks, k, [*fresh, *wanted])
+        places.append(wanted)
+        fresh = [d for d in [*fresh, *wanted] if not among(d, task.written)]
+    return places, fresh
+
+
+def _later(tasks: Sequence[Task], first: int, fresh: Sequence[Dat]) -> list[Dat]:
+    """Return dats that tasks behind ``first`` need as they are now."""
+    out: list[Dat] = []
+    changed: list[Dat] = list(tasks[first].written)
+    for task in tasks[first + 1 :]:
+        changed += [target for target, _ in task.copies]
+        out += [d for d in task.needs if not (among(d, changed) or among(d, fresh) or among(d, out))]
+        changed += task.written
+    return out
+
+
+@dataclass(eq=False)
+class _Part:
+    """A run of native calls, and which task each call belongs to (-1: none)."""
+
+    calls: list[Call] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+
+
+class RankedSequence(Sequencer):
+    """Tasks in order, with exchanges between them; replayed like a device's own sequence.
+
+    Parameters
+    ----------
+    first
+        Calls before everything (resets of globals).
+    tasks
+        What runs.
+    current
+        Dats whose halo is current whenever the sequence begins.
+    """
+
+    def __init__(self, context: Context, first: Sequence[Call], tasks: Sequence[Task], current: Sequence[Dat]) -> None:
+        self.context, self.tasks, self.offset = context, list(tasks), len(first)
+        places, self.fresh = exchange_places(tasks, current)
+        self.exchanges: list[Exchange] = []
+        self._before: list[Callable[[], Any]] = []
+        self._steps: list[Callable[[], Any]] = []
+        self._native: list[tuple[Sequencer, list[int]]] = []
+        self._part = _Part(list(first), list(range(len(first))))
+        self._split: dict[int, bool] = {}
+        self._reduced: list[Global] = []
+        for number, (task, dats) in enumerate(zip(self.tasks, places, strict=True)):
+            self._globals(task)
+            self._task(number + self.offset, task, dats)
+        self._flush()
+        self._size = self.offset + len(self.tasks)
+
+    # ------------------------------------------------------------------------------------- steps
+    def _task(self, number: int, task: Task, dats: list[Dat]) -> None:
+        if not dats:
+            self._add(number, task, self._counted(task, [task.limits.whole]))
+            return
+        exchange = Exchange(self.context, dats, task.buffers)
+        self.exchanges.append(exchange)
+        self._calls(exchange.pack)
+        self._flush()
+        self._steps.append(exchange.start)
+        interior = [task.limits.interior] if task.cut and len(task.limits.interior) else []
+        self._add(number, task, self._counted(task, interior))
+        self._flush()
+        self._steps.append(exchange.finish)
+        self._calls(exchange.unpack)
+        self._add(number, task, self._counted(task, task.limits.rest if interior else [task.limits.whole]))
+
+    @staticmethod
+    def _counted(task: Task, spans: Sequence[Span]) -> list[tuple[Span, bool]]:
+        """Cut spans where elements stop to count in reductions."""
+        owned = task.limits.owned
+        if not task.reduces or not task.cut or task.limits.end == owned:
+            return [(s, True) for s in spans]
+        out: list[tuple[Span, bool]] = []
+        for s in spans:
+            out += [(Span(s.begin, min(s.end, owned)), True), (Span(max(s.begin, owned), s.end), False)]
+        return [(s, counts) for s, counts in out if len(s)]
+
+    def _add(self, number: int, task: Task, spans: Sequence[tuple[Span, bool]]) -> None:
+        for span, counts in spans:
+            self._part.calls.append(task.make(span, counts))
+            self._part.owners.append(number)
+
+    def _calls(self, calls: Sequence[Call]) -> None:
+        self._part.calls += calls
+        self._part.owners += [-1] * len(calls)
+
+    def _flush(self) -> None:
+        if self._part.calls:
+            native = self.context.device.sequencer(self._part.calls)
+            self._native.append((native, self._part.owners))
+            self._steps.append(native)
+        self._part = _Part()
+
+    def _globals(self, task: Task) -> None:
+        """Let globals wait that a task reduces into, and form the result of all ranks for those that it reads.
+
+        The first use of a global decides what it has to be at the beginning; only later changes cut the sequence.
+        """
+        for target in unique(task.reads):
+            self._turn(target, False, partial(require_total, target))
+        for target, access in task.reduces:
+            self._turn(target, True, partial(open_partial, target, access))
+            self._reduced = unique([*self._reduced, target])
+
+    def _turn(self, target: Global, waits: bool, step: Callable[[], Any]) -> None:
+        known = self._split.get(id(target))
+        self._split[id(target)] = waits
+        if known is None:
+            self._before.append(step)
+        elif known is not waits:
+            self._flush()
+            self._steps += [partial(note_written, tuple(self._reduced)), step]
+
+    # ----------------------------------------------------------------------------------- running
+    def __call__(self) -> None:
+        """Run the sequence once."""
+        for step in self._before:
+            step()
+        for step in self._steps:
+            step()
+
+    def refresh(self) -> None:
+        """Take notice of changed argument words and moved dats."""
+        for exchange in self.exchanges:
+            exchange.refresh()
+        for native, _ in self._native:
+            native.refresh()
+
+    def settle(self) -> None:
+        """Bring ``seconds`` up to date."""
+        for native, _ in self._native:
+            native.settle()
+
+    def reset(self) -> None:
+        """Set the counters to zero."""
+        for native, _ in self._native:
+            native.reset()
+        for exchange in self.exchanges:
+            exchange.count, exchange.waited = 0, 0.0
+
+    @property
+    def seconds(self) -> npt.NDArray[np.float64]:  # type: ignore[override]
+        """Seconds of each task, all its spans together."""
+        out = np.zeros(self._size)
+        for native, owners in self._native:
+            for k, owner in enumerate(owners):
+                if owner >= 0:
+                    out[owner] += native.seconds[k]
+        return out
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
+        """How often each task ran."""
+        out = np.zeros(self._size, dtype=np.int64)
+        for native, owners in self._native:
+            for k, owner in enumerate(owners):
+                if owner >= 0:
+                    out[owner] = max(out[owner], native.counts[k])
+        return out
+
+
+class OneTask(Sequencer):
+    """One loop by itself: exchanges what is not current when it is called.
+
+    There is one sequence for each set of dats that were not current at some call.
+    """
+
+    def __init__(self, context: Context, task: Task) -> None:
+        self.context, self.task = context, task
+        self._forms: dict[tuple[int, ...], RankedSequence] = {}
+
+    def __call__(self) -> None:
+        """Run the loop once."""
+        stale = [d for d in self.task.needs if not d.current]
+        key = tuple(id(d) for d in stale)
+        form = self._forms.get(key)
+        if form is None:
+            current = [d for d in self.task.needs if not among(d, stale)]
+            form = self._forms[key] = RankedSequence(self.context, [], [self.task], current)
+        for dat in stale:
+            dat.halo_version = dat.version
+        form()
+
+    def refresh(self) -> None:
+        """Take notice of changed argument words and moved dats."""
+        for form in self._forms.values():
+            form.refresh()
+
+    def settle(self) -> None:
+        """Bring ``seconds`` up to date."""
+        for form in self._forms.values():
+            form.settle()
+
+    def reset(self) -> None:
+        """Set the counters to zero."""
+        for form in self._forms.values():
+            form.reset()
+
+    @property
+    def seconds(self) -> npt.NDArray[np.float64]:  # type: ignore[override]
+        """Seconds of the loop."""
+        return sum((f.seconds for f in self._forms.values()), np.zeros(1))
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
+        """How often it ran."""
+        return sum((f.counts for f in self._forms.values()), np.zeros(1, dtype=np.int64))
+
+
+def sequence(context: Context, first: Sequence[Call], tasks: Sequence[Task]) -> Sequencer:
+    """Return the sequence of some tasks of a chain; on one rank it is the device's own.
+
+    What no task changes has to be current when it begins.
+    """
+    if not context.ranked:
+        return context.device.sequencer([*first, *(task.make(task.limits.whole, True) for task in tasks)])
+    changed = [d for task in tasks for d in (*task.written, *(target for target, _ in task.copies))]
+    constant = unique(d for task in tasks for d in task.needs if not among(d, changed))
+    return RankedSequence(context, first, tasks, constant)
+
+
+def fresh_after(sequencer: Sequencer) -> list[Dat]:
+    """Return the dats whose halo is current after a sequence."""
+    return sequencer.fresh if isinstance(sequencer, RankedSequence) else []

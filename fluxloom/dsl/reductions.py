@@ -1,0 +1,91 @@
+"""Globals on several ranks: each rank reduces its own elements; the ranks' results meet when somebody wants them.
+
+Between the two a global *waits*: of a sum, rank 0 holds what there was before and what it added, the others what
+they added; of a minimum or maximum, every rank its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluxloom.core.access import Access
+from fluxloom.device.buffer import RemoteBuffer
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.context import Context
+    from fluxloom.dsl.dats import Global
+
+__all__ = ["form_totals", "forget", "note_written", "open_partial", "require_total"]
+
+_OPERATIONS = {Access.INC: "sum", Access.MIN: "min", Access.MAX: "max"}
+
+
+def open_partial(target: Global, access: Access) -> None:
+    """Let a global wait: loops are going to reduce into it."""
+    context = target.context
+    if not context.ranked or target.waiting is access:
+        return
+    if target.waiting is not None:
+        form_totals(context)
+    if access is Access.INC and context.comm.rank:
+        target.buffer.host(write=True)[:] = 0
+        target.buffer.device()
+    target.waiting = access
+    context.waiting.append(target)
+
+
+def require_total(target: Global) -> None:
+    """Make a global hold the result of all ranks; collective when it waits."""
+    if target.waiting is not None:
+        form_totals(target.context)
+
+
+def forget(target: Global) -> None:
+    """Let a global wait no longer: it is given a new value, the same on every rank."""
+    if target.waiting is not None:
+        target.waiting = None
+        target.context.waiting = [g for g in target.context.waiting if g is not target]
+
+
+def note_written(targets: Sequence[Global]) -> None:
+    """Note that the device has reduced into some globals."""
+    for target in targets:
+        if isinstance(target.buffer, RemoteBuffer):
+            target.buffer.written()
+
+
+def form_totals(context: Context) -> None:
+    """Combine what the ranks hold of all globals that wait, in one message; collective."""
+    waiting, context.waiting = context.waiting, []
+    if not waiting:
+        return
+    mine = [_flat(g).copy() for g in waiting]
+    found = context.comm.allgather(mine)
+    for k, target in enumerate(waiting):
+        assert target.waiting is not None
+        access, target.waiting = target.waiting, None
+        parts = np.stack([row[k] for row in found])
+        target.buffer.host(write=True)
+        _flat(target)[:] = _combined(parts, access)
+        target.buffer.device()
+
+
+def _combined(parts: np.ndarray, access: Access) -> np.ndarray:
+    """Return the combination of one row a rank, in the order of the ranks."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        match _OPERATIONS[access]:
+            case "sum":
+                total = total + part
+            case "min":
+                total = np.minimum(total, part)
+            case _:
+                total = np.maximum(total, part)
+    return total
+
+
+def _flat(target: Global) -> np.ndarray:
+    return target.buffer.host().view(target.scalar.numpy)[: target.dim]

@@ -1,0 +1,133 @@
+"""Spans of consecutive elements, and the global order of elements that are numbered otherwise here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.dsl.sets import Set, Subset
+from fluxloom.graph import target_tiles
+
+__all__ = ["Limits", "Span", "Tiles", "global_order", "limits_of", "tiles_of", "whole_span"]
+
+ALIGN = 64
+"""Spans inside a set begin at multiples of this: packs, warps and streaming stores want it."""
+
+Table = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The positions ``begin ... end - 1`` of a loop: elements, places in the list of a subset, or targets."""
+
+    begin: int
+    end: int
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.begin)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where the positions of a loop are cut: ``[begin, inside)`` needs no halo, ``[0, owned)`` counts in reductions."""
+
+    begin: int
+    inside: int
+    owned: int
+    end: int
+
+    @property
+    def whole(self) -> Span:
+        """All positions."""
+        return Span(0, self.end)
+
+    @property
+    def interior(self) -> Span:
+        """The positions that need nothing of other ranks."""
+        return Span(self.begin, self.inside)
+
+    @property
+    def rest(self) -> list[Span]:
+        """The other positions, ends of slabs first."""
+        return [s for s in (Span(0, self.begin), Span(self.inside, self.end)) if len(s)]
+
+
+def limits_of(over: Set, executed: bool, align: int = ALIGN) -> Limits:
+    """Return the limits of a loop over a set; ``executed``: over its execute halo too.
+
+    The interior is cut to multiples of ``align``.
+    """
+    part = over.parent.part
+    if part is None:
+        return Limits(0, over.size, over.size, over.size)
+    begin, inside = part.begin, part.inside
+    if isinstance(over, Subset):
+        begin, inside = (int(k) for k in np.searchsorted(over.indices, (begin, inside)))
+    begin, inside = -(-begin // align) * align, inside // align * align
+    return Limits(min(begin, inside), inside, over.size, over.executed if executed else over.size)
+
+
+def whole_span(over: Set) -> Span:
+    """Return the span of all targets that this rank owns."""
+    return Span(0, over.size)
+
+
+def global_order(over: Set) -> npt.NDArray[np.int64] | None:
+    """Return the executed elements of a set in the order of their global numbers; None if they are in order."""
+    part = over.parent.part
+    if part is None or isinstance(over, Subset):
+        return None
+    numbers = part.numbers[: part.executed]
+    if numbers.size < 2 or bool((numbers[1:] > numbers[:-1]).all()):
+        return None
+    return np.argsort(numbers, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Tiles of a span of targets.
+
+    Attributes
+    ----------
+    tables
+        Targets counted from the beginning of the span; those outside have the number `outside`.
+    order
+        Elements in the order of sums: row ``k`` of the tables is element ``order[k]``.
+    elem_ptr, elements
+        Where the elements of each tile begin, and the elements in the order of sums.
+    rows
+        The same elements as rows of the tables.
+    """
+
+    tables: tuple[Table, ...]
+    elem_ptr: npt.NDArray[np.int64]
+    elements: Table
+    rows: Table
+
+    @property
+    def n_tiles(self) -> int:
+        """Number of tiles."""
+        return self.elem_ptr.size - 1
+
+
+def tiles_of(over: Set, tables: Sequence[Table], span: Span, tile: int) -> Tiles:
+    """Cut the targets of a span into tiles and list the elements that each needs, in the global order."""
+    order = global_order(over)
+    ordered = tuple(tables) if order is None else tuple(t[order] for t in tables)
+    stop = -(-len(span) // tile) * tile
+    plain = span.begin == 0 and over.parent.part is None
+    shifted = ordered if plain else tuple(_window(t, span, stop) for t in ordered)
+    found = target_tiles(shifted, len(span) if plain else stop + 1, tile)
+    last = found.n_tiles if plain else stop // tile
+    pointer = found.elem_ptr[: last + 1]
+    rows = found.elements[: int(pointer[-1]) if pointer.size else 0]
+    elements = rows if order is None else order[rows].astype(np.int32)
+    return Tiles(shifted, pointer, elements, rows)
+
+
+def _window(table: Table, span: Span, outside: int) -> Table:
+    inside = (table >= span.begin) & (table < span.end)
+    return np.where(inside, table - np.int32(span.begin), np.int32(outside)).astype(np.int32)

@@ -1,0 +1,131 @@
+"""Loops as tasks of a sequence: their positions and limits, what they need of other ranks, their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.spec import Entry
+from fluxloom.codegen.teams import in_teams
+from fluxloom.core.access import Access
+from fluxloom.core.errors import PlanError
+from fluxloom.device.base import Call, Program
+from fluxloom.dsl.bind import Bound, Numbering
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.identity import unique
+from fluxloom.dsl.plan import Plan
+from fluxloom.dsl.ranked import Task
+from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.spans import ALIGN, Limits, Span, limits_of
+from fluxloom.dsl.steps import Reset
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.loop import Loop
+
+__all__ = ["can_begin_anywhere", "gather_limits", "halo_needs", "loop_task", "reset_task"]
+
+_BY_POSITION = ("direct", "serial", "atomic", "gather")
+_BY_PLAN = ("block_colour", "element_colour", "block_permute")
+
+
+def can_begin_anywhere(group: Group, over: Set) -> bool:
+    """Whether the code of a group can begin at any element: generated with `Group.ranged`."""
+    if over.parent.part is None or isinstance(over, Grid) or group.strategy not in _BY_POSITION:
+        return False
+    return not (in_teams(group) or group.work.long)
+
+
+def executes_halo(bound: Bound) -> bool:
+    """Whether a loop runs over the execute halo too: it changes what maps lead to."""
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return any(a.map is not None and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
+
+
+def halo_needs(bound: Bound) -> list[Dat]:
+    """Return the dats whose halo a loop reads: through maps, and its own where it runs over its execute halo."""
+    halo = executes_halo(bound)
+    return unique(
+        a.data
+        for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
+        if isinstance(a.data, Dat) and a.data.set.part is not None
+        and p.access in (Access.READ, Access.RW) and (a.map is not None or halo)
+    )  # fmt: skip
+
+
+def gather_limits(target: Set, plan: Plan, tile: int) -> Limits:
+    """Return the limits of a loop that runs target by target."""
+    found = limits_of(target, False, max(tile, ALIGN))
+    met = plan.values.get("inv_met")
+    if met is None:
+        return found
+    begin, inside, owned = (int(k) for k in np.searchsorted(np.asarray(met), (found.begin, found.inside, found.owned)))
+    return Limits(begin, inside, owned, owned)
+
+
+def _limits(loop: Loop, group: Group) -> Limits:
+    gathers = group.strategy == "gather" and "single" not in loop.plan.values
+    if gathers:
+        tile = group.tile if not loop.context.device.items else group.work.block if group.work.stage else 0
+        return gather_limits(loop.races.targets[0], loop.plan, tile)
+    return limits_of(loop.over, executes_halo(loop.bound))
+
+
+def loop_task(
+    loop: Loop, entry: Entry, group: Group, numbering: Numbering, program: Program, keep: Callable[[ArgumentBlock], None]
+) -> Task:
+    """Return one loop as a task; ``keep`` is told of each argument block that is made."""
+    limits = _limits(loop, group)
+    cut = group.ranged or (group.strategy in _BY_PLAN and loop.over.parent.part is not None)
+    reduces = _globals(loop, reads=False)
+    if reduces and not cut and limits.end != limits.owned:
+        raise PlanError(
+            f"{loop.name}: strategy {group.strategy!r} cannot tell which elements count in its reductions on several "
+            "ranks; use block_colour or atomic"
+        )
+
+    def make(span: Span, counts: bool) -> Call:
+        block = loop.argument_block(entry, group, numbering, span)
+        if not counts:
+            for target, _ in reduces:
+                block.redirect(numbering.dat(target), loop.context.allocate(target.buffer.nbytes))
+        keep(block)
+        return block.call(loop.name, program)
+
+    return Task(
+        name=loop.name,
+        limits=limits,
+        cut=cut,
+        make=make,
+        needs=halo_needs(loop.bound),
+        written=[d for d in loop.written if isinstance(d, Dat)],
+        reads=[g for g, _ in _globals(loop, reads=True)],
+        reduces=reduces,
+    )
+
+
+def reset_task(reset: Reset, loops: Sequence[Loop]) -> Task:
+    """Return the reset of a global as a task; ``loops`` are those that may reduce into it."""
+    device = reset.context.device
+    added = any(g is reset.target and a is Access.INC for loop in loops for g, a in _globals(loop, reads=False))
+    elsewhere = added and reset.context.comm.rank > 0  # the sum begins on one rank only
+    call = device.reset_call(reset.block(0.0 if elsewhere else reset.value))
+    return Task("reset", Limits(0, 0, 0, 0), False, lambda _span, _counts: call, (), ())
+
+
+def task_globals(loops: Sequence[Loop]) -> tuple[list[Global], list[tuple[Global, Access]]]:
+    """Return the globals that some loops read, and those that they reduce into."""
+    reads = [g for loop in loops for g, _ in _globals(loop, reads=True)]
+    reduces = {id(g): (g, a) for loop in loops for g, a in _globals(loop, reads=False)}
+    return unique(reads), list(reduces.values())
+
+
+def _globals(loop: Loop, *, reads: bool) -> list[tuple[Global, Access]]:
+    return [
+        (a.data, p.access)
+        for a, p in zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+        if isinstance(a.data, Global) and (p.access is Access.READ) is reads
+    ]

@@ -1,0 +1,1 @@
+"""Finite volumes: formulas and kernels, one scheme a file."""

@@ -1,0 +1,174 @@
+"""Boundary conditions of the shallow-water equations, and the tables that their kernels read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.shallow_water import INCIDENT, LEVEL, OUTFLOW, WALL
+from fluxloom.mesh.bind import Mesh
+
+__all__ = ["Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Series", "Wall", "boundary_tables"]
+
+_MOST_SAMPLES = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Values over time, linear between the given ones and constant beyond them.
+
+    Attributes
+    ----------
+    times : (n,) float64
+        Increasing, seconds.
+    values : (n,) float64
+        Metres.
+
+    Raises
+    ------
+    SolverError
+        If the times do not increase, or a value is not finite.
+    """
+
+    times: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        times = np.atleast_1d(np.asarray(self.times, dtype=np.float64))
+        values = np.atleast_1d(np.asarray(self.values, dtype=np.float64))
+        if times.ndim != 1 or times.shape != values.shape or not len(times):
+            raise SolverError(f"a series needs as many times as values, got {times.shape} and {values.shape}")
+        if not (np.isfinite(times).all() and np.isfinite(values).all()):
+            raise SolverError("a series has times or values that are not finite")
+        if (np.diff(times) <= 0.0).any():
+            row = int(np.argmax(np.diff(times) <= 0.0)) + 1
+            raise SolverError(f"the times of a series must increase; value {row} is at {times[row]:g}")
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "values", values)
+
+    @classmethod
+    def constant(cls, value: float) -> Series:
+        """Return a series that never changes."""
+        return cls(np.zeros(1), np.array([value]))
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Nothing passes; water slides along it."""
+
+
+@dataclass(frozen=True)
+class Outflow:
+    """Transmissive: beyond the boundary it is as in the cell behind it."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """The surface is prescribed, the velocity follows from the invariant ``u + 2 c`` that leaves.
+
+    Attributes
+    ----------
+    series
+        Surface elevation.
+    until
+        Time from which on the boundary is a wall.
+    """
+
+    series: Series
+    until: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A wave comes in on still water and whatever arrives from inside leaves.
+
+    Without a series it is an absorbing boundary for water that is at rest far away.
+
+    Attributes
+    ----------
+    series
+        Surface elevation of the incoming wave alone.
+    still
+        Surface of the water at rest.
+    until
+        Time from which on the boundary is a wall.
+    """
+
+    series: Series = field(default_factory=lambda: Series.constant(0.0))
+    still: float = 0.0
+    until: float = float("inf")
+
+
+Boundary = Wall | Outflow | Level | Incident
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryTables:
+    """What the boundary kernels look up.
+
+    Attributes
+    ----------
+    kinds, rows : (n_boundary,) int32
+        Kind of each face, and its row in the tables.
+    series : (rows * samples,) float64
+        Values of each row at times ``k spacing``.
+    ends : (2 * rows,) float64
+        Of each row: when it turns into a wall, and the surface at rest.
+    samples, spacing
+        Of the series.
+    """
+
+    kinds: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
+    series: npt.NDArray[np.float64]
+    ends: npt.NDArray[np.float64]
+    samples: int
+    spacing: float
+
+
+def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryTables:
+    """Return the tables for a mesh; a face of which nothing is said is a wall.
+
+    Raises
+    ------
+    MeshError
+        For a patch that the mesh does not have.
+    SolverError
+        When series at short intervals last so long that they do not fit the table.
+    """
+    kinds = np.full(mesh.boundary.size, WALL, dtype=np.int32)
+    rows = np.zeros(mesh.boundary.size, dtype=np.int32)
+    driven: list[Level | Incident] = []
+    for name, boundary in boundaries.items():
+        faces = mesh.patches[name].indices
+        match boundary:
+            case Outflow():
+                kinds[faces] = OUTFLOW
+            case Level() | Incident():
+                kinds[faces] = LEVEL if isinstance(boundary, Level) else INCIDENT
+                rows[faces] = len(driven)
+                driven.append(boundary)
+    times = [item.series.times for item in driven if len(item.series.times) > 1]
+    spacing = min((float(np.diff(t).min()) for t in times), default=1.0)
+    last = max((float(t[-1]) for t in times), default=1.0)
+    samples = max(2, int(np.ceil(last / spacing - 1e-9)) + 1)
+    if samples > _MOST_SAMPLES:
+        raise SolverError(
+            f"the series of the boundaries need {samples:,} samples at intervals of {spacing:g} s (at most "
+            f"{_MOST_SAMPLES:,}); give them at longer intervals"
+        )
+    grid = spacing * np.arange(samples)
+    values = [np.interp(grid, item.series.times, item.series.values) for item in driven]
+    ends = [(item.until, item.still if isinstance(item, Incident) else 0.0) for item in driven]
+    return BoundaryTables(
+        kinds,
+        rows,
+        np.concatenate(values) if values else np.zeros(samples),
+        np.array(ends).reshape(-1) if ends else np.array([np.inf, 0.0]),
+        samples,
+        spacing,
+    )

@@ -1,0 +1,175 @@
+"""Slopes in cells by weighted least squares, limited, and the geometry they need.
+
+Neighbours and corners of a cell come through tables as wide as the largest cell has sides; what is missing is padded
+with the cell itself, or its last corner, and has no weight.
+
+References
+----------
+T. J. Barth, D. C. Jespersen: *The design and application of upwind schemes on unstructured meshes*. AIAA 89-0366.
+Y. Xing, X. Zhang, C.-W. Shu: *Positivity-preserving high order well-balanced discontinuous Galerkin methods for the
+shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec. 3).
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import Const, Read, Write
+from fluxloom.fv.shallow_water import desingularised
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import select, sqrt, zeros
+
+__all__ = ["arms", "boundary_arms", "cell_shape", "least_squares", "shallow_slopes", "unit_normals"]
+
+_FLAT = 1.0e-6
+"""Determinant over squared trace below which neighbours lie on a line."""
+
+
+@kernel
+def cell_shape(x: Read, centre: Read, area: Read, shape: Write, middle: Write, *, legs: Const[int]):
+    """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid."""
+    around = 0.0
+    for j in range(legs):
+        k = (j + 1) % legs
+        dx = x[k][0] - x[j][0]
+        dy = x[k][1] - x[j][1]
+        around += sqrt(dx * dx + dy * dy)
+        middle[2 * j] = 0.5 * (x[k][0] + x[j][0]) - centre[0]
+        middle[2 * j + 1] = 0.5 * (x[k][1] + x[j][1]) - centre[1]
+    shape[0] = 1.0 / area[0]
+    shape[1] = 2.0 * area[0] / around
+
+
+@kernel
+def unit_normals(normal: Read, face: Write):
+    """Unit normal and length of a face."""
+    length = sqrt(normal[0] * normal[0] + normal[1] * normal[1])
+    face[0] = normal[0] / length
+    face[1] = normal[1] / length
+    face[2] = length
+
+
+@kernel
+def arms(middle: Read, centre: Read, arm: Write):
+    """From the centroids of both cells to the middle of their face."""
+    arm[0] = middle[0] - centre[0][0]
+    arm[1] = middle[1] - centre[0][1]
+    arm[2] = middle[0] - centre[1][0]
+    arm[3] = middle[1] - centre[1][1]
+
+
+@kernel
+def boundary_arms(middle: Read, centre: Read, arm: Write):
+    """From the centroid of the cell to the middle of its boundary face."""
+    arm[0] = middle[0] - centre[0]
+    arm[1] = middle[1] - centre[1]
+
+
+@kernel
+def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int]):
+    """Weights ``w_j`` of the slope ``sum w_j (q_j - q)`` that fits best, each difference weighted with 1/distance^2.
+
+    Neighbours on one line give the slope along it alone.
+    """
+    xx = 0.0
+    xy = 0.0
+    yy = 0.0
+    for j in range(legs):
+        dx = around[j][0] - centre[0]
+        dy = around[j][1] - centre[1]
+        square = dx * dx + dy * dy
+        if square > 0.0:
+            xx += dx * dx / square
+            xy += dx * dy / square
+            yy += dy * dy / square
+    trace = xx + yy
+    det = xx * yy - xy * xy
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    if det > _FLAT * trace * trace:
+        a = yy / det
+        b = -xy / det
+        c = xx / det
+    elif trace > 0.0:
+        a = xx / (trace * trace)
+        b = xy / (trace * trace)
+        c = yy / (trace * trace)
+    for j in range(legs):
+        dx = around[j][0] - centre[0]
+        dy = around[j][1] - centre[1]
+        square = dx * dx + dy * dy
+        near = 0.0
+        if square > 0.0:
+            near = 1.0 / square
+        weights[2 * j] = near * (a * dx + b * dy)
+        weights[2 * j + 1] = near * (b * dx + c * dy)
+
+
+@func
+def bounded(share, change, low, high):
+    """Barth and Jespersen: the largest share of a slope that keeps a change between the least and the largest."""
+    most = select(change > 0.0, high, low)
+    return select(change * change > most * change, min(share, most / change), share)
+
+
+@kernel
+def shallow_slopes(
+    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, slope: Write, *, legs: Const[int], eps: float
+):
+    """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
+
+    Surface and velocity are limited; the depth follows from the surface and the slope of the bed, both reduced as
+    far as no depth at a side is negative. Dry neighbours above the surface, and the velocity of dry ones, do not count:
+    then the surface of water at rest has no slope at any shore. Dry cells have no slopes.
+    """
+    h = u[0]
+    f = desingularised(h, eps)
+    e = h + zb[0]
+    ex, ey, ax, ay, bx, by, zx, zy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    low = zeros(3)
+    high = zeros(3)
+    for j in range(legs):
+        wx = weights[2 * j]
+        wy = weights[2 * j + 1]
+        wet = near[j][0] > eps
+        fn = desingularised(near[j][0], eps)
+        de = near[j][0] + zn[j] - e
+        de = select(wet or de < 0.0, de, 0.0)
+        da = select(wet, fn * near[j][1] - f * u[1], 0.0)
+        db = select(wet, fn * near[j][2] - f * u[2], 0.0)
+        dz = zn[j] - zb[0]
+        ex += wx * de
+        ey += wy * de
+        ax += wx * da
+        ay += wy * da
+        bx += wx * db
+        by += wy * db
+        zx += wx * dz
+        zy += wy * dz
+        low[0] = min(low[0], de)
+        high[0] = max(high[0], de)
+        low[1] = min(low[1], da)
+        high[1] = max(high[1], da)
+        low[2] = min(low[2], db)
+        high[2] = max(high[2], db)
+    se, sa, sb = 1.0, 1.0, 1.0
+    for j in range(legs):
+        mx = middle[2 * j]
+        my = middle[2 * j + 1]
+        se = bounded(se, ex * mx + ey * my, low[0], high[0])
+        sa = bounded(sa, ax * mx + ay * my, low[1], high[1])
+        sb = bounded(sb, bx * mx + by * my, low[2], high[2])
+    hx = se * ex - zx
+    hy = se * ey - zy
+    share = 1.0
+    for j in range(legs):
+        change = hx * middle[2 * j] + hy * middle[2 * j + 1]
+        share = select(share * change < -h, -h / change, share)
+    share = select(h > eps, share, 0.0)
+    slope[0] = share * se * ex
+    slope[1] = share * se * ey
+    slope[2] = share * hx
+    slope[3] = share * hy
+    slope[4] = share * sa * ax
+    slope[5] = share * sa * ay
+    slope[6] = share * sb * bx
+    slope[7] = share * sb * by

@@ -1,0 +1,339 @@
+"""A mesh divided over ranks: from slices of its tables to the part of each rank.
+
+``distribute`` takes the arrays of the Airfoil benchmark, `distribute_mesh` a mesh from a file or a generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.dsl.decompose import Decomposition, Link, decompose
+from fluxloom.dsl.parts import Part
+from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AirfoilMesh, AirfoilSlice, cut_airfoil
+from fluxloom.mesh.elements import element
+from fluxloom.mesh.geometry import cell_geometry, face_geometry
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.rows import before, block_starts, fetch, place, together
+from fluxloom.mesh.slice_check import check_cells_of, check_slice
+from fluxloom.mesh.slice_faces import derive_edges, derive_faces
+from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
+
+__all__ = ["MAPS", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide"]
+
+Partition = Literal["auto", "kway", "rcb", "block"]
+Values = npt.NDArray[Any]
+
+MAPS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "cell_nodes": ("cells", "nodes"),
+        "face_cells": ("faces", "cells"),
+        "face_nodes": ("faces", "nodes"),
+        "boundary_cell": ("boundary", "cells"),
+        "boundary_nodes": ("boundary", "nodes"),
+        "edge_nodes": ("edges", "nodes"),
+    }
+)
+"""The maps of a divided mesh: name to source and target."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankedMesh:
+    """One rank's part of some sets, the maps between them, and values on them.
+
+    Attributes
+    ----------
+    parts
+        Set name to this rank's part, for ``context.set(part, name)``.
+    tables
+        Map name to its rows, ``(executed, arity)`` int32 in local numbers, for ``context.map``.
+    values
+        Name to the values of the owned elements, for ``context.dat``.
+    decomposition
+        How the sets are divided.
+    """
+
+    parts: Mapping[str, Part]
+    tables: Mapping[str, IntArray]
+    values: Mapping[str, Values]
+    decomposition: Decomposition
+
+    @property
+    def sets(self) -> Mapping[str, Part]:
+        """What ``context.set`` takes for each set; a mesh that is not divided has sizes here."""
+        return self.parts
+
+
+def divide(
+    comm: Comm,
+    sizes: Mapping[str, int],
+    links: Mapping[str, Link],
+    values: Mapping[str, tuple[str, Values]],
+    *,
+    on: str = "cells",
+    method: Partition = "auto",
+    shares: Sequence[float] | None = None,
+    weights: npt.ArrayLike | None = None,
+    points: FloatArray | None = None,
+    through: str | None = None,
+) -> RankedMesh:
+    """Divide sets of which every rank holds a slice. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    sizes
+        Set name to its elements of all ranks.
+    links
+        Map name to this rank's slice of it.
+    values
+        Name to a set and this rank's slice of the values on it.
+    on, method, shares, weights, points, through
+        As `fluxloom.dsl.decompose.decompose` takes them.
+    """
+    given = None if weights is None else np.asarray(weights)
+    found = decompose(
+        comm, sizes, links, on=on, method=method, points=points, weights=given, shares=shares, through=through
+    )
+    tables = {name: found.table(name) for name in links}
+    owned: dict[str, Values] = {}
+    for name, (over, rows) in values.items():
+        part = found.parts[over]
+        owned[name] = fetch(comm, rows, _starts(comm, len(rows)), part.numbers[: part.owned])
+    return RankedMesh(found.parts, tables, owned, found)
+
+
+def distribute(
+    mesh: AirfoilSlice | AirfoilMesh,
+    comm: Comm,
+    *,
+    method: Partition = "auto",
+    shares: Sequence[float] | None = None,
+    weights: npt.ArrayLike | None = None,
+) -> RankedMesh:
+    """Divide the Airfoil mesh. Collective.
+
+    Parameters
+    ----------
+    mesh
+        This rank's slice, from `fluxloom.mesh.airfoil.airfoil_slice`, or the whole mesh on every rank.
+    comm
+        The ranks.
+    method
+        ``"auto"``, ``"kway"``, ``"rcb"`` or ``"block"``.
+    shares
+        Fraction of the cells that each rank gets; equal by default.
+    weights
+        Of this rank's slice of the cells.
+
+    Returns
+    -------
+    RankedMesh
+        Sets ``nodes``, ``cells``, ``edges`` and ``bedges``, the five maps, values ``points`` and
+        ``boundary_codes``.
+    """
+    part = cut_airfoil(mesh, comm.rank, comm.size) if isinstance(mesh, AirfoilMesh) else mesh
+    rows = part.rows
+    links = {
+        name: Link(source, target, getattr(rows, name).reshape(len(getattr(rows, name)), -1))
+        for name, (source, target) in AIRFOIL_LINKS.items()
+    }
+    middle = None
+    if method in ("auto", "rcb"):
+        corners = rows.cell_nodes[:, ::2]  # the middle of a diagonal is near enough
+        ends = fetch(comm, rows.points, _starts(comm, len(rows.points)), corners.reshape(-1))
+        middle = ends.reshape(-1, 2, 2).mean(axis=1)
+    values = {"points": ("nodes", rows.points), "boundary_codes": ("bedges", rows.boundary_codes)}
+    return divide(
+        comm, part.sizes, links, values, method=method, shares=shares, weights=weights, points=middle,
+        through="edge_cells",
+    )  # fmt: skip
+
+
+def distribute_mesh(
+    part: MeshSlice,
+    comm: Comm,
+    *,
+    method: Partition = "auto",
+    shares: Sequence[float] | None = None,
+    maps: Iterable[str] | None = None,
+    check: bool = False,
+    orient: bool = False,
+) -> MeshPart:
+    """Derive faces and edges of a mesh from its slices, and divide it. Collective.
+
+    Parameters
+    ----------
+    part
+        This rank's slice.
+    comm
+        The ranks.
+    method
+        How cells get their rank: ``"auto"``, ``"kway"``, ``"rcb"`` or ``"block"``.
+    shares
+        Fraction of the cells that each rank gets; equal by default.
+    maps
+        Names out of `MAPS`; all by default. Fewer need less memory and have smaller halos.
+    check
+        Whether to look for broken elements first, as `fluxloom.mesh.check` does.
+    orient
+        Whether cells with negative volume are turned round.
+
+    Raises
+    ------
+    MeshError
+        On all ranks, when the mesh is broken on one.
+    """
+    wanted = tuple(MAPS) if maps is None else tuple(maps)
+    for name in wanted:
+        if name not in MAPS:
+            raise MeshError(f"unknown map {name!r}{did_you_mean(name, MAPS)} (known: {', '.join(MAPS)})")
+    together(comm, lambda: check_slice(part))
+    corners, nodes = corner_mesh(comm, part)
+    part, corners = check_cells_of(comm, part, corners, nodes, check=check, orient=orient)
+    faces = derive_faces(comm, part, corners, nodes, check=check)
+    middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
+    del corners, nodes
+    sizes = {"nodes": part.n_points, "cells": part.n_cells, "faces": faces.n_interior, "boundary": faces.n_boundary}
+    tables = {
+        "cell_nodes": part.cell_table(),
+        "face_cells": faces.interior_cells,
+        "face_nodes": faces.interior_nodes,
+        "boundary_cell": faces.boundary_cells[:, None],
+        "boundary_nodes": faces.boundary_nodes,
+    }
+    if "edge_nodes" in wanted:
+        tables["edge_nodes"] = derive_edges(comm, part)
+        sizes["edges"] = before(comm, len(tables["edge_nodes"]))[1]
+    links = {name: Link(*MAPS[name], tables[name]) for name in wanted}
+    through = "face_cells" if "face_cells" in wanted and faces.n_interior else None
+    ranked = divide(comm, sizes, links, {}, method=method, shares=shares, points=middle, through=through)
+    numbers = ranked.parts["nodes"].numbers
+    points = fetch(comm, part.points, part.point_starts, numbers)
+    return MeshPart(ranked, comm, points, part.blocks, part.listed, part.path)
+
+
+@dataclass(frozen=True, eq=False)
+class MeshPart:
+    """One rank's part of a mesh.
+
+    Attributes
+    ----------
+    ranked
+        Parts of the sets ``nodes``, ``cells``, ``faces``, ``boundary`` and, where the map ``edge_nodes`` is there,
+        ``edges``; the tables of the maps; -1 pads short rows.
+    comm
+        The ranks.
+    points : (stored nodes, dimension) float64
+        Coordinates, those of the halo too.
+    blocks
+        Element type to its number of cells of all ranks; cells are numbered block after block.
+    listed
+        The patches, and this rank's slice of the faces in them.
+    path
+        Where the mesh came from.
+    """
+
+    ranked: RankedMesh
+    comm: Comm
+    points: FloatArray
+    blocks: Mapping[str, int]
+    listed: ListedFaces
+    path: str
+
+    @property
+    def dimension(self) -> int:
+        """Two or three."""
+        return self.points.shape[1]
+
+    def part(self, name: str) -> Part:
+        """Return this rank's part of a set."""
+        parts = self.ranked.parts
+        if name not in parts:
+            raise MeshError(f"{self.path}: the mesh was divided without {name}: add edge_nodes to maps=")
+        return parts[name]
+
+    def table(self, name: str) -> IntArray:
+        """Return the table of a map, ``(executed rows, most targets)``.
+
+        Raises
+        ------
+        MeshError
+            When the mesh was divided without the map.
+        """
+        if name not in self.ranked.tables:
+            known = ", ".join(self.ranked.tables)
+            raise MeshError(f"{self.path}: the mesh was divided without the map {name}: add it to maps= (has: {known})")
+        return self.ranked.tables[name]
+
+    @cached_property
+    def cell_types(self) -> npt.NDArray[np.uint8]:
+        """Of each stored cell the number of its element type in `blocks`."""
+        ends = np.cumsum(list(self.blocks.values()))
+        return np.searchsorted(ends, self.part("cells").numbers, side="right").astype(np.uint8)
+
+    def regular(self, name: str) -> bool:
+        """Whether all rows of a map, of all ranks, have equally many targets. Collective."""
+        return all(self.comm.allgather(not bool((self.table(name)[:, -1] < 0).any())))
+
+    def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells."""
+        owned = self.part("cells").owned
+        volumes, centroids = np.empty(owned), np.empty((owned, self.dimension))
+        table = self.table("cell_nodes")[:owned]
+        for number, name in enumerate(self.blocks):
+            rows = np.flatnonzero(self.cell_types[:owned] == number)
+            block = MeshData(self.points, {name: table[rows, : element(name).n_nodes]})
+            volumes[rows], centroids[rows] = cell_geometry(block)
+        return volumes, centroids
+
+    def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Return area vectors and centres, ``(owned, d)`` each, of the owned rows of a map from faces to nodes."""
+        owned = self.part(MAPS[name][0]).owned
+        return face_geometry(self.points, Ragged.from_padded(self.table(name)[:owned]))
+
+    def patch(self, name: str) -> IntArray:
+        """Return the owned boundary faces of a patch, in local numbers; there may be none."""
+        number = self.listed.names.index(name)
+        first, last = self.listed.offsets[number : number + 2]
+        part = self.part("boundary")
+        owned = part.numbers[: part.owned]
+        return np.flatnonzero((owned >= first) & (owned < last)).astype(np.int32)
+
+    def sliced(self, name: str, owned: Values) -> Values:
+        """Return this rank's slice of values, of which each rank gives those of the elements it owns. Collective."""
+        part = self.part(name)
+        return place(self.comm, part.numbers[: part.owned], owned, block_starts(part.total, self.comm.size))
+
+    def to_slice(self, cell_data: Mapping[str, Values], point_data: Mapping[str, Values]) -> MeshSlice:
+        """Return the mesh and values on owned cells and nodes as slices, in the order of the whole. Collective."""
+        cells, nodes = self.part("cells"), self.part("nodes")
+        local = self.table("cell_nodes")[: cells.owned]
+        table = np.where(local < 0, -1, nodes.numbers[local]).astype(np.int32)
+        rows = self.sliced("cells", table)
+        starts = block_starts(cells.total, self.comm.size)
+        first, blocks, begin = int(starts[self.comm.rank]), {}, 0
+        for name, count in self.blocks.items():
+            chosen = slice(max(0, begin - first), max(0, begin + count - first))
+            blocks[name] = np.ascontiguousarray(rows[chosen, : element(name).n_nodes])
+            begin += count
+        return MeshSlice(
+            self.comm.rank, self.comm.size, nodes.total, self.blocks, self.sliced("nodes", self.points[: nodes.owned]),
+            blocks, self.listed, self.path,
+            {name: self.sliced("nodes", values) for name, values in point_data.items()},
+            {name: self.sliced("cells", values) for name, values in cell_data.items()},
+        )  # fmt: skip
+
+
+def _starts(comm: Comm, count: int) -> npt.NDArray[np.int64]:
+    """Return where the slices of all ranks begin, when this rank's has ``count`` rows."""
+    return np.concatenate([[0], np.cumsum(comm.allgather(int(count)))]).astype(np.int64)

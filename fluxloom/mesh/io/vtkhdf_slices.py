@@ -1,0 +1,339 @@
+"""VTKHDF files on several ranks: every rank reads its slice of each data set; rank 0 writes the slices in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import MeshError
+from fluxloom.core.optional import require
+from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
+from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES
+from fluxloom.mesh.io.vtkhdf import create_grid, open_grid
+from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.rows import before, block_starts, place, together
+from fluxloom.mesh.slices import ListedFaces, MeshSlice, face_width
+
+__all__ = ["read_vtkhdf_slice", "write_vtkhdf_slices"]
+
+Array = npt.NDArray[Any]
+_CELL = -1
+
+
+class _Rows(NamedTuple):
+    """What one rank reads: equal slices of the points and of the elements, in the order of the file."""
+
+    n_points: int
+    points: Array
+    connectivity: IntArray
+    offsets: npt.NDArray[np.int64]
+    types: npt.NDArray[np.uint8]
+    patch: npt.NDArray[np.int64]
+    names: tuple[str, ...]
+    point_data: dict[str, Array]
+    cell_data: dict[str, Array]
+
+
+def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> MeshSlice:
+    """Read this rank's slice of a mesh. Collective.
+
+    Every rank opens the file and reads equal slices of the points and elements; then cells and faces of patches
+    go to where their numbers belong. Cells are numbered as `fluxloom.mesh.io.vtkhdf.read_vtkhdf` does it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    comm
+        The ranks.
+    data
+        Whether the values on points and cells are read too.
+
+    Raises
+    ------
+    MeshError
+        On all ranks, when the file cannot be read on one.
+    DeviceUnavailable
+        When h5py is not installed.
+    """
+    rows = together(comm, lambda: _read(Path(path), comm.rank, comm.size, data))
+    kinds, dimension = _kinds(comm, str(path), rows)
+    solid = np.array([code for code, kind in kinds.items() if kind.dimension == dimension], dtype=np.uint8)
+    chosen = (rows.patch == _CELL) & np.isin(rows.types, solid)
+    counts = comm.allgather({int(code): int((rows.types[chosen] == code).sum()) for code in solid})
+    blocks = {kind.name: sum(c[code] for c in counts) for code, kind in kinds.items() if kind.dimension == dimension}
+    blocks = {name: count for name, count in blocks.items() if count}
+    starts = block_starts(sum(blocks.values()), comm.size)
+    numbers, cells, begin = np.full(len(rows.types), _CELL, dtype=np.int64), {}, 0
+    for name, count in blocks.items():
+        code = element(name).vtk
+        mine = np.flatnonzero(chosen & (rows.types == code))
+        first = sum(c[code] for c in counts[: comm.rank])
+        table = vtk_order(name, _nodes(rows, mine, element(name).n_nodes))
+        within = np.clip(starts - begin, 0, count)
+        cells[name] = place(comm, first + np.arange(len(mine)), table, within)
+        numbers[mine] = begin + first + np.arange(len(mine))
+        begin += count
+    kept = np.flatnonzero(numbers >= 0)
+    values = {name: place(comm, numbers[kept], found[kept], starts) for name, found in rows.cell_data.items()}
+    return MeshSlice(
+        comm.rank, comm.size, rows.n_points, blocks, np.ascontiguousarray(rows.points[:, :dimension]), cells,
+        _listed(comm, str(path), rows, dimension), str(path), rows.point_data, values,
+    )  # fmt: skip
+
+
+def _read(path: Path, rank: int, ranks: int, data: bool) -> _Rows:
+    """Read this rank's rows of every data set. Not collective."""
+    with open_grid(path) as root:
+        n_points, n_elements = len(root["Points"]), len(root["Types"])
+        points = slice(*(int(n) for n in block_starts(n_points, ranks)[rank : rank + 2]))
+        elements = slice(*(int(n) for n in block_starts(n_elements, ranks)[rank : rank + 2]))
+        offsets = np.asarray(root["Offsets"][elements.start : elements.stop + 1], dtype=np.int64)
+        if len(offsets) != elements.stop - elements.start + 1 or (np.diff(offsets) < 0).any():
+            raise MeshError(f"{path}: Offsets do not fit the {n_elements} elements of the file, or decrease")
+        if offsets[0] < 0 or offsets[-1] > len(root["Connectivity"]):
+            raise MeshError(f"{path}: Offsets lead beyond the end of Connectivity")
+        columns = root.get("CellData", {})
+        names = root["FieldData"].get(PATCH_NAMES) if "FieldData" in root else None
+        listed = names is not None and PATCH in columns
+        text = b"" if names is None else np.asarray(names).astype(np.uint8).tobytes()
+        patch = np.full(elements.stop - elements.start, _CELL, dtype=np.int64)
+        if listed:
+            patch = np.asarray(columns[PATCH][elements], dtype=np.int64)
+        wanted = [name for name in columns if data and not (listed and name == PATCH)]
+        nodal = list(root["PointData"]) if data and "PointData" in root else []
+        return _Rows(
+            n_points,
+            np.asarray(root["Points"][points], dtype=np.float64),
+            np.asarray(root["Connectivity"][int(offsets[0]) : int(offsets[-1])]).astype(np.int32),
+            offsets - offsets[0],
+            np.asarray(root["Types"][elements], dtype=np.uint8),
+            patch,
+            tuple(text.decode().split("\n")) if listed and text else (),
+            {name: np.asarray(root["PointData"][name][points]) for name in nodal},
+            {name: np.asarray(columns[name][elements]) for name in wanted},
+        )
+
+
+def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], int]:
+    """Return the element types of the file by code, in the order in which they come, and the dimension."""
+    present, first = np.unique(rows.types, return_index=True)
+    mine = [(int(code), int(spot)) for code, spot in zip(present, first, strict=True)]
+    found = comm.allgather((sorted(mine, key=lambda item: item[1]), bool((rows.points[:, 2] != 0.0).any())))
+    codes = list(dict.fromkeys(code for items, _ in found for code, _ in items))
+    known = by_code("vtk")
+    unknown = sorted(code for code in codes if code not in known)
+    if unknown:
+        raise MeshError(f"{path}: VTK cell type {unknown[0]} is not supported (known: {sorted(known)})")
+    together(comm, lambda: _check_widths(path, rows))
+    kinds = {code: known[code] for code in codes}
+    solid = any(kind.dimension == 3 for kind in kinds.values()) or any(lifted for _, lifted in found)
+    return kinds, 3 if solid else 2
+
+
+def _check_widths(path: str, rows: _Rows) -> None:
+    """Raise when an element has not as many nodes as its type."""
+    widths = np.zeros(256, dtype=np.int64)
+    for code, kind in by_code("vtk").items():
+        widths[code] = kind.n_nodes
+    wrong = np.flatnonzero(np.diff(rows.offsets) != widths[rows.types])
+    if len(wrong):
+        raise MeshError(f"{path}: an element of VTK type {rows.types[wrong[0]]} has the wrong number of nodes")
+
+
+def _nodes(rows: _Rows, chosen: npt.NDArray[np.int64], width: int) -> IntArray:
+    return rows.connectivity[rows.offsets[chosen][:, None] + np.arange(width)]
+
+
+def _listed(comm: Comm, path: str, rows: _Rows, dimension: int) -> ListedFaces:
+    """Return this rank's slice of the faces of patches: patch by patch, in each type by type."""
+    chosen = np.flatnonzero((rows.patch >= 0) & (rows.patch < len(rows.names)))
+    keys = rows.patch[chosen] * 256 + rows.types[chosen]
+    distinct, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    everyone = comm.allgather([(int(distinct[k]), int(counts[k])) for k in order])
+    total: dict[int, int] = {}
+    lower: dict[int, int] = {}
+    for rank, items in enumerate(everyone):
+        for key, count in items:
+            lower.setdefault(key, 0)
+            lower[key] += count if rank < comm.rank else 0
+            total[key] = total.get(key, 0) + count
+    width = face_width(dimension)
+    nodes = np.full((len(chosen), width), -1, dtype=np.int32)
+    position = np.empty(len(chosen), dtype=np.int64)
+    offsets, begin = np.zeros(len(rows.names) + 1, dtype=np.int64), 0
+    for key in sorted(total, key=lambda key: key // 256):  # stable: types in the order in which they come
+        mine = np.flatnonzero(keys == key)
+        kind = by_code("vtk")[key % 256]
+        if kind.n_nodes > width:
+            name = rows.names[key // 256]
+            raise MeshError(f"{path}: patch {name!r}: a {kind.name} cannot be a face in {dimension} dimensions")
+        nodes[mine, : kind.n_nodes] = _nodes(rows, chosen[mine], kind.n_nodes)
+        position[mine] = begin + lower[key] + np.arange(len(mine))
+        begin += total[key]
+        offsets[key // 256 + 1] = begin
+    np.maximum.accumulate(offsets, out=offsets)
+    return ListedFaces(rows.names, offsets, place(comm, position, nodes, block_starts(begin, comm.size)))
+
+
+# ----------------------------------------------------------------------------------------- writing
+def write_vtkhdf_slices(path: str | Path, comm: Comm, part: MeshSlice, *, patches: bool | None = None) -> None:
+    """Write a mesh and the values on its slices as one file, whole or not at all. Collective.
+
+    Rank 0 writes; the others send it their rows one after the other, so that it holds one slice of one data set
+    besides its own. The file is the same for any number of ranks.
+
+    Parameters
+    ----------
+    path
+        The file.
+    comm
+        The ranks.
+    part
+        This rank's slice, with the values to write.
+    patches
+        Whether the patches are written too; by default when there are no values.
+
+    Raises
+    ------
+    MeshError
+        On all ranks, when the file cannot be written.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.stem}-{os.getpid()}-{id(part):x}{target.suffix}")
+    plain = not (part.cell_data or part.point_data)
+    listed = bool(part.listed.names) if patches is None and plain else bool(patches)
+    writer = _Writer(comm, target, temporary)
+    try:
+        writer.begin(part, listed)
+        writer.grid(part, listed)
+        writer.data(part, listed)
+    finally:
+        writer.close()
+    together(comm, writer.finish)
+
+
+class _Writer:
+    """The file on rank 0, and what the other ranks send for it.
+
+    An error of rank 0 is kept until the end: the others go on sending, so that nobody waits for anybody.
+    """
+
+    def __init__(self, comm: Comm, target: Path, temporary: Path) -> None:
+        self.comm, self.target, self.temporary = comm, target, temporary
+        self.error: OSError | None = None
+        self._file: Any = None
+        self._root: Any = None
+
+    def begin(self, part: MeshSlice, named: bool) -> None:
+        """Create the file."""
+        together(self.comm, lambda: require("h5py", "mesh", "writing VTKHDF files"))
+        cells = sum(part.blocks.values())
+        ids = sum(count * element(name).n_nodes for name, count in part.blocks.items())
+        faces = part.listed.total if named else 0
+        ids += before(self.comm, int((part.listed.nodes >= 0).sum()) if named else 0)[1]
+        if self.comm.rank == 0:
+            self._try(lambda: self._create(part.n_points, cells + faces, ids, part.listed.names if named else None))
+
+    def _create(self, points: int, cells: int, ids: int, names: tuple[str, ...] | None) -> None:
+        h5py = require("h5py", "mesh", "writing VTKHDF files")
+        self._file = h5py.File(self.temporary, "w")
+        self._root = create_grid(self._file, points, cells, ids)
+        self._root.create_group("PointData")
+        self._root.create_group("CellData")
+        if names is not None:
+            self._root.create_group("FieldData")[PATCH_NAMES] = np.frombuffer("\n".join(names).encode(), dtype=np.uint8)
+
+    def grid(self, part: MeshSlice, listed: bool) -> None:
+        """Write points and elements."""
+        points = np.zeros((len(part.points), 3))
+        points[:, : part.dimension] = part.points
+        self._column("Points", [points])
+        cells = [vtk_order(name, block).reshape(-1).astype(np.int64) for name, block in part.cells.items()]
+        faces = part.listed.nodes
+        counts = (faces >= 0).sum(axis=1)
+        self._column("Connectivity", [np.concatenate(cells), faces[faces >= 0].astype(np.int64)][: 1 + listed])
+        widths = [np.full(len(block), block.shape[1], dtype=np.int64) for block in part.cells.values()]
+        start, total = before(self.comm, sum(int(w.sum()) for w in widths))
+        ends = [np.concatenate([[0] if self.comm.rank == 0 else [], start + np.cumsum(np.concatenate(widths))])]
+        start, _ = before(self.comm, int(counts.sum()))
+        ends.append(total + start + np.cumsum(counts))
+        self._column("Offsets", [end.astype(np.int64) for end in ends][: 1 + listed])
+        types = [np.full(len(block), element(name).vtk, dtype=np.uint8) for name, block in part.cells.items()]
+        codes = np.array([0, *(element(face_name(n)).vtk for n in range(1, 5))], dtype=np.uint8)
+        self._column("Types", [np.concatenate(types), codes[counts]][: 1 + listed])
+
+    def data(self, part: MeshSlice, named: bool) -> None:
+        """Write the values."""
+        for name, values in part.point_data.items():
+            self._column(f"PointData/{name}", [values])
+        extra = len(part.listed.nodes) if named else 0
+        for name, values in part.cell_data.items():
+            fill = np.nan if np.issubdtype(values.dtype, np.floating) else 0
+            rest = np.full((extra, *values.shape[1:]), fill, dtype=values.dtype)
+            self._column(f"CellData/{name}", [values, rest])
+        if named:
+            cells = sum(len(block) for block in part.cells.values())
+            first = int(block_starts(part.listed.total, self.comm.size)[self.comm.rank])
+            number = np.searchsorted(part.listed.offsets, first + np.arange(extra), side="right") - 1
+            self._column(f"CellData/{PATCH}", [np.full(cells, -1, dtype=np.int32), number.astype(np.int32)])
+
+    def _column(self, name: str, pieces: list[Array]) -> None:
+        """Write one data set: the first pieces of all ranks, then the second."""
+        pieces = [piece.astype(np.uint8) if piece.dtype == np.bool_ else piece for piece in pieces]
+        totals = [before(self.comm, len(piece))[1] for piece in pieces]
+        if self.comm.rank == 0:
+            shape = (sum(totals), *pieces[0].shape[1:])
+            self._try(lambda: self._root.create_dataset(name, shape, pieces[0].dtype))
+        begin = 0
+        for piece in pieces:
+            for rows in _in_turn(self.comm, piece):
+                if self.comm.rank == 0:
+                    self._try(lambda begin=begin, rows=rows: _store(self._root[name], begin, rows))
+                begin += len(rows)
+
+    def _try(self, action: Any) -> None:
+        """Do a step unless one before has failed."""
+        if self.error is None:
+            try:
+                action()
+            except (OSError, RuntimeError) as error:
+                self.error = error if isinstance(error, OSError) else OSError(str(error))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            self._try(file.close)
+
+    def finish(self) -> None:
+        """Give the file its name, or remove it and say why."""
+        if self.comm.rank:
+            return
+        self._try(lambda: os.replace(self.temporary, self.target))
+        if self.error is not None:
+            with contextlib.suppress(OSError):
+                self.temporary.unlink()
+            raise MeshError(f"{self.target}: cannot be written: {self.error}")
+
+
+def _store(target: Any, begin: int, rows: Array) -> None:
+    target[begin : begin + len(rows)] = rows
+
+
+def _in_turn(comm: Comm, rows: Array) -> Iterator[Array]:
+    """Yield the rows of every rank on rank 0, one rank after the other, and nothing elsewhere. Collective."""
+    empty = rows[:0]
+    for sender in range(comm.size):
+        parts = [rows if comm.rank == sender and receiver == 0 else empty for receiver in range(comm.size)]
+        found = comm.exchange(parts)
+        yield found[sender]
+

@@ -1,0 +1,123 @@
+"""Reading a mesh into a context, on one rank or on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.dsl.context import Context
+from fluxloom.mesh.bind import Mesh
+from fluxloom.mesh.check import check as check_mesh
+from fluxloom.mesh.distribute import Partition, distribute_mesh
+from fluxloom.mesh.io import formats
+from fluxloom.mesh.io import read as read_data
+from fluxloom.mesh.io.vtkhdf_slices import read_vtkhdf_slice
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.renumber import MeshRenumbering, Method
+from fluxloom.mesh.renumber import renumber as renumber_mesh
+from fluxloom.mesh.rows import together
+from fluxloom.mesh.slice_check import require_patches
+from fluxloom.mesh.slices import MeshSlice, share_out
+
+__all__ = ["read"]
+
+
+def read(
+    path: str | Path,
+    context: Context,
+    *,
+    renumber: Method | None = None,
+    check: bool = True,
+    required_patches: Iterable[str] = (),
+    format: str | None = None,
+    dtype: npt.DTypeLike = "float64",
+    partition: Partition = "auto",
+    shares: Sequence[float] | None = None,
+    maps: Iterable[str] | None = None,
+) -> Mesh:
+    """Read a mesh and bind it to a context.
+
+    Parameters
+    ----------
+    path
+        The file; its suffix tells the format (SU2, Gmsh, VTU, VTKHDF, and meshio's).
+    context
+        Where its sets and dats live.
+    renumber
+        ``"rcm"`` or ``"gps"`` bring neighbours close together in memory; None keeps the order of the file.
+    check
+        Whether to look for broken elements, inverted cells and the like first (see `fluxloom.mesh.check`).
+    required_patches
+        Patches that must exist.
+    format
+        Name of the format, when the suffix does not tell.
+    dtype
+        Of coordinates and metric terms.
+    partition, shares, maps
+        On several ranks, as `Mesh` takes them.
+
+    Notes
+    -----
+    Several ranks read slices of a ``.vtkhdf`` file, and none ever has the whole mesh. Any other file, and any mesh
+    that is to be renumbered, is read by rank 0, which then holds the mesh and what checking it needs (some 200 bytes a
+    quadrilateral, 400 a tetrahedron), and hands out slices. An error that one rank finds is raised on all; so are
+    the same duplicate cells, but a pair of them that is spread over two slices of a ``.vtkhdf`` file is not found.
+
+    Raises
+    ------
+    MeshError
+        For a broken file or mesh, with the line or element, and for a missing patch, with those there are.
+    DeviceUnavailable
+        When the format, or renumbering, needs a package that is not installed.
+    """
+    required = tuple(required_patches)
+    if context.ranked:
+        options = _Options(format, renumber, check, required)
+        part = distribute_mesh(
+            _read_slice(Path(path), context.comm, options), context.comm, method=partition, shares=shares, maps=maps,
+            check=check and _sliced(Path(path), options), orient=_sliced(Path(path), options),
+        )  # fmt: skip
+        return Mesh(part, context, dtype=dtype)
+    data, renumbering = _read_whole(Path(path), _Options(format, renumber, check, required))
+    return Mesh(data, context, dtype=dtype, renumbering=renumbering)
+
+
+@dataclass(frozen=True)
+class _Options:
+    format: str | None
+    renumber: Method | None
+    check: bool
+    required: tuple[str, ...]
+
+
+def _read_whole(path: Path, options: _Options) -> tuple[MeshData, MeshRenumbering | None]:
+    """Read, check and renumber a mesh."""
+    data = read_data(path, format=options.format)
+    if options.check:
+        check_mesh(data, options.required)
+    for name in options.required:
+        data.patch(name)
+    if options.renumber is None:
+        return data, None
+    renumbering = renumber_mesh(data, options.renumber)
+    return renumbering.mesh, renumbering
+
+
+def _sliced(path: Path, options: _Options) -> bool:
+    """Whether every rank reads its own slice of a file."""
+    suffixes = formats()["vtkhdf"].suffixes
+    chosen = options.format == "vtkhdf" or (options.format is None and path.suffix.lower() in suffixes)
+    return chosen and options.renumber is None
+
+
+def _read_slice(path: Path, comm: Comm, options: _Options) -> MeshSlice:
+    """Return this rank's slice of a file. Collective."""
+    if _sliced(path, options):
+        part = read_vtkhdf_slice(path, comm, data=False)
+        require_patches(part, options.required)
+        return part
+    return share_out(comm, together(comm, lambda: None if comm.rank else _read_whole(path, options)[0]))

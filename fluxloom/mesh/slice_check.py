@@ -1,0 +1,119 @@
+"""Checks of a mesh of which every rank holds a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.mesh.check import check_cells
+from fluxloom.mesh.elements import element
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.orient import orient as orient_cells
+from fluxloom.mesh.rows import Post, owner_of, together
+from fluxloom.mesh.slices import MeshSlice
+
+__all__ = ["check_cells_of", "check_slice", "require_patches"]
+
+
+def require_patches(part: MeshSlice, required: Iterable[str]) -> None:
+    """Raise `MeshError` (on all ranks alike) when a patch is missing."""
+    names = part.listed.names
+    for name in required:
+        if name not in names:
+            known = ", ".join(names) or "none"
+            hint = did_you_mean(name, names)
+            raise MeshError(f"{part.path}: the required patch {name!r} is missing{hint} (patches: {known})")
+
+
+def check_slice(part: MeshSlice) -> None:
+    """Look at what can be seen without other ranks: element types, and node numbers in range. Not collective.
+
+    Raises
+    ------
+    MeshError
+        Naming the element.
+    """
+    if not part.n_cells:
+        raise MeshError(f"{part.path}: the mesh has no cells")
+    for name, numbers in part.numbers().items():
+        block = part.cells[name]
+        if element(name).dimension != part.dimension:
+            raise MeshError(
+                f"{part.path}: a {name} cannot be a cell of a mesh in {part.dimension} dimensions; mend the file"
+            )
+        wrong = np.argwhere((block < 0) | (block >= part.n_points))
+        if len(wrong):
+            row, column = wrong[0]
+            raise MeshError(
+                f"{part.path}: {name} element {numbers.start + row}: node {block[row, column]} is outside "
+                f"0 ... {part.n_points - 1}; mend the file"
+            )
+
+
+def check_cells_of(
+    comm: Comm, part: MeshSlice, corners: MeshData, nodes: npt.NDArray[np.int64], *, check: bool, orient: bool
+) -> tuple[MeshSlice, MeshData]:
+    """Turn cells the right way round and check them. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    part
+        This rank's slice.
+    corners, nodes
+        Its cells as a mesh of their own and the global numbers of its points.
+    check
+        Whether to look for repeated nodes, duplicate cells in a slice, flat and inverted cells, coordinates that
+        are not finite and nodes without cells.
+    orient
+        Whether cells with negative volume are turned round first.
+
+    Returns
+    -------
+    part, corners
+        As given, or with cells turned.
+    """
+    if check:
+        together(comm, lambda: _check_points(part))
+    if orient:
+        turned, count = orient_cells(corners)
+        if count:
+            cells = {name: nodes[block].astype(np.int32) for name, block in turned.cells.items()}
+            part, corners = replace(part, cells=cells), turned
+    if check:
+        together(comm, lambda: check_cells(corners))
+        post = Post(comm, owner_of(nodes, part.point_starts))
+        used = np.zeros(len(part.points), dtype=bool)
+        used[post.forward(nodes) - part.point_starts[comm.rank]] = True
+        together(comm, lambda: _check_orphans(part, used))
+    return part, corners
+
+
+def _check_points(part: MeshSlice) -> None:
+    broken = np.flatnonzero(~np.isfinite(part.points).all(axis=1))
+    if len(broken):
+        node = int(broken[0])
+        raise MeshError(
+            f"{part.path}: node {node + int(part.point_starts[part.rank])}: its coordinates {_words(part, node)} are "
+            "not finite; mend the file"
+        )
+
+
+def _check_orphans(part: MeshSlice, used: npt.NDArray[np.bool_]) -> None:
+    orphans = np.flatnonzero(~used)
+    if len(orphans):
+        node = int(orphans[0])
+        raise MeshError(
+            f"{part.path}: node {node + int(part.point_starts[part.rank])} at {_words(part, node)} belongs to no cell; "
+            "remove it, or restore the missing cells"
+        )
+
+
+def _words(part: MeshSlice, node: int) -> str:
+    return "(" + ", ".join(f"{value:.6g}" for value in part.points[node]) + ")"

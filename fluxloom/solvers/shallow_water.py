@@ -1,0 +1,427 @@
+"""Shallow water: tsunamis, dam breaks and run-up on meshes of triangles or other polygons.
+
+The equations and the scheme of VOLNA (Dutykh, Poncet, Dias 2011): depth and momentum in the cells, HLL flux with
+hydrostatic reconstruction, Heun's method, a time step from the state. See `fluxloom.fv.shallow_water` for the
+formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import Layout
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, boundary_tables
+from fluxloom.fv.shallow_geometry import ShallowGeometry
+from fluxloom.fv.shallow_water import (
+    DRY,
+    boundary_flat,
+    boundary_linear,
+    correct,
+    flux_flat,
+    flux_linear,
+    highest,
+    predict,
+    survey,
+    time_scale,
+)
+from fluxloom.fv.slopes import shallow_slopes
+from fluxloom.mesh.bind import Mesh
+
+__all__ = ["Field", "ShallowScheme", "ShallowWater", "Survey"]
+
+FloatArray = npt.NDArray[np.float64]
+Field = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
+"""Values in the cells: a number, an array, or a function of the coordinates of the centroids."""
+
+_FOREVER = 1.0e30
+_ROUNDING = 1.0e-12
+_BATCH = 256
+
+
+@dataclass(frozen=True)
+class ShallowScheme:
+    """Numbers of the scheme.
+
+    Attributes
+    ----------
+    order
+        2: surface and velocity linear in the cells, limited; 1: constant.
+    cfl
+        Part of ``2 A / (P (|v| + c))``, the least over all cells (area, perimeter, velocity, wave speed), that a
+        step takes. Up to 1 (first order) or 1/2 (second) no depth gets negative on even meshes.
+    gravity
+        Metres per second squared.
+    manning
+        Manning's coefficient of friction, seconds per metre to the 1/3; 0: none.
+    dry
+        Depth of thin water, as a part of the largest depth at the start: cells below it carry no waves, and
+        their velocity is damped.
+    longest
+        Longest time step, seconds.
+
+    Raises
+    ------
+    SolverError
+        For numbers that make no scheme.
+    """
+
+    order: int = 2
+    cfl: float = 0.5
+    gravity: float = 9.81
+    manning: float = 0.0
+    dry: float = 1e-6
+    longest: float = _FOREVER
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise SolverError(f"order must be 1 or 2, not {self.order}")
+        for name in ("cfl", "gravity", "dry", "longest"):
+            if not getattr(self, name) > 0.0:
+                raise SolverError(f"{name} must be positive, not {getattr(self, name)}")
+        if not self.manning >= 0.0:
+            raise SolverError(f"manning must not be negative, got {self.manning}")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The state of the water in a few numbers.
+
+    Attributes
+    ----------
+    volume
+        Cubic metres.
+    inflow
+        What has come in through the boundary since the start, less what has left.
+    defect
+        Volume less that of the start less ``inflow``, as a part of the volume at the start; round-off of a
+        conservative scheme.
+    change
+        Root mean square of the change of depth since the last survey.
+    surface
+        Highest surface of wet cells, or None.
+    speed
+        Largest speed.
+    """
+
+    volume: float
+    inflow: float
+    defect: float
+    change: float
+    surface: float | None
+    speed: float
+
+
+class ShallowWater:
+    """Water over a bed, in two dimensions.
+
+    Parameters
+    ----------
+    mesh
+        Of any polygons, in the plane.
+    bed
+        Bed elevation, `Field`.
+    elevation
+        Surface at the start; the depth is what is above the bed.
+    velocity
+        At the start: two `Field` values.
+    scheme
+        Numbers of the scheme.
+    boundaries
+        By patch; the rest is wall.
+    schedule
+        For every loop.
+    fused
+        Whether the chain may fuse loops.
+    layout
+        Of the state.
+    dtype
+        Storage precision. Single precision resolves 6e-8 of the depth: use it where that is less than the waves.
+    peak
+        Whether the highest surface of each cell is kept.
+
+    Raises
+    ------
+    SolverError
+        For a mesh that is not plane, or values that are not finite.
+    MeshError
+        For a patch that the mesh does not have.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        bed: Field,
+        elevation: Field = 0.0,
+        velocity: Sequence[Field] = (0.0, 0.0),
+        *,
+        scheme: ShallowScheme | None = None,
+        boundaries: Mapping[str, Boundary] | None = None,
+        schedule: Schedule | None = None,
+        fused: bool = True,
+        layout: Layout | None = None,
+        dtype: npt.DTypeLike = "float64",
+        peak: bool = True,
+    ) -> None:
+        if mesh.dimension != 2:
+            raise SolverError(f"shallow water flows over a plane mesh, not over one of {mesh.dimension} dimensions")
+        self.mesh, self.context = mesh, mesh.context
+        self.scheme = scheme if scheme is not None else ShallowScheme()
+        self.boundaries = dict(boundaries or {})
+        self._schedule, self._fused, self._peak = schedule, fused, peak
+        self.geometry = ShallowGeometry(mesh, dtype=dtype, slopes=self.scheme.order == 2)
+        self._declare(dtype, layout)
+        self.zb.write(self._values(bed, "bed"))
+        self._start(elevation, velocity)
+        self._build()
+        self._begin()
+
+    # --------------------------------------------------------------------------------------- set-up
+    def _values(self, field: Field, name: str) -> FloatArray:
+        """Return a field at the centroids of this rank's cells, float64."""
+        if callable(field):
+            centre = self.mesh.centroids.read().astype(np.float64)
+            field = field(centre[:, 0], centre[:, 1])
+        values = np.broadcast_to(np.asarray(field, dtype=np.float64), (self.mesh.cells.size,))
+        if not np.isfinite(values).all():
+            cell = int(np.argmin(np.isfinite(values)))
+            raise SolverError(f"{name}: the value of {self._place(cell)} is not finite")
+        return values
+
+    def _declare(self, dtype: npt.DTypeLike, layout: Layout | None) -> None:
+        ctx, cells = self.context, self.mesh.cells
+        self.u = ctx.dat(cells, name="u", shape=(3,), dtype=dtype, layout=layout)
+        self.zb = ctx.dat(cells, name="zb", dtype=dtype)
+        self.mid = ctx.dat(cells, name="mid", shape=(3,), dtype=dtype, layout=layout)
+        self.res = ctx.dat(cells, name="res", shape=(4,), dtype=dtype, layout=layout)
+        self.slope = ctx.dat(cells, name="slope", shape=(8,), dtype=dtype) if self.scheme.order == 2 else None
+        self.top = ctx.dat(cells, name="top", dtype=dtype)
+        self._before = ctx.dat(cells, name="before", dtype=dtype)
+        real = "float32" if ctx.device.refuses_double else "float64"
+        self._ahead = ctx.scalar(np.zeros(2), "ahead", dtype=real)
+        self._now = ctx.scalar(np.zeros(2), "now", dtype=real)
+        self._inflow = ctx.scalar(0.0, "inflow", dtype=real)
+        self._sums = ctx.scalar(np.zeros(3), "sums", dtype=real)
+        self._most = ctx.scalar(np.zeros(2), "most", dtype=real)
+        tables = boundary_tables(self.mesh, self.boundaries)
+        self._kind = ctx.dat(self.mesh.boundary, tables.kinds, "kind")
+        self._row = ctx.dat(self.mesh.boundary, tables.rows, "row")
+        self._series = ctx.scalar(tables.series, "series", dtype=real)
+        self._ends = ctx.scalar(np.minimum(tables.ends, _FOREVER), "ends", dtype=real)
+        self._sampling = {"samples": tables.samples, "spacing": tables.spacing}
+
+    def _start(self, elevation: Field, velocity: Sequence[Field]) -> None:
+        """Set the state."""
+        surface = self._values(elevation, "elevation")
+        depth = np.maximum(0.0, surface - self.zb.read())
+        speeds = [self._values(part, "velocity") for part in velocity]
+        if len(speeds) != 2:
+            raise SolverError(f"velocity has two components, got {len(speeds)}")
+        self.u.write(np.stack([depth, depth * speeds[0], depth * speeds[1]], axis=1))
+        deepest = float(self.context.comm.reduce(np.array([depth.max(initial=0.0)]), "max")[0])
+        self.thin = self.scheme.dry * (deepest if deepest > 0.0 else 1.0)
+        """Depth of thin water, metres."""
+
+    def _build(self) -> None:
+        scheme = self.scheme
+        common: dict[str, Any] = {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule}
+        cells, shape, friction = self.mesh.cells, self.geometry.shape, {"manning": scheme.manning}
+        first = self._residual(self.u, self._ahead, 0, common)
+        second = self._residual(self.mid, self._now, 1, common)
+        self._predict = Loop(
+            predict, cells, self.u, shape, self._ahead, self.res, self.mid, self._now, self._inflow,
+            cfl=scheme.cfl, longest=scheme.longest, span=_FOREVER, **friction, **common,
+        )  # fmt: skip
+        self._correct = Loop(
+            correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow, **friction, **common
+        )
+        bare = {"eps": self.thin, "schedule": self._schedule}
+        self._highest = Loop(highest, cells, self.u, self.zb, self.top, **bare)
+        self._time_scale = Loop(time_scale, cells, self.u, shape, self._ahead, **common)
+        self._survey = Loop(survey, cells, self.u, self.zb, shape, self._before, self._sums, self._most, **bare)
+        last = [self._highest] if self._peak else []
+        self._boundary_loops = (first[-1], second[-1])
+        # A call ends one step and begins the next: then only one global has to be reset, and at the start of the chain.
+        self.loops: tuple[Loop, ...] = (*second, self._correct, *last, *first, self._predict)
+        """The loops of the chain, in order: the second stage of a step, then the first stage of the next."""
+        self.chain = Chain(
+            [Reset(self._ahead, _FOREVER), *self.loops],
+            transient=(self.res, *([self.slope] if self.slope is not None else [])),
+            fuse=self._fused,
+            name="shallow_water",
+        )
+
+    def _residual(self, u: Dat, clock: Global, stage: int, common: dict[str, Any]) -> list[Loop]:
+        """Return the loops that add the fluxes of a state to the residual."""
+        mesh, shape = self.mesh, self.geometry
+        inner, edge = mesh.face_cells, mesh.boundary_cell[0]
+        timing = {"start": 0.0, "stage": stage, **self._sampling}
+        driven = (self._kind, self._row, self._series, self._ends, clock)
+        zb, res = self.zb, self.res
+        if self.slope is None:
+            return [
+                Loop(flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, res[inner], **common),
+                Loop(
+                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, *driven, res[edge], **timing, **common
+                ),
+            ]
+        slope, around = self.slope, shape.neighbours
+        return [
+            Loop(
+                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles, slope,
+                legs=around.legs, eps=self.thin, schedule=self._schedule,
+            ),
+            Loop(
+                flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms, res[inner], **common
+            ),
+            Loop(
+                boundary_linear, mesh.boundary, u[edge], zb[edge], slope[edge], shape.boundary, shape.boundary_arms,
+                *driven, res[edge], **timing, **common,
+            ),
+        ]  # fmt: skip
+
+    def _begin(self) -> None:
+        """Set everything that follows from the state at the start."""
+        self.time, self.steps = 0.0, 0
+        self.top.write(np.full(self.mesh.cells.size, DRY))
+        if self._peak:
+            self._highest()
+        self._rescale()
+        self._inflow.value = 0.0
+        self._before.write(self.u.read()[:, 0])
+        self._first_volume = self.survey().volume
+
+    def _rescale(self) -> None:
+        """Find the time scale of the present state, with no step begun."""
+        self.mid.write(self.u)
+        self._now.value = np.zeros(2)
+        self._ahead.value = np.array([_FOREVER, _FOREVER])
+        self._time_scale()
+
+    # -------------------------------------------------------------------------------------- advance
+    def advance_to(self, time: float) -> None:
+        """Advance until a time is reached exactly; steps are chosen on the device.
+
+        Raises
+        ------
+        SolverError
+            If the time has passed already, or the step shrinks to nothing; names the cell with the largest speed.
+        """
+        span = time - self.time
+        if not (span >= 0.0 and isfinite(span)):
+            raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
+        # The device counts from the start of this call, which keeps its digits in single precision.
+        self._ahead.value = np.array([0.0, self._ahead.value[1]])
+        self._now.value = np.zeros(2)
+        for loop in self._boundary_loops:
+            loop.set(start=self.time)
+        self._predict.set(span=span)
+        span = float(self.u.scalar.numpy.type(span))  # as the device compares it
+        smallest = 4.0 * float(np.finfo(self.u.scalar.numpy).eps) * span
+        calls, passed = -1, 0.0  # the first call begins a step, without one to end
+        while passed < span:
+            step = min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+            if not step > smallest:
+                raise SolverError(self._lost(self.time + passed, step))
+            count = max(1, min(_BATCH, ceil((span - passed) / step * (1.0 - _ROUNDING)) + (calls < 0)))
+            for _ in range(count):
+                self.chain()
+            calls += count
+            passed = -float(self._ahead.value[0])
+        self.steps += max(0, calls)
+        self.time = time
+
+    def _lost(self, time: float, step: float) -> str:
+        """Return the message of a time step that shrinks to nothing."""
+        self.check_finite()
+        speed = np.abs(self.velocity()).max(axis=1)
+        where = self._place(int(np.argmax(speed)))
+        return (
+            f"time {time:g} s: the time step fell to {step:.3g} s; the speed is largest, {speed.max():.3g} m/s, in "
+            f"{where}; lower cfl (now {self.scheme.cfl:g}) or look for an odd bed or a tiny cell there"
+        )
+
+    def displace(self, rise: Field) -> None:
+        """Lift the bed, and the water with it, as an earthquake does."""
+        self.zb.write(self.zb.read() + self._values(rise, "rise"))
+        if self._peak:
+            self._highest()
+
+    # --------------------------------------------------------------------------------------- results
+    def survey(self) -> Survey:
+        """Sum up the present state."""
+        self._sums.value = np.zeros(3)
+        self._most.value = np.array([DRY, 0.0])
+        self._survey()
+        volume, square, bad = (float(v) for v in self._sums.value)
+        surface, speed = (float(v) for v in self._most.value)
+        inflow = float(self._inflow.value)
+        first = getattr(self, "_first_volume", volume)
+        defect = (volume - first - inflow) / first if first else volume - inflow
+        change = sqrt(square / self.geometry.total_area) if square >= 0.0 else float("nan")
+        if bad:
+            change = float("nan")
+        return Survey(volume, inflow, defect, change, surface if surface > DRY else None, speed)
+
+    def depth(self) -> FloatArray:
+        """Return the depths of the cells, ``(n,)``."""
+        return self.u.read()[:, 0].astype(np.float64)
+
+    def surface(self) -> FloatArray:
+        """Return the surface elevation of the cells, that of the bed where it is dry, ``(n,)``."""
+        return self.depth() + self.zb.read()
+
+    def velocity(self) -> FloatArray:
+        """Return the velocities of the cells, ``(n, 2)``; zero where it is dry."""
+        u = self.u.read().astype(np.float64)
+        depth = np.maximum(u[:, 0], 0.0)
+        wet = depth > self.thin
+        return np.where(wet[:, None], u[:, 1:] / np.where(wet, depth, 1.0)[:, None], 0.0)
+
+    def highest_surface(self) -> FloatArray:
+        """Return the highest surface that each cell has had; NaN where it was always dry."""
+        if not self._peak:
+            raise SolverError("the highest surface was not kept; build the solver with peak=True")
+        top = self.top.read().astype(np.float64)
+        return np.where(top > 0.5 * DRY, top, np.nan)
+
+    def check_finite(self) -> None:
+        """Raise `SolverError` naming the first cell whose state is not finite."""
+        u = self.u.read()
+        bad = np.flatnonzero(~np.isfinite(u).all(axis=1))
+        if bad.size:
+            raise SolverError(
+                f"time {self.time:g} s: the state of {self._place(int(bad[0]))} is not finite ({bad.size} cells in all); "
+                f"lower cfl (now {self.scheme.cfl:g}) or use order = 1"
+            )
+
+    def _place(self, cell: int) -> str:
+        x, y = (float(v) for v in self.mesh.centroids.read()[cell])
+        return f"cell {cell} at ({x:.6g}, {y:.6g})"
+
+    def fields(self) -> dict[str, FloatArray]:
+        """Return cell values: depth, elevation (NaN where dry), velocity, bed and, if kept, the highest surface."""
+        depth = self.depth()
+        found = {
+            "depth": depth,
+            "elevation": np.where(depth > self.thin, self.surface(), np.nan),
+            "velocity": self.velocity(),
+            "bed": self.zb.read().astype(np.float64),
+        }
+        return found | ({"highest": self.highest_surface()} if self._peak else {})
+
+    def reports(self) -> list[LoopReport]:
+        """Return what each loop or fused group has done."""
+        return self.chain.reports()

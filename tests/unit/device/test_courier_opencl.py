@@ -1,0 +1,194 @@
+"""Couriers and functions of the host on an OpenCL device. Every test needs a platform; PoCL is one."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from fluxloom.core.errors import CommError
+from fluxloom.device.base import Call, Enqueued, Launch, Where
+from fluxloom.device.courier import landing
+from fluxloom.device.opencl import OpenClDevice
+from fluxloom.device.opencl_buffer import OpenClBuffer
+from fluxloom.device.opencl_courier import OpenClCourier
+
+pytestmark = pytest.mark.opencl
+
+TEXT = """
+__kernel void fl_put(__global int *target, __global const int *source, long value, long n)
+{
+    const long i = get_global_id(0);
+    if (i < n) target[i] = source[i] + (int)value;
+}
+
+__kernel void fl_late(__global int *target, __global const int *source, long rounds, long n)
+{
+    const long i = get_global_id(0);
+    if (i >= n) return;
+    unsigned x = target[i];
+    for (long k = 0; k < rounds; k++) x = x * 1664525u + 1013904223u;
+    target[i] = (int)x;
+}
+"""
+N = 5000
+
+
+@pytest.fixture
+def device() -> OpenClDevice:
+    return OpenClDevice()
+
+
+def make(device: OpenClDevice, symbol: str, target: OpenClBuffer, source: OpenClBuffer, value: int = 0) -> Call:
+    """Return the call of one kernel."""
+    program = device.compile(TEXT, ["fl_put", "fl_late"], "courier")
+    words = np.array([target.device(write=True), source.device(), value, N], dtype=np.int64)
+    return Call(symbol, program, words, (Launch(symbol, N, 64),), [target, source])
+
+
+def buffers(device: OpenClDevice, count: int) -> list[OpenClBuffer]:
+    """Return zeroed buffers."""
+    return [device.allocate(4 * N) for _ in range(count)]
+
+
+def fetched(buffer: OpenClBuffer) -> np.ndarray:
+    """Return what the device has."""
+    buffer.written()
+    return buffer.host().view(np.int32).copy()
+
+
+def test_down_and_up(device: OpenClDevice) -> None:
+    courier = OpenClCourier(device)
+    zero, out, into, seen = buffers(device, 4)
+    for step in range(1, 30):
+        device.sequencer([make(device, "fl_put", out, zero, step)])()
+        courier.down(out)
+        assert out.where is Where.DEVICE
+        courier.wait()
+        assert out.where is Where.BOTH
+        assert (out.host().view(np.int32) == step).all()
+        landing(into).view(np.int32)[:] = 1000 + step + np.arange(N)
+        courier.up(into)
+        assert into.where is Where.HOST
+        courier.join()
+        assert into.where is Where.BOTH
+        device.sequencer([make(device, "fl_put", seen, into, 1)])()
+        if step % 7 == 0:
+            assert (fetched(seen) == 1001 + step + np.arange(N)).all()
+
+
+@pytest.mark.parametrize("profile", [False, True])
+def test_exchanges_in_a_sequence(device: OpenClDevice, profile: bool) -> None:
+    """A rank that is its own neighbour, with interior work that takes longer than the copies."""
+    courier = OpenClCourier(device)
+    field, out, into, busy = buffers(device, 4)
+    device.profile = profile
+    seen = []
+
+    def receive() -> None:
+        courier.wait()
+        seen.append(int(out.host().view(np.int32)[N - 1]))
+        landing(into)[:] = out.host()
+        courier.up(into)
+        courier.join()
+
+    step = device.sequencer(
+        [
+            make(device, "fl_put", out, field, 100),
+            Enqueued("send", lambda: courier.down(out)),
+            make(device, "fl_late", busy, busy, 2000),
+            Enqueued("receive", receive),
+            make(device, "fl_put", field, into, 1),
+        ]
+    )
+    for _ in range(20):
+        step()
+    assert (fetched(field) == 20 * 101).all()
+    assert seen == [101 * k + 100 for k in range(20)]
+    assert step.counts.tolist() == [20] * 5
+    step.settle()
+    assert (step.seconds > 0.0).tolist() == [profile] * 5
+    courier.close()
+
+
+def test_waiting_for_a_message_is_not_waiting_for_the_interior(device: OpenClDevice) -> None:
+    """The interior does not begin before the message has been waited for."""
+    cl, courier = device.cl, OpenClCourier(device)
+    zero, out, seen = buffers(device, 3)
+    device.sequencer([make(device, "fl_put", out, zero, 7)])()
+    courier.down(out)
+    gate = cl.UserEvent(device.context)
+    opened = threading.Timer(20.0, lambda: gate.set_status(cl.command_execution_status.COMPLETE))
+    opened.start()
+    cl.enqueue_barrier(device.select(timed=False), wait_for=[gate])
+    device.sequencer([make(device, "fl_put", seen, out, 1)])()
+    courier.wait()
+    assert (out.host().view(np.int32) == 7).all()
+    assert gate.command_execution_status != cl.command_execution_status.COMPLETE
+    opened.cancel()
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert (fetched(seen) == 8).all()
+
+
+def test_up_waits_for_who_reads_the_last_message(device: OpenClDevice) -> None:
+    courier = OpenClCourier(device)
+    into, first, busy = buffers(device, 3)
+    late, read = make(device, "fl_late", busy, busy, 20_000), make(device, "fl_put", first, into, 1)
+    device.sequencer([late, read])()
+    landing(into).view(np.int32)[:] = 7
+    courier.up(into)
+    courier.join()
+    assert (fetched(first) == 1).all()
+    assert (fetched(into) == 7).all()
+
+
+def test_kernels_after_the_join_wait(device: OpenClDevice) -> None:
+    """The copy is held up, the kernel has time to run too early."""
+    cl, courier = device.cl, OpenClCourier(device)
+    into, seen = buffers(device, 2)
+    gate = cl.UserEvent(device.context)
+    cl.enqueue_barrier(courier._queue, wait_for=[gate])
+    landing(into).view(np.int32)[:] = 7
+    courier.up(into)
+    courier.join()
+    device.sequencer([make(device, "fl_put", seen, into, 1)])()
+    time.sleep(0.2)
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    assert (fetched(seen) == 8).all()
+
+
+def test_many_copies_without_waiting(device: OpenClDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fluxloom.device.opencl_courier._MOST_EVENTS", 8)
+    courier = OpenClCourier(device)
+    into, seen, empty = *buffers(device, 2), device.allocate(0)
+    landing(into).view(np.int32)[:] = 3
+    for _ in range(50):
+        courier.up(into, empty)
+        courier.join()
+        assert len(courier._events) <= 8
+    device.sequencer([make(device, "fl_put", seen, into, 1)])()
+    assert (fetched(seen) == 4).all()
+
+
+def test_refresh_and_errors(device: OpenClDevice) -> None:
+    zero, out = buffers(device, 2)
+    call = make(device, "fl_put", out, zero, 1)
+    seen = []
+
+    def host() -> None:
+        if seen:
+            raise CommError("gone")
+        seen.append(int(fetched(out)[0]))
+
+    step = device.sequencer([call, Enqueued("host", host), make(device, "fl_put", out, out, 10)])
+    call.words[2] = 5
+    step.refresh()
+    step()
+    assert seen == [5]
+    assert (fetched(out) == 15).all()
+    with pytest.raises(CommError, match="gone"):
+        step()
+    assert step.counts.tolist() == [1, 1, 1]
+    assert (fetched(out) == 5).all()
