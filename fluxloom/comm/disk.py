@@ -50,6 +50,10 @@ class Disk:
         """Return the place."""
         return self._raw.tell()
 
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes; all there are when it is negative."""
+        return self._raw.read(size) or b""
+
     def readinto(self, buffer: memoryview) -> int:
         """Read as many bytes as there are, up to the length of ``buffer``."""
         view, got = memoryview(buffer).cast("B"), 0

@@ -279,8 +279,11 @@ class Checkpoints(Observer):
                 self._log.look(self._calls - 1)
         if self._saving is not None:
             return self._run(item, met)
-        if not self._armed and not self._marked and self._due.reached(self._calls):
-            self._arm()
+        if not self._armed and not self._marked:
+            if self._due.reached(self._calls):
+                self._arm()
+            else:
+                self._relax()
         if self._armed and (step := self._placement.step(met, self._record)) is not None:
             return self._run(item, met, entry=step)
         if context.device.native:

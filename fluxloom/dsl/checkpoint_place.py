@@ -92,10 +92,15 @@ class Record:
         past = sorted((met for met in self.calls if met.last), key=lambda met: met.last)
         return changed_before((met.call for met in past), now.call.uses[:steps] if now is not None else ())
 
-    def touched(self) -> list[Dat]:
-        """Return the dats that the host has changed, or may change through an array that it holds."""
+    def host_changed(self) -> list[Dat]:
+        """Return the dats that no call has changed so far, but the host has since they were first used."""
+        by_loops = {id(d) for met in self.calls if met.last for use in met.call.uses for d in use.changed}
         pairs = zip(self.dats, self._versions, strict=True)
-        return [d for d, version in pairs if d.version != version or (d.viewed and d.watched)]
+        return [d for d, version in pairs if d.version != version and id(d) not in by_loops]
+
+    def held(self) -> list[Dat]:
+        """Return the dats that the host may change unseen, through an array over their memory."""
+        return [d for d in self.dats if d.viewed and d.watched]
 
     def period(self, history: Sequence[int]) -> list[Call] | None:
         """Return the calls that come again and again, beginning with the one after ``history``."""
@@ -216,8 +221,8 @@ def placement(name: str) -> Placement:
 class Due:
     """When the next checkpoint is due.
 
-    On several ranks the clock is that of rank 0. The ranks agree every few calls, once in 2 % of the time
-    between checkpoints, but at least every 64th call.
+    The clock is looked at every few calls: once in 2 % of the time between checkpoints, but at least every 64th
+    call. On several ranks it is that of rank 0, which then tells the others.
 
     Parameters
     ----------
@@ -242,7 +247,7 @@ class Due:
     @property
     def next(self) -> int:
         """Number of the call before which `reached` need not be asked."""
-        return 0 if self.calls is None else self._begin + self.calls
+        return self._call + self._stride if self.calls is None else self._begin + self.calls
 
     def reached(self, call: int) -> bool:
         """Whether a checkpoint is due; on several ranks collective."""
@@ -250,14 +255,13 @@ class Due:
             return call >= self._begin + self.calls
         if self.every is None:
             return True
-        now = self.clock()
-        if self._comm is None:
-            return now - self._time >= self.every
         if call < self._call + self._stride:
             return False
+        now = self.clock()
         each = (now - self._asked) / max(1, call - self._call)
         wanted = 0.02 * self.every / each if each > 0 else 64
         stride = max(1, min(64, 2 * self._stride, int(min(wanted, 64))))
-        due, self._stride = self._comm.broadcast((now - self._time >= self.every, stride))
+        found = (now - self._time >= self.every, stride)
+        due, self._stride = found if self._comm is None else self._comm.broadcast(found)
         self._call, self._asked = call, now
         return due

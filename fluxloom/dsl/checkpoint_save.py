@@ -71,8 +71,9 @@ class Saving:
     ) -> None:  # fmt: skip
         self.entry, self.values, self._comm = entry, values, comm
         self.texts = [met.call.text for met in record.calls]
-        touched = record.touched()
-        mine = ({record.number(d) for d in [*changed, *touched]}, {record.number(d) for d in touched})
+        held = record.held()
+        flags = {record.number(d) for d in [*changed, *record.host_changed(), *held]}
+        mine = (flags, {record.number(d) for d in held})
         found = comm.allgather(mine)
         flagged = sorted(set[int]().union(*(numbers for numbers, _ in found)))
         at_once = sorted(set[int]().union(*(numbers for _, numbers in found)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fluxloom.codegen.group import CHUNK
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
+from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.plan import tile_redundancy
@@ -32,6 +33,8 @@ def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Sch
     numbering is local enough that few elements are computed twice, else by block colours.
     """
     strategy = wanted.strategy or _strategy(bound, races, wanted, threads)
+    if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
+        require_global_order(bound, races, strategy)
     block = wanted.block or (choose_tile(bound, races) if strategy == "gather" else _block(bound, threads))
     if strategy == "gather" and block > 1:
         block = -(-block // CHUNK) * CHUNK
@@ -46,13 +49,27 @@ def choose(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> Sch
 
 
 def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule, threads: int) -> str:
-    if threads == 1 and "serial" in races.allowed:
+    order_matters = wanted.deterministic == "global" and bound.over.parent.part is not None
+    if threads == 1 and "serial" in races.allowed and not order_matters:
         return "serial"
     if "gather" in races.allowed and redundancy_is_low(bound, races, wanted.block):
+        return "gather"
+    if order_matters and "two_pass" not in races.allowed:
+        require_global_order(bound, races, "gather")
         return "gather"
     if wanted.deterministic == "global":
         return "two_pass" if "two_pass" in races.allowed else "serial"
     return "block_colour" if "block_colour" in races.allowed else races.allowed[0]
+
+
+def require_global_order(bound: Bound, races: RaceInfo, strategy: str) -> None:
+    """Raise `PlanError` unless a strategy adds in the order of the global numbers, on a set of which this is a part."""
+    if strategy not in races.allowed or strategy not in ("gather", "two_pass"):
+        reason = races.reasons.get(strategy, "it adds in the order of the local numbers")
+        raise PlanError(
+            f"{bound.name}: deterministic='global' on several ranks needs the strategy 'gather' or 'two_pass'; "
+            f"{strategy!r} is not possible: {reason}"
+        )
 
 
 def redundancy_is_low(bound: Bound, races: RaceInfo, block: int = 0) -> bool:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fluxloom.core.access import Access
 from fluxloom.core.layout import AoS
 from fluxloom.dsl.dats import Dat, Global
@@ -20,7 +22,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Grid, Set, Subset
 
-__all__ = ["Copy", "FusedGroup", "Fusion", "fuse"]
+__all__ = ["Copy", "FusedGroup", "Fusion", "agree_on_scatters", "fuse"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +128,31 @@ def fuse(loops: list[Loop], transient: tuple[Dat, ...]) -> Fusion:
 
 
 def scatters(loop: Loop) -> bool:
-    """Whether a loop can be driven tile by tile from the set that it increments."""
+    """Whether a loop can be driven tile by tile from the set that it increments, on every rank."""
+    if loop.agreed is not None:
+        return loop.agreed
     wanted = loop.schedule
     tiled = wanted.strategy == "gather" or loop.fusable_as_gather
-    return loop.races.racing and "gather" in loop.races.allowed and tiled and wanted.block != 1
+    if not (loop.races.racing and "gather" in loop.races.allowed and tiled and wanted.block != 1):
+        return False
+    rows = loop.context.device.items or all(isinstance(d.layout, AoS) for d in _incremented(loop))
+    return rows
+
+
+def agree_on_scatters(loops: list[Loop]) -> None:
+    """Let all ranks decide alike which loops may be driven from what they increment: it decides on messages."""
+    racing = unique(loop for loop in loops if loop.races.racing)
+    if not racing or not loops[0].context.ranked:
+        return
+    for loop in racing:
+        loop.agreed = None
+    here = np.array([scatters(loop) for loop in racing], dtype=np.int64)
+    for loop, yes in zip(racing, loops[0].context.comm.reduce(here, "min"), strict=True):
+        loop.agreed = bool(yes)
+
+
+def _incremented(loop: Loop) -> list[Dat]:
+    return _dats([loop], lambda through: through is not None, (Access.INC,))
 
 
 def pointwise(loop: Loop) -> bool:
@@ -169,11 +192,9 @@ def _append_scatter(group: FusedGroup, loop: Loop) -> bool:
     target = loop.races.targets[0]
     if group.direct or (group.scatter and group.over is not target):
         return False
-    incremented = _dats([loop], lambda through: through is not None, (Access.INC,))
+    incremented = _incremented(loop)
     reads = _dats([loop], lambda _through: True, (Access.READ,))
     if any(among(d, group.incremented()) for d in reads) or any(among(d, group.neighbours()) for d in incremented):
-        return False
-    if not loop.context.device.items and any(not isinstance(d.layout, AoS) for d in incremented):
         return False
     group.over = target
     group.scatter.append(loop)

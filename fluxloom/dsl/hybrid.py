@@ -8,127 +8,34 @@ memory, power or cores slow each other down.
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import FluxloomError
+from fluxloom.dsl.together import Team, TimedComm, run_together
 from fluxloom.perf.hybrid import shares_from_weights, weights_from_rates, weights_from_run
 from fluxloom.perf.tuner import Knob, Point, tabu
 
-__all__ = ["Attempt", "Balanced", "Build", "Measured", "Program", "Team", "balance", "run_together"]
+__all__ = [
+    "Attempt",
+    "Balanced",
+    "Build",
+    "Measured",
+    "Program",
+    "RankedProgram",
+    "Team",
+    "TimedComm",
+    "balance",
+    "run_together",
+]
 
 GRANULES = (16, 64)
 """Into how many pieces the work is cut by default: coarsely first, then finely around the best."""
-
-
-# ------------------------------------------------------------------------------------ running together
-
-
-@dataclass
-class _Member:
-    """A thread that runs what it is told to, again and again."""
-
-    run: Callable[[], Any]
-    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    result: Any = None
-    error: BaseException | None = None
-    seconds: float = 0.0
-    leaves: bool = False
-
-
-class Team:
-    """Threads that run functions at the same time, each always its own.
-
-    Native code (loops of the CPU device, kernels of others) does not hold Python's lock, so that it really runs at
-    the same time. A thread keeps its function for good: so does what belongs to the thread, as the
-    threads of OpenMP do. Use it as a context manager, or call `close`.
-
-    Parameters
-    ----------
-    runs
-        The functions, which take nothing.
-
-    Attributes
-    ----------
-    seconds
-        Time that each function took in the last call.
-    """
-
-    def __init__(self, runs: Sequence[Callable[[], Any]]) -> None:
-        self._members = [_Member(run) for run in runs]
-        self._done = threading.Semaphore(0)
-        self._threads = [
-            threading.Thread(target=self._work, args=(member,), name=f"team {k}", daemon=True)
-            for k, member in enumerate(self._members)
-        ]
-        self.seconds: list[float] = [0.0 for _ in self._members]
-        for thread in self._threads:
-            thread.start()
-
-    def _work(self, member: _Member) -> None:
-        while True:
-            member.go.acquire()
-            if member.leaves:
-                return
-            start = time.perf_counter()
-            try:
-                member.result = member.run()
-            except BaseException as error:  # the caller raises it
-                member.error = error
-            member.seconds = time.perf_counter() - start
-            self._done.release()
-
-    def __call__(self) -> list[Any]:
-        """Run every function once, all at the same time, and return their results.
-
-        Raises
-        ------
-        Exception
-            The error of the first function that raised one, when all have ended; a note says which.
-        FluxloomError
-            If the team was closed.
-        """
-        if not all(thread.is_alive() for thread in self._threads):
-            raise FluxloomError("this team was closed: make a new one")
-        for member in self._members:
-            member.result, member.error = None, None
-            member.go.release()
-        for _ in self._members:
-            self._done.acquire()
-        self.seconds = [member.seconds for member in self._members]
-        for k, member in enumerate(self._members):
-            if member.error is not None:
-                member.error.add_note(f"in function {k} of {len(self._members)} that ran together")
-                raise member.error
-        return [member.result for member in self._members]
-
-    def close(self) -> None:
-        """End the threads."""
-        for member, thread in zip(self._members, self._threads, strict=True):
-            member.leaves = True
-            member.go.release()
-            thread.join()
-
-    def __enter__(self) -> Team:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def run_together(runs: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run functions once at the same time, each in a thread of its own, and return their results; see `Team`."""
-    with Team(runs) as team:
-        return team()
-
-
-# --------------------------------------------------------------------------------------------- balance
 
 
 @dataclass(frozen=True)
@@ -162,6 +69,45 @@ class Program(Protocol):
 
 Build = Callable[[Sequence[Any], Sequence[float]], Program]
 """Makes the program for some devices and the part of the work that each of them gets."""
+
+
+class RankedProgram:
+    """A program of which each rank computes its part on a device of its own.
+
+    Parameters
+    ----------
+    comm
+        The ranks; its context exchanges through it.
+    step
+        Runs one step of this rank, exchanges included.
+    steps
+        Steps of a measurement.
+    close
+        Called at the end.
+    """
+
+    def __init__(
+        self, comm: TimedComm, step: Callable[[], object], steps: int = 10, close: Callable[[], object] | None = None
+    ) -> None:
+        self._comm, self._step, self._steps, self._close = comm, step, steps, close
+
+    def measure(self) -> Measured:
+        """Run the steps on all ranks and return the time of one, and that for which this rank computed."""
+        comm = self._comm
+        comm.barrier()
+        comm.waited, start = 0.0, time.perf_counter()
+        for _ in range(self._steps):
+            self._step()
+        if comm.settle is not None:
+            comm.settle()
+        seconds = time.perf_counter() - start
+        busy = max(seconds - comm.waited, 0.0) / self._steps
+        return Measured(seconds / self._steps, tuple(busy if k == comm.rank else 0.0 for k in range(comm.size)))
+
+    def close(self) -> None:
+        """Give back what the program holds."""
+        if self._close is not None:
+            self._close()
 
 
 @dataclass(frozen=True)
@@ -255,7 +201,8 @@ def balance(
     budget
         Attempts at most; those of devices alone do not count.
     comm
-        Ranks that share the devices: all of them call this function, and all go by the slowest measurement.
+        Ranks, one a device (see `RankedProgram`): all of them call this function, and all go by the slowest
+        measurement. Give ``rates`` then, equal ones if nothing is known: no device works alone there.
 
     Raises
     ------

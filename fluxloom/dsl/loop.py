@@ -91,6 +91,8 @@ class Loop:
         self._native: _Native | None = None
         self._blocks: list[tuple[ArgumentBlock, int]] = []
         self._calls = 0
+        self.agreed: bool | None = None
+        """Whether chains may drive this loop from its targets, once all ranks have said so."""
         self.version = 0
         """Counts changes of run-time constants."""
 

@@ -14,7 +14,7 @@ from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import choose_tile, direct_lanes
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
-from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, fuse
+from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
@@ -56,6 +56,7 @@ class FusedReplay:
         self.device, self.context, self.dats = device, steps[0].context, dats
         self.loops = [s for s in steps if isinstance(s, Loop)]
         self.resets = [s for s in steps if isinstance(s, Reset)]
+        agree_on_scatters(self.loops)
         self.fusion: Fusion = fuse(self.loops, transient)
         self.placement = Placement(self.context, self.fusion, dats, transient)
         self._transient = {id(d) for d in transient}

@@ -9,7 +9,6 @@ On several ranks the mesh is divided when it is bound, and each rank has its par
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
+from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
 from fluxloom.mesh.writing import Values, arrays_of, write_part
@@ -134,7 +134,7 @@ class Mesh:
         """Two or three."""
         return self.data.dimension if self.part is None else self.part.dimension
 
-    @cached_property
+    @Once
     def links(self) -> Connectivity:
         """The connectivity as NumPy arrays; the maps share its memory.
 
@@ -151,22 +151,22 @@ class Mesh:
         return self.data.connectivity()
 
     # -------------------------------------------------------------------------------------- sets
-    @cached_property
+    @Once
     def faces(self) -> Set:
         """Interior faces, each between two cells. In two dimensions they are the interior edges."""
         return self._set("faces", lambda: self.links.n_interior)
 
-    @cached_property
+    @Once
     def boundary(self) -> Set:
         """Boundary faces: patch by patch, in the order of the patches, then those in no patch."""
         return self._set("boundary", lambda: self.links.n_boundary)
 
-    @cached_property
+    @Once
     def edges(self) -> Set:
         """Distinct pairs of nodes that an edge of a cell joins, at the boundary too."""
         return self._set("edges", lambda: len(self.links.edges))
 
-    @cached_property
+    @Once
     def patches(self) -> dict[str, Subset]:
         """Boundary faces of each patch; an unknown name is a `MeshError` that lists those there are."""
         part = self.part
@@ -182,42 +182,42 @@ class Mesh:
         return Set(self.context, size(), name) if self.part is None else self.context.set(self.part.part(name), name)
 
     # -------------------------------------------------------------------------------------- maps
-    @cached_property
+    @Once
     def cell_nodes(self) -> TableMap | RaggedMap:
         """Cell -> its nodes, ordered as in `fluxloom.mesh.elements`; ragged if the cells differ in type."""
         return self._map(self.cells, self.nodes, lambda: self.data.cell_nodes(), "cell_nodes")
 
-    @cached_property
+    @Once
     def face_nodes(self) -> TableMap | RaggedMap:
         """Interior face -> its nodes, anticlockwise seen from the second cell; ragged if they differ in number."""
         return self._map(self.faces, self.nodes, lambda: self.links.interior_nodes, "face_nodes")
 
-    @cached_property
+    @Once
     def face_cells(self) -> TableMap:
         """Interior face -> its two cells; the normal points from the first (lower number) to the second."""
         return self._table(self.faces, self.cells, lambda: self.links.interior_cells, "face_cells")
 
-    @cached_property
+    @Once
     def boundary_nodes(self) -> TableMap | RaggedMap:
         """Boundary face -> its nodes, anticlockwise seen from outside; ragged if they differ in number."""
         return self._map(self.boundary, self.nodes, lambda: self.links.boundary_nodes, "boundary_nodes")
 
-    @cached_property
+    @Once
     def boundary_cell(self) -> TableMap:
         """Boundary face -> the cell behind it (one leg)."""
         return self._table(self.boundary, self.cells, lambda: self.links.boundary_cells, "boundary_cell")
 
-    @cached_property
+    @Once
     def edge_nodes(self) -> TableMap:
         """Edge -> its two nodes, the lower number first."""
         return self._table(self.edges, self.nodes, lambda: self.links.edges, "edge_nodes")
 
-    @cached_property
+    @Once
     def cell_cells(self) -> RaggedMap:
         """Cell -> the cells across its interior faces."""
         return self._ragged(self.cells, self.cells, self.links.cell_cells, "cell_cells")
 
-    @cached_property
+    @Once
     def cell_faces(self) -> RaggedMap:
         """Cell -> its interior faces, in the order of `cell_cells`: entry ``j`` leads across face ``j``.
 
@@ -229,13 +229,13 @@ class Mesh:
         rows = Ragged(self.links.cell_cells.offsets, np.concatenate([numbers, numbers])[order])
         return self._ragged(self.cells, self.faces, rows, "cell_faces")
 
-    @cached_property
+    @Once
     def cell_face_signs(self) -> Dat:
         """1 where a cell is the first one of its face, else -1; a dat on ``cell_faces.entries``."""
         signs = np.where(self._face_order() < self.faces.size, 1.0, -1.0)
         return Dat(self.cell_faces.entries, signs, dtype=self._dtype, name="cell_face_signs")
 
-    @cached_property
+    @Once
     def cell_boundary(self) -> RaggedMap:
         """Cell -> its boundary faces; most rows are empty."""
         owner = self.links.boundary_cells
@@ -243,7 +243,7 @@ class Mesh:
         rows = Ragged.from_counts(np.bincount(owner, minlength=self.cells.size), order)
         return self._ragged(self.cells, self.boundary, rows, "cell_boundary")
 
-    @cached_property
+    @Once
     def node_cells(self) -> RaggedMap:
         """Node -> the cells that have it, ascending."""
         return self._ragged(self.nodes, self.cells, self.links.node_cells, "node_cells")
@@ -273,38 +273,38 @@ class Mesh:
         return RaggedMap(source, target, rows.offsets, rows.indices, name)
 
     # -------------------------------------------------------------------- coordinates and metric terms
-    @cached_property
+    @Once
     def x(self) -> Dat:
         """Coordinates of the nodes, ``(d,)``."""
         points = self.data.points if self.part is None else self.part.points[: self.nodes.size]
         return self._dat(self.nodes, points, "x")
 
-    @cached_property
+    @Once
     def volumes(self) -> Dat:
         """Volumes of the cells (areas when d = 2), scalar."""
         return self._dat(self.cells, self._cell_geometry()[0], "volumes")
 
-    @cached_property
+    @Once
     def centroids(self) -> Dat:
         """Centroids of the cells, ``(d,)``."""
         return self._dat(self.cells, self._cell_geometry()[1], "centroids")
 
-    @cached_property
+    @Once
     def face_normals(self) -> Dat:
         """Area vectors of the interior faces, ``(d,)``, from the first cell of `face_cells` to the second."""
         return self._dat(self.faces, self._face_geometry("face_nodes")[0], "face_normals")
 
-    @cached_property
+    @Once
     def face_centres(self) -> Dat:
         """Centroids of the interior faces, ``(d,)``."""
         return self._dat(self.faces, self._face_geometry("face_nodes")[1], "face_centres")
 
-    @cached_property
+    @Once
     def boundary_normals(self) -> Dat:
         """Area vectors of the boundary faces, ``(d,)``, outward."""
         return self._dat(self.boundary, self._face_geometry("boundary_nodes")[0], "boundary_normals")
 
-    @cached_property
+    @Once
     def boundary_centres(self) -> Dat:
         """Centroids of the boundary faces, ``(d,)``."""
         return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")

@@ -412,15 +412,16 @@ class ShallowWater:
         return f"cell {cell} at ({x:.6g}, {y:.6g})"
 
     def fields(self) -> dict[str, FloatArray]:
-        """Return cell values: depth, elevation (NaN where dry), velocity, bed and, if kept, the highest surface."""
-        depth = self.depth()
-        found = {
-            "depth": depth,
-            "elevation": np.where(depth > self.thin, self.surface(), np.nan),
-            "velocity": self.velocity(),
-            "bed": self.zb.read().astype(np.float64),
-        }
-        return found | ({"highest": self.highest_surface()} if self._peak else {})
+        """Return cell values: depth, velocity, surface and bed elevation, and, if kept, the highest surface so far.
+
+        Where it is (or always was) dry, the surface is the bed.
+        """
+        depth, bed = self.depth(), self.zb.read().astype(np.float64)
+        found = {"depth": depth, "velocity": self.velocity(), "elevation": depth + bed, "bed": bed}
+        if self._peak:
+            top = self.highest_surface()
+            found["highest"] = np.where(np.isnan(top), bed, top)
+        return found
 
     def reports(self) -> list[LoopReport]:
         """Return what each loop or fused group has done."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.rings import RingsBench, crossover
+from fluxloom.core.errors import CaseError
 from tests.parallel.launch import mpiexec
 
 PROGRAM = """
@@ -43,8 +48,59 @@ PROGRAM = """
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_same_bits_on_real_ranks(ranks: int) -> None:
-    out = mpiexec(ranks, PROGRAM).stdout.split()
-    assert out[:3] == ["same", "bits", "True"]
-    assert (int(out[3]) == 0) is (ranks == 3)
+def test_same_bits_on_real_ranks() -> None:
+    assert mpiexec(3, PROGRAM).stdout.split() == ["same", "bits", "True", "0"]
+
+
+BENCH = """
+    import json
+    from fluxloom.app.bench.base import BenchOptions
+    from fluxloom.app.bench.rings import RingsBench
+
+    lines = []
+    record = RingsBench().run(BenchOptions(cells="250", rounds=2), lines.append).as_json()
+    assert len(lines) == (6 if comm.rank == 0 else 0)
+    assert len({json.dumps(m) for m in comm.allgather(record["metrics"])}) == 1
+    if comm.rank == 0:
+        print(json.dumps(record))
+"""
+
+
+@pytest.mark.mpi
+def test_benchmark() -> None:
+    """Two sizes, three numbers of rings; every rank has the same numbers."""
+    record = json.loads(mpiexec(2, BENCH).stdout)
+    assert (record["case"], record["ranks"], record["model"]) == ("rings", 2, "laplacian3d")
+    metrics = record["metrics"]
+    assert metrics["latency_us"] > 0
+    rows = metrics["products"]
+    assert [row["rings"] for row in rows] == [2, 3, 4, 2, 3, 4]
+    for row in rows:
+        assert row["speedup"] == pytest.approx(row["plain_us"] / row["rings_us"])
+        assert row["redundancy"] > 1.0
+    for rings in (2, 3, 4):
+        sizes = [row["rows"] for row in rows if row["rings"] == rings]
+        speedups = [row["speedup"] for row in rows if row["rings"] == rings]
+        assert metrics[f"crossover_rows_{rings}"] == pytest.approx(crossover(sizes, speedups))
+        assert metrics[f"best_speedup_{rings}"] == max(speedups)
+
+
+def test_benchmark_needs_ranks_and_a_size() -> None:
+    with pytest.raises(CaseError, match="mpiexec -n 2 fluxloom bench rings"):
+        RingsBench().run(BenchOptions(), print)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "level", "expected"),
+    [
+        ((4.0, 2.0, 0.5, 0.25), 1.0, 200 * 2**0.5),
+        ((4.0, 2.0, 0.5, 0.25), 2.0, 200.0),
+        ((4.0, 2.0, 1.0, 0.25), 1.0, 400.0),
+        ((2.0, 0.5, 2.0, 0.5), 1.0, 400 * 2**0.5),
+        ((4.0, 2.0, 1.5, 1.2), 1.0, None),
+        ((0.5, 0.4, 0.3, 0.2), 1.0, 100.0),
+    ],
+)
+def test_crossover(ratios: tuple[float, ...], level: float, expected: float | None) -> None:
+    """The size from which on a ratio stays below, where straight lines in logarithms meet the level."""
+    assert crossover((100, 200, 400, 800), ratios, level) == pytest.approx(expected)

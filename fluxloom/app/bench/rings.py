@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil, exp, log
 from typing import Any
 
@@ -22,13 +21,13 @@ from fluxloom.linalg.rings import RingProduct
 __all__ = ["RingsBench", "crossover"]
 
 RINGS = (2, 3, 4)
-SMALLEST, LARGEST = 125, 64_000
+SMALLEST, LARGEST = 125, 32_000
 """Rows a rank; each size is twice the one before."""
 
-ROUNDS = 25
+ROUNDS = 40
 """Short ones, of which the shortest counts: whatever else runs on the machine only adds time, to all ranks at once."""
 
-_ROUND_SECONDS, _MOST_CALLS = 1e-3, 200
+_ROUND_SECONDS, _MOST_CALLS = 5e-4, 100
 _PINGS = 50
 
 Run = Callable[[], object]
@@ -56,10 +55,10 @@ class _Row:
         }  # fmt: skip
 
 
-def crossover(sizes: Sequence[int], ratios: Sequence[float]) -> float | None:
-    """Return the size above which a ratio stays below 1, between two sizes by the logarithm of the ratio.
+def crossover(sizes: Sequence[int], ratios: Sequence[float], level: float = 1.0) -> float | None:
+    """Return the size from which on a ratio stays below a level, interpolated in logarithms between two sizes.
 
-    None if it is never below 1 at the end of the sizes; 0 if it always is.
+    None if it is not below at the largest size; the smallest size if it is below everywhere.
 
     Parameters
     ----------
@@ -67,15 +66,15 @@ def crossover(sizes: Sequence[int], ratios: Sequence[float]) -> float | None:
         Ascending.
     ratios
         Of each size.
+    level
+        What the ratio is compared with.
     """
-    if ratios[-1] >= 1.0:
-        return None
-    points = list(zip(sizes, ratios, strict=True))
-    for (small, above), (large, below) in reversed(list(pairwise(points))):
-        if above >= 1.0 > below:
-            part = log(above) / (log(above) - log(below))
-            return exp(log(small) + part * (log(large) - log(small)))
-    return 0.0
+    above = [size for size, ratio in zip(sizes, ratios, strict=True) if ratio >= level]
+    if not above or above[-1] == sizes[-1]:
+        return None if above else float(sizes[0])
+    k = list(sizes).index(above[-1])
+    part = log(ratios[k] / level) / log(ratios[k] / ratios[k + 1])
+    return exp(log(sizes[k]) + part * log(sizes[k + 1] / sizes[k]))
 
 
 class RingsBench:
@@ -105,11 +104,13 @@ class RingsBench:
         metrics: dict[str, Any] = {"latency_us": 1e6 * latency}
         for rings in RINGS:
             mine = [row for row in found if row.rings == rings]
-            metrics[f"crossover_rows_{rings}"] = crossover([r.rows for r in mine], [r.speedup for r in mine])
-            metrics[f"best_speedup_{rings}"] = max(r.speedup for r in mine)
+            sizes, speedups = [row.rows for row in mine], [row.speedup for row in mine]
+            metrics[f"crossover_rows_{rings}"] = crossover(sizes, speedups)
+            metrics[f"ten_percent_rows_{rings}"] = crossover(sizes, speedups, 1.1)
+            metrics[f"best_speedup_{rings}"] = max(speedups)
         return Record(
             case="rings",
-            model="laplacian2d",
+            model="laplacian3d",
             device=context.device.name,
             device_name=device_name(context),
             precision="float64",
@@ -145,7 +146,7 @@ def _measure(context: Context, comm: Comm, rows: int, options: BenchOptions) -> 
     """Yield the times of all numbers of rings for one size."""
     from fluxloom.linalg.generate import GENERATORS
 
-    matrix: Any = GENERATORS["laplacian2d"](7 * rows * comm.size, 1)
+    matrix: Any = GENERATORS["laplacian3d"](15 * rows * comm.size, 1)
     total = matrix.shape[0]
     mine = slice(comm.rank * total // comm.size, (comm.rank + 1) * total // comm.size)
     own, x = matrix[mine], np.random.default_rng(2).random(total)[mine]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -209,19 +209,24 @@ def test_what_cannot_be_pickled() -> None:
 def test_interruption() -> None:
     """Control-C in the process ends the ranks, which wait for each other."""
     ended: list[str] = []
+    main = threading.get_ident()
 
     def work(comm: Comm) -> None:
         comm.barrier()
         if comm.rank == 0:
-            _thread.interrupt_main()
+            signal.pthread_kill(main, signal.SIGINT)
         try:
             while True:
                 comm.barrier()
         except CommError as error:
             ended.append(str(error))
 
-    with pytest.raises(KeyboardInterrupt):
-        run_threads(3, work)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_threads(3, work)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended == ["the process failed: KeyboardInterrupt: "] * 3
 
 

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluxloom as fl
-from fluxloom.comm.base import Comm
+from fluxloom.comm.base import Comm, Message
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.hybrid import Measured, Team, balance, run_together
+from fluxloom.dsl.hybrid import Measured, RankedProgram, Team, TimedComm, balance, run_together
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS
+from fluxloom.linalg.rings import RingProduct
 
 # ------------------------------------------------------------------------------------ running together
 
@@ -309,3 +310,82 @@ def test_a_product_on_two_contexts(other: str) -> None:
     assert len(results) == 2 * (2 + len(found.history))
     for result in results:
         np.testing.assert_allclose(result, a @ x, rtol=1e-12)
+
+
+# -------------------------------------------------------------------------------------------- on ranks
+
+
+def test_time_spent_waiting() -> None:
+    """A rank that is late lets the other wait, in whatever they do together; what it does itself is no waiting."""
+    clock = threading.Event()
+
+    def work(comm: Comm) -> tuple[list[float], list[Any]]:
+        timed, found, waits = TimedComm(comm), [], []
+        sent, received = np.full(3, float(comm.rank)), np.zeros(3)
+        channel = timed.channel([Message(1 - comm.rank, sent)], [Message(1 - comm.rank, received)], 1)
+
+        def messages() -> float:
+            channel.start()
+            channel.finish()
+            return float(received[0])
+
+        calls: list[Callable[[], Any]] = [
+            lambda: timed.allgather(comm.rank),
+            lambda: timed.broadcast(comm.rank, 1),
+            lambda: timed.reduce(np.array([comm.rank + 1.0]), "sum")[0],
+            lambda: [part[0] for part in timed.exchange([np.array([comm.rank]), np.array([comm.rank])])],
+            timed.barrier,
+            messages,
+        ]
+        for call in calls:
+            timed.waited = 0.0
+            if comm.rank == 1:
+                clock.wait(0.02)  # nobody sets it: the other waits for this long
+            found.append(call())
+            waits.append(timed.waited)
+        channel.close()
+        return waits, found
+
+    (first, values), (_, others) = run_threads(2, work)
+    assert all(wait > 0.01 for wait in first)
+    assert values == [[0, 1], 1, 3.0, [0, 1], None, 1.0]
+    assert others == [[0, 1], 1, 3.0, [0, 1], None, 0.0]
+
+
+def test_the_device_is_waited_for_before_the_others() -> None:
+    settled = []
+
+    def work(comm: Comm) -> None:
+        timed = TimedComm(comm, lambda: settled.append(comm.rank))
+        timed.barrier()
+        timed.allgather(1)
+
+    run_threads(2, work)
+    assert sorted(settled) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("other", ["cpu", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_powers_on_unequal_ranks(other: str) -> None:
+    """Ranks with devices of their own share the rows of a matrix and exchange: right results for all shares."""
+    a = GENERATORS["laplacian2d"](2000, 1)
+    x = np.random.default_rng(1).random(a.shape[0])
+    expected = a @ (a @ x)
+
+    def work(comm: Comm) -> tuple[tuple[float, ...], int]:
+        timed = TimedComm(comm)
+        context = fl.Context(("cpu", other)[comm.rank], threads=1)
+        timed.settle = context.synchronize
+
+        def build(_: Sequence[str], shares: Sequence[float]) -> RankedProgram:
+            cuts = [round(c * a.shape[0]) for c in np.cumsum([0.0, *shares])]
+            rows = slice(cuts[comm.rank], cuts[comm.rank + 1])
+            product = RingProduct(context, a[rows], rings=1, times=2, comm=timed)
+            np.testing.assert_allclose(product(x[rows]), expected[rows], rtol=1e-12)
+            return RankedProgram(timed, product.run, 3, product.close)
+
+        found = balance(build, ("cpu", other), rates=(1.0, 1.0), granules=(8,), rounds=1, budget=4, comm=comm)
+        assert all(0.0 < busy <= attempt.seconds for attempt in found.history for busy in attempt.busy)
+        return found.shares, len(found.history)
+
+    first, second = run_threads(2, work)
+    assert first == second

@@ -1,0 +1,157 @@
+"""Elevations on regular grids, and series over time, from files."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.interpolate import RegularGridInterpolator
+
+from fluxloom.core.errors import CaseError
+
+__all__ = ["Raster", "read_raster", "read_series"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_HEADER = ("ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize", "nodata_value")
+
+
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """Values at the points of a grid, bilinear between them.
+
+    Attributes
+    ----------
+    x, y : (nx,), (ny,) float64
+        Increasing.
+    values : (nx, ny) float64
+        NaN where there is none.
+    path
+        Where they came from.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    values: FloatArray
+    path: str
+
+    def __call__(self, x: FloatArray, y: FloatArray) -> FloatArray:
+        """Return values at points; up to one interval outside the grid those at its rim.
+
+        Raises
+        ------
+        CaseError
+            For a point farther away, or one where the grid has no value.
+        """
+        px, py = (np.clip(p, g[0], g[-1]) for p, g in ((x, self.x), (y, self.y)))
+        far = (np.abs(px - x) > self.x[1] - self.x[0]) | (np.abs(py - y) > self.y[1] - self.y[0])
+        if far.any():
+            k = int(np.argmax(far))
+            raise CaseError(
+                f"{self.path}: the point ({x[k]:g}, {y[k]:g}) of the mesh lies outside the grid, which covers "
+                f"x {self.x[0]:g} to {self.x[-1]:g}, y {self.y[0]:g} to {self.y[-1]:g}"
+            )
+        found = RegularGridInterpolator((self.x, self.y), self.values)(np.stack([px, py], axis=-1))
+        if not np.isfinite(found).all():
+            k = int(np.argmin(np.isfinite(found)))
+            raise CaseError(f"{self.path}: the grid has no value at the point ({x[k]:g}, {y[k]:g}) of the mesh")
+        return found
+
+
+def read_raster(path: str | Path) -> Raster:
+    """Read an ESRI ASCII grid, or lines ``x y z`` of a regular grid in any order, with or without a heading.
+
+    Raises
+    ------
+    CaseError
+        When there is no such file or it is neither.
+    """
+    text = _text(path)
+    words = text.split(maxsplit=1)
+    if words and words[0].lower() in _HEADER:
+        return _esri(str(path), text)
+    table = _table(str(path), text, 3)
+    x, column = np.unique(table[:, 0], return_inverse=True)
+    y, row = np.unique(table[:, 1], return_inverse=True)
+    if len(x) * len(y) != len(table) or len(x) < 2 or len(y) < 2:
+        raise CaseError(f"{path}: {len(table)} points are not a regular grid ({len(x)} values of x, {len(y)} of y)")
+    values = np.full((len(x), len(y)), np.nan)
+    values[column, row] = table[:, 2]
+    if np.isnan(values).any():
+        raise CaseError(f"{path}: some points of the grid occur twice and others are missing")
+    return Raster(x, y, values, str(path))
+
+
+def read_series(path: str | Path) -> tuple[FloatArray, FloatArray]:
+    """Read lines ``time value``, separated by blanks or commas, with or without a heading.
+
+    Raises
+    ------
+    CaseError
+        When there is no such file, or a line is broken.
+    """
+    table = _table(str(path), _text(path), 2)
+    return table[:, 0], table[:, 1]
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        raise CaseError(f"{path}: no such file; paths in case files are relative to {Path.cwd()}") from None
+    except OSError as error:
+        raise CaseError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _table(path: str, text: str, columns: int) -> FloatArray:
+    """Return rows of numbers; one heading line is passed over."""
+    lines = [(k, line.replace(",", " ").split()) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(k, words) for k, words in lines if not words[0].startswith("#")]
+    if lines and not _number(lines[0][1][0]):
+        lines = lines[1:]
+    for number, words in lines:
+        if len(words) < columns or not all(_number(word) for word in words[:columns]):
+            raise CaseError(f"{path}:{number}: {columns} numbers are expected, got {' '.join(words)[:60]!r}")
+    if not lines:
+        raise CaseError(f"{path}: there are no numbers in it")
+    return np.array([[float(word) for word in words[:columns]] for _, words in lines])
+
+
+def _number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _esri(path: str, text: str) -> Raster:
+    """Read an ESRI ASCII grid: rows from north to south."""
+    head: dict[str, float] = {}
+    lines = text.splitlines()
+    count = 0
+    for line in lines:
+        words = line.split()
+        if len(words) != 2 or words[0].lower() not in _HEADER or not _number(words[1]):
+            break
+        head[words[0].lower()] = float(words[1])
+        count += 1
+    missing = [name for name in ("ncols", "nrows", "cellsize") if name not in head]
+    missing += [f"{a}llcorner" for a in "xy" if f"{a}llcorner" not in head and f"{a}llcenter" not in head]
+    if missing:
+        raise CaseError(f"{path}: the heading of the grid has no {missing[0]}")
+    nx, ny, size = int(head["ncols"]), int(head["nrows"]), head["cellsize"]
+    try:
+        data = np.loadtxt(io.StringIO("\n".join(lines[count:])), ndmin=2).reshape(-1)
+    except ValueError as error:
+        raise CaseError(f"{path}: not a grid of numbers: {error}") from None
+    if data.size != nx * ny or nx < 2 or ny < 2:
+        raise CaseError(f"{path}: {data.size} values for {ny} rows of {nx}")
+    values = data.reshape(ny, nx)[::-1].T.copy()
+    if "nodata_value" in head:
+        values[values == head["nodata_value"]] = np.nan
+    x0, y0 = (head.get(f"{a}llcenter", head.get(f"{a}llcorner", 0.0) + 0.5 * size) for a in "xy")
+    return Raster(x0 + size * np.arange(nx), y0 + size * np.arange(ny), values, path)
