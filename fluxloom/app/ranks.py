@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from fluxloom.app.system import command_says
 from fluxloom.comm.base import Comm
-from fluxloom.comm.launchers import without_launcher
+from fluxloom.comm.launchers import STATUS_FILE, without_launcher
 from fluxloom.core.errors import CommError
 from fluxloom.device.bandwidth import available_threads
 from fluxloom.dsl.context import device_registry
@@ -189,10 +190,7 @@ def find_starter() -> Starter:
     CommError
         If mpi4py, its library or the launcher is missing.
     """
-    seen = subprocess.run(
-        [sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False, env=without_launcher(),
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    seen = _probe()
     if seen.returncode:
         why = (seen.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise CommError(f"several ranks need mpi4py and an MPI library ({why}): pip install 'fluxloom[mpi]'")
@@ -210,6 +208,14 @@ def find_starter() -> Starter:
         f"no mpiexec for the MPI library of mpi4py, {vendor} in {place}{seen_text}: "
         f"install that of the library (pip install 'fluxloom[mpi]' brings both), or start the ranks yourself"
     )
+
+
+def _probe() -> subprocess.CompletedProcess[str]:
+    """Ask a Python of its own which MPI mpi4py uses, for the library leaves traces in a process."""
+    return subprocess.run(
+        [sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False, env=without_launcher(),
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 def _candidates(libraries: Sequence[Path]) -> Iterator[str]:
@@ -247,8 +253,8 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        The exit status of the launcher: 0 when all ranks ended well; 130 after an interruption, 128 more than
-        the number of the signal that ended it.
+        0 when all ranks ended well; that with which a rank ended the others (`ending_together`); else that of the
+        launcher: 130 after an interruption, 128 more than the number of the signal that ended it.
 
     Raises
     ------
@@ -257,18 +263,27 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str]) -> int:
     """
     starter = find_starter()
     command = starter.command(len(specs), ["-m", "fluxloom", *without_ranks(arguments)])
-    environment = starter.environment() | {VARIABLE: ",".join(map(str, specs))}
-    try:
-        process = subprocess.Popen(command, env=environment)
-    except OSError as error:
-        raise CommError(f"{shlex.join(command)} could not be started: {error}") from error
-    return _wait(process)
+    with tempfile.TemporaryDirectory(prefix="fluxloom-ranks-") as folder:
+        said = Path(folder) / "status"
+        environment = starter.environment() | {VARIABLE: ",".join(map(str, specs)), STATUS_FILE: str(said)}
+        try:
+            process = subprocess.Popen(command, env=environment)
+        except OSError as error:
+            raise CommError(f"{shlex.join(command)} could not be started: {error}") from error
+        status = _wait(process)
+        return int(said.read_text(encoding="ascii")) if status and said.exists() else status
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
     """Return the exit status of a launcher, which gets the signals that this process gets."""
+    ended: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        ended.append(number)
+        process.terminate()
+
     main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate()) if main else None
+    before = signal.signal(signal.SIGTERM, end) if main else None
     try:
         status = process.wait()
     except KeyboardInterrupt:  # a terminal has interrupted the launcher too
@@ -281,4 +296,6 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     finally:
         if main:
             signal.signal(signal.SIGTERM, before)
+    if ended:
+        return 128 + ended[0]
     return status if status >= 0 else 128 - status

@@ -23,7 +23,7 @@ class GridDriver:
 
     The lattice is treated as ``(n0, n1, n2)`` with the last axis contiguous; missing axes have one
     element. A row along the last axis is cut in three: only the ends, whose neighbours may wrap
-    round, compute indices with a test.
+    round, compute indices with a test. Elements that begin at the slot ``from`` are whole rows.
     """
 
     group: Group
@@ -120,7 +120,8 @@ class GridDriver:
         symbol, grid, rows = self.group.symbol, self._spec(), self._rows(member)
         reductions = self.group.reductions((member,))
         lines = [f"void {symbol}(const int64_t *S) {{", f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
-        lines.append("    const int64_t rows = A->n0 * A->n1, nx = A->n2;")
+        count, first = ("(A->n - A->from) / A->n2", "A->from / A->n2") if self.group.ranged else ("A->n0 * A->n1", "0")
+        lines.append(f"    const int64_t rows = {count}, nx = A->n2;")
         reach = self._reach(member) if grid.periodic[2] else 0
         lines.append(f"    const int64_t low = nx < {reach} ? nx : {reach};")
         lines.append(f"    const int64_t high = nx - {reach} > low ? nx - {reach} : low;")
@@ -128,7 +129,8 @@ class GridDriver:
             "#pragma omp parallel for schedule(static) num_threads(fl_threads(A->threads)) if (A->threads != 1)"
         )
         lines.append("    for (int64_t r = 0; r < rows; r++) {")
-        lines.append("        const int64_t z = r / A->n1, y = r % A->n1;")
+        row = f"({first} + r)" if self.group.ranged else "r"
+        lines.append(f"        const int64_t z = {row} / A->n1, y = {row} % A->n1;")
         for (dz, dy), name in rows.items():
             lines.append(f"        const int64_t {name} = {self._row_base(grid, dz, dy)};")
         for _, a in reductions:

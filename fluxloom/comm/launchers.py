@@ -6,7 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Launcher", "find_launcher", "without_launcher"]
+__all__ = ["STATUS_FILE", "Launcher", "find_launcher", "without_launcher"]
+
+STATUS_FILE = "FLUXLOOM_RANKS_STATUS"
+"""Environment variable: the file in which a rank that ends the others leaves the exit status."""
 
 # What a launcher is called; the variable that only it sets; that with the number of processes; the library it starts.
 _KNOWN = (
@@ -19,7 +22,11 @@ _KNOWN = (
     ("a launcher that speaks PMI", "PMI_RANK", "PMI_SIZE", ""),
     ("a launcher that speaks PMIx", "PMIX_RANK", "", ""),
 )
-_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "MV2_COMM_WORLD_", "HYDI_", "PRTE_", "FLUXLOOM_RANK")
+# Variables of a process that was launched, and the one whose presence tells them from settings of the user.
+_TOLD = (
+    ("PMI_", ""), ("MPI_LOCAL", ""), ("MV2_COMM_WORLD_", ""), ("FLUXLOOM_RANKS", ""),
+    ("PMIX_", "PMIX_RANK"), ("OMPI_", "OMPI_COMM_WORLD_SIZE"), ("PRTE_", "OMPI_COMM_WORLD_SIZE"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,10 @@ def find_launcher(environment: Mapping[str, str] | None = None) -> Launcher | No
 
 
 def without_launcher(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment without what a launcher told this process; the next one will tell its own."""
+    """Return the environment without what a launcher told this process; the next one will tell its own.
+
+    Settings of the user for a launcher stay.
+    """
     variables = os.environ if environment is None else environment
-    return {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    told = tuple(prefix for prefix, mark in _TOLD if not mark or mark in variables)
+    return {name: value for name, value in variables.items() if not name.startswith(told)}

@@ -6,14 +6,15 @@ import ctypes
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, combine, raw
-from fluxloom.comm.launchers import Launcher, find_launcher
-from fluxloom.core.errors import CommError
+from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
+from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.core.optional import require
 
 __all__ = ["MpiComm", "detect", "device_memory_support", "load_mpi", "world"]
@@ -77,8 +78,9 @@ def load_mpi() -> Any:
         wanted = False
     try:
         mpi: Any = require("mpi4py.MPI", "mpi", "running on several ranks")
-    except RuntimeError as error:
-        raise CommError(f"mpi4py finds no MPI library: pip install 'fluxloom[mpi]', or load one ({error})") from error
+    except (RuntimeError, DeviceUnavailable) as error:
+        why = error.__cause__ or error
+        raise CommError(f"mpi4py finds no MPI library: pip install 'fluxloom[mpi]', or load one ({why})") from error
     if wanted:
         _check_family(mpi, launcher)
         mpi.Init_thread()
@@ -224,10 +226,16 @@ class MpiComm(Comm):
         return _MpiChannel(self._mpi, self.handle, self.largest, sends, receives, tag)
 
     def abort(self, message: str, status: int = 1) -> NoReturn:
-        """Print the message on standard error and end all ranks with the exit status."""
+        """Print the message on standard error and end all ranks with the exit status.
+
+        A launcher may report that it killed the others instead; the status is also left in a file where the
+        environment names one.
+        """
         sys.stdout.flush()
         sys.stderr.write(f"rank {self.rank} of {self.size}: {message}\n")
         sys.stderr.flush()
+        if name := os.environ.get(STATUS_FILE):
+            Path(name).write_text(str(status or 1), encoding="ascii")
         self.handle.Abort(status or 1)
         raise CommError(message)
 

@@ -13,7 +13,7 @@ from fluxloom.device.cuda_buffer import CudaBuffer
 if TYPE_CHECKING:
     from fluxloom.device.cuda import CudaDevice
 
-__all__ = ["CudaCourier", "SideStream", "array_of", "settle_main"]
+__all__ = ["CudaCourier", "SideStream", "array_of", "mark_main", "settle_main"]
 
 _HIGHEST = -100
 """Priority of side streams; CUDA takes the highest it has."""
@@ -79,11 +79,11 @@ class CudaCourier(Courier):
         with self._device.active():
             self._side.join()
 
-    def _fetch(self, target: npt.NDArray[np.uint8], source: CudaBuffer) -> None:
-        self._copy(target.ctypes.data, source.address, source.nbytes, self._runtime.memcpyDeviceToHost)
+    def _fetch(self, target: npt.NDArray[np.uint8], source: CudaBuffer, begin: int) -> None:
+        self._copy(target.ctypes.data, source.address + begin, target.nbytes, self._runtime.memcpyDeviceToHost)
 
-    def _send(self, target: CudaBuffer, source: npt.NDArray[np.uint8]) -> None:
-        self._copy(target.address, source.ctypes.data, target.nbytes, self._runtime.memcpyHostToDevice)
+    def _send(self, target: CudaBuffer, begin: int, source: npt.NDArray[np.uint8]) -> None:
+        self._copy(target.address + begin, source.ctypes.data, source.nbytes, self._runtime.memcpyHostToDevice)
 
     def _copy(self, target: int, source: int, nbytes: int, kind: int) -> None:
         with self._device.active():
@@ -106,9 +106,21 @@ def array_of(device: CudaDevice, buffer: CudaBuffer) -> Any:
         return cupy.ndarray((buffer.nbytes,), dtype=np.uint8, memptr=cupy.cuda.MemoryPointer(memory, 0))
 
 
-def settle_main(device: CudaDevice) -> None:
-    """Wait on the host until the main stream has done everything it was asked for so far; other streams run on."""
+def mark_main(device: CudaDevice) -> Any:
+    """Return a mark behind everything that the main stream was asked for so far; give it back to `settle_main`."""
     with device.active():
-        event = device.mark()
+        return device.mark()
+
+
+def settle_main(device: CudaDevice, mark: Any = None) -> None:
+    """Wait on the host until the main stream has come to a mark; other streams run on.
+
+    Parameters
+    ----------
+    mark
+        From `mark_main`, to be used once; by default behind everything that the stream was asked for so far.
+    """
+    with device.active():
+        event = device.mark() if mark is None else mark
         event.synchronize()
     device.events.append(event)

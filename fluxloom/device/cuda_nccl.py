@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
@@ -19,15 +20,21 @@ from fluxloom.device.cuda_courier import SideStream
 if TYPE_CHECKING:
     from fluxloom.device.cuda import CudaDevice
 
-__all__ = ["NcclLink", "Parcel"]
+__all__ = ["NcclLink", "Parcel", "UniqueId"]
 
 Parcel = tuple[int, int, int]
 """One side of a message: the other rank of the link, an address on this GPU, bytes."""
+
+UniqueId = bytes | tuple[int, ...]
+"""What ranks recognise each other by; it depends on the version of CuPy."""
 
 _TYPES = {
     "float64": "NCCL_FLOAT64", "float32": "NCCL_FLOAT32", "float16": "NCCL_FLOAT16",
     "int64": "NCCL_INT64", "int32": "NCCL_INT32", "uint8": "NCCL_UINT8",
 }  # fmt: skip
+_PATIENCE = 5.0
+"""Seconds that messages of a link which was not closed have to arrive."""
+
 _OPERATIONS = {"sum": "NCCL_SUM", "min": "NCCL_MIN", "max": "NCCL_MAX"}
 
 
@@ -35,7 +42,9 @@ class NcclLink:
     """A communicator of NCCL: ranks with a GPU each that send from device memory to device memory.
 
     Nothing here waits on the host, but for the constructor and `close`. Messages travel on a stream beside the main
-    one, between `start` and `finish`. All calls may be captured in a CUDA graph, see `items`.
+    one, between `start` and `finish`. All calls may be captured in a CUDA graph, see `items`. Every rank makes its
+    calls, in graphs or not, in the same order. Call `close` at the end: a link that is forgotten is cut off after
+    some seconds, and messages of other ranks with it.
 
     Parameters
     ----------
@@ -54,7 +63,7 @@ class NcclLink:
         When the ranks do not find together. The constructor returns when all ranks have called it.
     """
 
-    def __init__(self, device: CudaDevice, rank: int, size: int, unique_id: bytes) -> None:
+    def __init__(self, device: CudaDevice, rank: int, size: int, unique_id: UniqueId) -> None:
         if not 0 <= rank < size:
             raise CommError(f"rank {rank} of a link of {size} GPUs: ranks are 0 ... {size - 1}")
         self.rank, self.size = rank, size
@@ -64,10 +73,20 @@ class NcclLink:
         self._side = SideStream(device)
         with device.active(), self._errors("the ranks do not find together (has each a GPU of its own?)"):
             self._communicator: Any = self._nccl.NcclCommunicator(size, unique_id, rank)
-        self._end = weakref.finalize(self, _drop, self._communicator, self._users)
+        streams = (device.stream, self._side.stream)
+        self._end = weakref.finalize(self, _drop, self._communicator, self._users, streams)
 
     @staticmethod
-    def unique_id() -> bytes:
+    def missing() -> str:
+        """Return why there can be no link on this machine, or an empty string."""
+        try:
+            _open_nccl()
+        except DeviceUnavailable as error:
+            return str(error)
+        return ""
+
+    @staticmethod
+    def unique_id() -> UniqueId:
         """Return what the ranks of a new link recognise each other by; made on one of them, which tells the others.
 
         Raises
@@ -217,8 +236,11 @@ def _open_nccl() -> Any:
     return nccl
 
 
-def _drop(communicator: Any, users: weakref.WeakSet[Sequencer]) -> None:
-    """Give back a communicator that nobody has closed: unlike `destroy` it does not wait for ranks that are gone."""
+def _drop(communicator: Any, users: weakref.WeakSet[Sequencer], streams: Sequence[Any]) -> None:
+    """Give back a communicator that nobody has closed, without waiting for ranks that are gone."""
     for sequencer in list(users):
         sequencer.refresh()
+    end = time.monotonic() + _PATIENCE
+    while not all(stream.done for stream in streams) and time.monotonic() < end:
+        time.sleep(0.01)
     communicator.abort()

@@ -54,18 +54,18 @@ class OpenClCourier(Courier):
     def _join(self) -> None:
         self._order(self._queue, self._main())
 
-    def _fetch(self, target: npt.NDArray[np.uint8], source: OpenClBuffer) -> None:
-        self._copy(target, source.memory)
+    def _fetch(self, target: npt.NDArray[np.uint8], source: OpenClBuffer, begin: int) -> None:
+        self._copy(target, source.memory, src_offset=begin)
 
-    def _send(self, target: OpenClBuffer, source: npt.NDArray[np.uint8]) -> None:
-        self._copy(target.memory, source)
+    def _send(self, target: OpenClBuffer, begin: int, source: npt.NDArray[np.uint8]) -> None:
+        self._copy(target.memory, source, dst_offset=begin)
 
-    def _copy(self, target: Any, source: Any) -> None:
+    def _copy(self, target: Any, source: Any, **offset: int) -> None:
         cl = self._device.cl
         try:
             if len(self._events) >= _MOST_EVENTS:
                 self._finish()
-            self._events.append(cl.enqueue_copy(self._queue, target, source, is_blocking=False))
+            self._events.append(cl.enqueue_copy(self._queue, target, source, is_blocking=False, **offset))
         except cl.Error as error:
             raise self._device.launch_failure(error) from error
 

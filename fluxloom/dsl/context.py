@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import DeviceUnavailable, OutOfMemory
+from fluxloom.core.errors import CommError, DeviceUnavailable, OutOfMemory, did_you_mean
 from fluxloom.core.layout import Layout
 from fluxloom.core.registry import Registry
 from fluxloom.device.base import Buffer, Device
@@ -21,6 +21,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.transports import TRANSPORTS, Links
 
 __all__ = ["Context", "device_registry", "open_device"]
 
@@ -81,6 +82,9 @@ class Context:
         Whether recorded tuning results are used.
     comm
         The ranks that share the sets; a rank alone by default.
+    transport
+        How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, or ``"auto"``: as was fastest for the
+        messages at hand.
 
     Raises
     ------
@@ -96,7 +100,14 @@ class Context:
         schedule: Schedule | None = None,
         tuning: bool = True,
         comm: Comm | None = None,
+        transport: str = "auto",
     ) -> None:
+        if transport not in ("auto", *TRANSPORTS):
+            raise CommError(f"transport {transport!r}{did_you_mean(transport, TRANSPORTS)}: one of auto, "
+                            f"{', '.join(TRANSPORTS)}")
+        self.transport = transport
+        self.transport_seconds: list[dict[str, float]] = []
+        """What was measured for the exchanges so far, where there was a choice of transports."""
         self.comm: Comm = comm if comm is not None else SelfComm()
         self.observer: Observer | None = None
         """Sees every loop and chain before it runs, and may run it in its own way."""
@@ -109,6 +120,7 @@ class Context:
         self.waiting: list[Global] = []
         """Globals whose sum over the ranks has not been formed yet, in the order in which loops met them."""
         self._tags = 0
+        self._links: Links | None = None
         self._allocated = 0
         self._tables: dict[int, tuple[Any, int, Any]] = {}
         self._dats: weakref.WeakSet[Dat] = weakref.WeakSet()
@@ -117,6 +129,13 @@ class Context:
     def ranked(self) -> bool:
         """Whether there are several ranks."""
         return self.comm.size > 1
+
+    @property
+    def links(self) -> Links:
+        """What the ranks know about each other's devices; collective at its first use."""
+        if self._links is None:
+            self._links = Links(self)
+        return self._links
 
     def next_tag(self) -> int:
         """Return a number for the next channel: the same on every rank, as all declare the same things."""
@@ -197,9 +216,11 @@ class Context:
         *,
         periodic: bool | tuple[bool, ...] = False,
         ghost: int | tuple[int, ...] = 0,
+        reach: int | tuple[int, ...] = 1,
+        cut: tuple[int, ...] | None = None,
     ) -> Grid:
-        """Declare a lattice, slowest axis first."""
-        return Grid(self, shape, name, periodic, ghost)
+        """Declare a lattice by its whole shape, slowest axis first; on several ranks each one has a box of it."""
+        return Grid(self, shape, name, periodic, ghost, reach, cut)
 
     def subset(self, parent: Set, indices: npt.ArrayLike, name: str = "") -> Subset:
         """Declare a subset by element numbers or a mask."""

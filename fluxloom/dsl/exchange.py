@@ -5,7 +5,6 @@ One message a neighbour carries all dats, whatever their sets: for each set a bl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
 from fluxloom.codegen.spec import Entry
 from fluxloom.core.layout import SoA
-from fluxloom.device.base import Buffer, Call, Launch, Program, Sequencer
+from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Program, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.identity import unique
@@ -58,8 +57,8 @@ class Exchange:
 
     Notes
     -----
-    `pack` is followed by `start`; between that and `finish` anything may run that touches neither the halo nor
-    the message; then `unpack`. Calling the exchange does all four.
+    In a sequence, what stands between the items of `before` and of `after` runs while the messages travel; it
+    touches neither the halo nor the messages. Calling the exchange does it all at once.
     """
 
     def __init__(self, context: Context, dats: Sequence[Dat], buffers: dict[int, Buffer] | None = None) -> None:
@@ -77,50 +76,41 @@ class Exchange:
         side_out = Side(self._outbox, self._send.slices(WORD))
         side_in = Side(self._inbox, self._receive.slices(WORD))
         self.transport: Transport = choose_transport(context, self.neighbours, side_out, side_in)
-        self._sequences: tuple[Sequencer, Sequencer] | None = None
-        self.count, self.waited = 0, 0.0
-        """How often it ran, and the seconds that the host waited for messages."""
+        self._items = self.transport.items(f"halo {self.name}")
+        self._sequence: Sequencer | None = None
 
-    # ------------------------------------------------------------------------------------- calls
-    @property
-    def pack(self) -> list[Call]:
-        """Calls that pack the message."""
-        return self._packs
-
-    @property
-    def unpack(self) -> list[Call]:
-        """Calls that unpack what was received."""
-        return self._unpacks
-
+    # ------------------------------------------------------------------------------------- items
     @property
     def bytes_sent(self) -> int:
         """Bytes of the messages that this rank sends each time."""
         return self._send.words * WORD
 
-    def start(self) -> None:
-        """Begin to send what was packed."""
-        self.transport.start()
+    @property
+    def items(self) -> list[Call | Enqueued]:
+        """All items of a sequence."""
+        return [*self.before(), *self.after()]
 
-    def finish(self) -> None:
-        """Wait until everything is here (for devices that work asynchronously: make them wait)."""
-        begin = time.perf_counter()
-        self.transport.finish()
-        self.waited += time.perf_counter() - begin
-        self.count += 1
+    @property
+    def name(self) -> str:
+        """The dats."""
+        return "+".join(dat.name for dat in self.dats)
+
+    def before(self) -> list[Call | Enqueued]:
+        """Return the items of a sequence that pack and begin to send."""
+        return [*self._packs, self._items[0]]
+
+    def after(self) -> list[Call | Enqueued]:
+        """Return the items that wait for what comes and unpack it."""
+        return [self._items[1], *self._unpacks]
 
     def __call__(self) -> None:
         """Bring the halo up to date now."""
-        if self._sequences is None:
-            device = self.context.device
-            self._sequences = device.sequencer(self._packs), device.sequencer(self._unpacks)
+        if self._sequence is None:
+            self._sequence = self.context.device.sequencer([*self.before(), *self.after()])
         for dat in self.dats:
             dat.buffer.device()
         self.refresh()
-        pack, unpack = self._sequences
-        pack()
-        self.start()
-        self.finish()
-        unpack()
+        self._sequence()
         for dat in self.dats:
             dat.halo_version = dat.version
 
@@ -130,9 +120,8 @@ class Exchange:
         for calls in (self._packs, self._unpacks):
             for block, call in zip(self._blocks, calls, strict=True):
                 changed |= self._point(block, call.words)
-        if changed and self._sequences is not None:
-            for sequence in self._sequences:
-                sequence.refresh()
+        if changed and self._sequence is not None:
+            self._sequence.refresh()
 
     def _point(self, block: _Block, words: npt.NDArray[np.int64]) -> bool:
         """Write the addresses of the dats; return whether one was another one."""

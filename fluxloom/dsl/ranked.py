@@ -7,7 +7,7 @@ a task needs halo values that are not current, it is cut: its interior runs whil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import Access
-from fluxloom.device.base import Buffer, Call, Sequencer
+from fluxloom.device.base import Buffer, Call, Enqueued, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.exchange import Exchange
@@ -23,7 +23,7 @@ from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.reductions import note_written, open_partial, require_total
 from fluxloom.dsl.spans import Limits, Span
 
-__all__ = ["OneTask", "RankedSequence", "Task", "exchange_places", "sequence"]
+__all__ = ["ExchangeTime", "OneTask", "RankedSequence", "Task", "exchange_places", "sequence"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +99,6 @@ def _later(tasks: Sequence[Task], first: int, fresh: Sequence[Dat]) -> list[Dat]
     return out
 
 
-@dataclass(eq=False)
-class _Part:
-    """A run of native calls, and which task each call belongs to (-1: none)."""
-
-    calls: list[Call] = field(default_factory=list)
-    owners: list[int] = field(default_factory=list)
-
-
 class RankedSequence(Sequencer):
     """Tasks in order, with exchanges between them; replayed like a device's own sequence.
 
@@ -121,64 +113,40 @@ class RankedSequence(Sequencer):
     """
 
     def __init__(self, context: Context, first: Sequence[Call], tasks: Sequence[Task], current: Sequence[Dat]) -> None:
-        self.context, self.tasks, self.offset = context, list(tasks), len(first)
+        self.context, self.tasks = context, list(tasks)
         places, self.fresh = exchange_places(tasks, current)
         self.exchanges: list[Exchange] = []
         self._before: list[Callable[[], Any]] = []
-        self._steps: list[Callable[[], Any]] = []
-        self._native: list[tuple[Sequencer, list[int]]] = []
-        self._part = _Part(list(first), list(range(len(first))))
-        self._split: dict[int, bool] = {}
+        self._items: list[Call | Enqueued] = list(first)
+        self._owners: list[int] = list(range(len(first)))
+        self._waiting: dict[int, bool] = {}
         self._reduced: list[Global] = []
-        for number, (task, dats) in enumerate(zip(self.tasks, places, strict=True)):
+        for number, (task, dats) in enumerate(zip(self.tasks, places, strict=True), len(first)):
             self._globals(task)
-            self._task(number + self.offset, task, dats)
-        self._flush()
-        self._size = self.offset + len(self.tasks)
+            self._task(number, task, dats)
+        self._size = len(first) + len(self.tasks)
+        self._native = context.device.sequencer(self._items)
 
-    # ------------------------------------------------------------------------------------- steps
+    # ------------------------------------------------------------------------------------- items
     def _task(self, number: int, task: Task, dats: list[Dat]) -> None:
         if not dats:
-            self._add(number, task, self._counted(task, [task.limits.whole]))
+            self._spans(number, task, [task.limits.whole])
             return
         exchange = Exchange(self.context, dats, task.buffers)
         self.exchanges.append(exchange)
-        self._calls(exchange.pack)
-        self._flush()
-        self._steps.append(exchange.start)
         interior = [task.limits.interior] if task.cut and len(task.limits.interior) else []
-        self._add(number, task, self._counted(task, interior))
-        self._flush()
-        self._steps.append(exchange.finish)
-        self._calls(exchange.unpack)
-        self._add(number, task, self._counted(task, task.limits.rest if interior else [task.limits.whole]))
+        self._add(exchange.before())
+        self._spans(number, task, interior)
+        self._add(exchange.after())
+        self._spans(number, task, task.limits.rest if interior else [task.limits.whole])
 
-    @staticmethod
-    def _counted(task: Task, spans: Sequence[Span]) -> list[tuple[Span, bool]]:
-        """Cut spans where elements stop to count in reductions."""
-        owned = task.limits.owned
-        if not task.reduces or not task.cut or task.limits.end == owned:
-            return [(s, True) for s in spans]
-        out: list[tuple[Span, bool]] = []
-        for s in spans:
-            out += [(Span(s.begin, min(s.end, owned)), True), (Span(max(s.begin, owned), s.end), False)]
-        return [(s, counts) for s, counts in out if len(s)]
+    def _spans(self, number: int, task: Task, spans: Sequence[Span]) -> None:
+        for span, counts in _counted(task, spans):
+            self._add([task.make(span, counts)], number)
 
-    def _add(self, number: int, task: Task, spans: Sequence[tuple[Span, bool]]) -> None:
-        for span, counts in spans:
-            self._part.calls.append(task.make(span, counts))
-            self._part.owners.append(number)
-
-    def _calls(self, calls: Sequence[Call]) -> None:
-        self._part.calls += calls
-        self._part.owners += [-1] * len(calls)
-
-    def _flush(self) -> None:
-        if self._part.calls:
-            native = self.context.device.sequencer(self._part.calls)
-            self._native.append((native, self._part.owners))
-            self._steps.append(native)
-        self._part = _Part()
+    def _add(self, items: Sequence[Call | Enqueued], owner: int = -1) -> None:
+        self._items += items
+        self._owners += [owner] * len(items)
 
     def _globals(self, task: Task) -> None:
         """Let globals wait that a task reduces into, and form the result of all ranks for those that it reads.
@@ -192,60 +160,104 @@ class RankedSequence(Sequencer):
             self._reduced = unique([*self._reduced, target])
 
     def _turn(self, target: Global, waits: bool, step: Callable[[], Any]) -> None:
-        known = self._split.get(id(target))
-        self._split[id(target)] = waits
+        known = self._waiting.get(id(target))
+        self._waiting[id(target)] = waits
         if known is None:
             self._before.append(step)
         elif known is not waits:
-            self._flush()
-            self._steps += [partial(note_written, tuple(self._reduced)), step]
+            reduced = tuple(self._reduced)
+
+            def turn() -> None:
+                note_written(reduced)
+                step()
+
+            self._add([Enqueued(f"total {target.name}", turn)])
 
     # ----------------------------------------------------------------------------------- running
     def __call__(self) -> None:
         """Run the sequence once."""
         for step in self._before:
             step()
-        for step in self._steps:
-            step()
+        self._native()
 
     def refresh(self) -> None:
         """Take notice of changed argument words and moved dats."""
         for exchange in self.exchanges:
             exchange.refresh()
-        for native, _ in self._native:
-            native.refresh()
+        self._native.refresh()
 
     def settle(self) -> None:
         """Bring ``seconds`` up to date."""
-        for native, _ in self._native:
-            native.settle()
+        self._native.settle()
 
     def reset(self) -> None:
         """Set the counters to zero."""
-        for native, _ in self._native:
-            native.reset()
-        for exchange in self.exchanges:
-            exchange.count, exchange.waited = 0, 0.0
+        self._native.reset()
 
     @property
     def seconds(self) -> npt.NDArray[np.float64]:  # type: ignore[override]
         """Seconds of each task, all its spans together."""
         out = np.zeros(self._size)
-        for native, owners in self._native:
-            for k, owner in enumerate(owners):
-                if owner >= 0:
-                    out[owner] += native.seconds[k]
+        for owner, seconds in zip(self._owners, self._native.seconds, strict=False):
+            if owner >= 0:
+                out[owner] += seconds
         return out
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
         """How often each task ran."""
         out = np.zeros(self._size, dtype=np.int64)
-        for native, owners in self._native:
-            for k, owner in enumerate(owners):
-                if owner >= 0:
-                    out[owner] = max(out[owner], native.counts[k])
+        for owner, count in zip(self._owners, self._native.counts, strict=False):
+            if owner >= 0:
+                out[owner] = max(out[owner], count)
         return out
+
+    def exchange_times(self) -> list[ExchangeTime]:
+        """Return what the exchanges took, one row each."""
+        self._native.settle()
+        rows = []
+        for exchange in self.exchanges:
+            own = [k for k, item in enumerate(self._items) if any(item is i for i in exchange.items)]
+            seconds = sum(float(self._native.seconds[k]) for k in own)
+            count = max((int(self._native.counts[k]) for k in own), default=0)
+            rows.append(ExchangeTime(exchange.name, count, seconds, exchange.bytes_sent, exchange.transport.name,
+                                     len(exchange.neighbours)))  # fmt: skip
+        return rows
+
+
+@dataclass(frozen=True)
+class ExchangeTime:
+    """What an exchange took on this rank.
+
+    Attributes
+    ----------
+    name, transport
+        The dats, and how the messages travel.
+    calls
+        How often it ran.
+    seconds
+        Packing, unpacking, and what it kept the device or the host waiting.
+    nbytes, neighbours
+        Bytes sent each time, and to how many ranks.
+    """
+
+    name: str
+    calls: int
+    seconds: float
+    nbytes: int
+    transport: str
+    neighbours: int
+
+
+def _counted(task: Task, spans: Sequence[Span]) -> list[tuple[Span, bool]]:
+    """Cut spans where elements stop to count in reductions."""
+    owned = task.limits.owned
+    if not task.reduces or not task.cut or task.limits.end == owned:
+        return [(s, True) for s in spans]
+    out: list[tuple[Span, bool]] = []
+    for s in spans:
+        out += [(Span(s.begin, min(s.end, owned)), True), (Span(max(s.begin, owned), s.end), False)]
+    return [(s, counts) for s, counts in out if len(s)]
 
 
 class OneTask(Sequencer):

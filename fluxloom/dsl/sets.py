@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.boxes import box_of
 from fluxloom.dsl.parts import Part, refresh_host
 
 if TYPE_CHECKING:
@@ -138,15 +140,40 @@ class Subset(Set):
 class Grid(Set):
     """A box of a lattice, slowest axis first: ``(nz, ny, nx)``, ``(ny, nx)`` or ``(nx,)``.
 
+    On several ranks each one has a box of the lattice: `shape`, the values of dats and loops are those of the box.
+
     Parameters
     ----------
     shape
-        Elements along each axis.
+        Elements along each axis, of the whole lattice.
     periodic
         Axes whose neighbours wrap round.
     ghost
         Layers of storage around the box, per axis or one number for all. They are not elements:
         loops do not visit them, stencils may read them, `Dat.storage` sets them.
+    reach
+        How far stencils lead, per axis or one number for all. Where an axis is cut, boxes have at least that many
+        layers of their neighbours' values, which loops keep up to date.
+    cut
+        Boxes along each axis on several ranks; by default as `fluxloom.dsl.boxes.cut` chooses.
+
+    Attributes
+    ----------
+    global_shape
+        Shape of the whole lattice.
+    offset
+        Place of the first element of the box in it.
+    periodic
+        Axes whose neighbours wrap round inside the box: those that are periodic and not cut.
+    ghost
+        Layers of storage around the box. Those towards another box hold its values.
+    factors
+        Boxes along each axis.
+
+    Raises
+    ------
+    DatError
+        If an option does not fit, or the lattice is too thin for so many ranks.
     """
 
     def __init__(
@@ -156,27 +183,41 @@ class Grid(Set):
         name: str,
         periodic: bool | tuple[bool, ...] = False,
         ghost: int | tuple[int, ...] = 0,
+        reach: int | tuple[int, ...] = 1,
+        cut: tuple[int, ...] | None = None,
     ) -> None:
         if not 1 <= len(shape) <= 3 or min(shape) < 1:
             raise DatError(f"grid {name!r}: shape {shape} must have one to three positive entries")
-        super().__init__(context, prod(shape), name)
-        self._shape = tuple(int(n) for n in shape)
-        n = len(shape)
-        self.periodic = (periodic,) * n if isinstance(periodic, bool) else tuple(periodic)
-        self.ghost = (ghost,) * n if isinstance(ghost, int) else tuple(ghost)
-        if len(self.periodic) != n or len(self.ghost) != n or min(self.ghost) < 0:
+        n, comm = len(shape), context.comm
+        wraps = (periodic,) * n if isinstance(periodic, bool) else tuple(periodic)
+        layers = (ghost,) * n if isinstance(ghost, int) else tuple(ghost)
+        far = (reach,) * n if isinstance(reach, int) else tuple(reach)
+        if len(wraps) != n or len(layers) != n or min(layers) < 0:
             raise DatError(f"grid {name!r}: periodic and ghost need one entry for each of the {n} axes")
+        if len(far) != n or min(far) < 0:
+            raise DatError(f"grid {name!r}: reach needs one entry, not negative, for each of the {n} axes")
+        whole = tuple(int(k) for k in shape)
+        try:
+            box = box_of(whole, comm.rank, comm.size, periodic=wraps, ghost=layers, reach=far, factors=cut)
+        except DatError as error:
+            raise DatError(f"grid {name!r}: {error}") from None
+        super().__init__(context, prod(box.shape), name, part=box.part)
+        self._box, self._wraps, self._beyond = box, wraps, layers
+        self.global_shape = whole
+        self.offset, self.periodic, self.ghost, self.factors = box.offset, box.periodic, box.ghost, box.factors
+        if self.storage_size >= 2**31:
+            raise DatError(f"grid {name!r}: {self.storage_size} storage places; more than 2**31 - 1 need more ranks")
         self._position: npt.NDArray[np.int32] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Elements along each axis."""
-        return self._shape
+        return self._box.shape
 
     @property
     def full_shape(self) -> tuple[int, ...]:
         """Storage places along each axis: elements and ghosts."""
-        return tuple(n + 2 * g for n, g in zip(self._shape, self.ghost, strict=True))
+        return tuple(n + 2 * g for n, g in zip(self.shape, self.ghost, strict=True))
 
     @property
     def storage_size(self) -> int:
@@ -186,7 +227,71 @@ class Grid(Set):
     @property
     def interior(self) -> tuple[slice, ...]:
         """Slices that cut the elements out of the full storage."""
-        return tuple(slice(g, g + n) for n, g in zip(self._shape, self.ghost, strict=True))
+        return tuple(slice(g, g + n) for n, g in zip(self.shape, self.ghost, strict=True))
+
+    @property
+    def window(self) -> tuple[slice, ...]:
+        """Slices that cut the box out of an array over the whole lattice."""
+        return self._box.window
+
+    @property
+    def coordinates(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Coordinates of the elements in the whole lattice, an array an axis that broadcasts to `shape`."""
+        return tuple(np.ogrid[self.window])
+
+    def local(self, values: npt.ArrayLike, components: tuple[int, ...] = ()) -> npt.NDArray[Any]:
+        """Return the box's part of values over the whole lattice.
+
+        Parameters
+        ----------
+        values
+            What broadcasts to ``(*global_shape, *components)``. Values that broadcast to those of the box, which
+            has other lengths where the lattice is cut, are returned as they are.
+        components
+            Shape of the value of one element.
+
+        Raises
+        ------
+        DatError
+            If they fit neither the lattice nor the box.
+        """
+        array = np.asarray(values)
+        whole = (*self.global_shape, *components)
+        if _broadcasts(array.shape, (*self.shape, *components)):
+            return array
+        if not _broadcasts(array.shape, whole):
+            raise DatError(f"grid {self.name!r}: values of shape {array.shape} do not fit the lattice, {whole}")
+        window = (*self.window, *(slice(0, n) for n in components))[len(whole) - array.ndim :]
+        return array[tuple(slice(0, 1) if n == 1 else w for w, n in zip(window, array.shape, strict=True))]
+
+    def check_reach(self, name: str, reach: Sequence[int]) -> None:
+        """Check that a stencil finds values wherever it leads.
+
+        Parameters
+        ----------
+        name
+            Of the stencil.
+        reach
+            Its largest distance along each axis.
+
+        Raises
+        ------
+        DatError
+            If it leaves the lattice, or leads past the layers that are exchanged where an axis is cut.
+        """
+        for axis, (r, n) in enumerate(zip(reach, self.global_shape, strict=True)):
+            if self._wraps[axis] and r > n:
+                raise DatError(f"stencil {name!r}: reach {r} is longer than the periodic axis {axis} ({n} elements)")
+            if not self._wraps[axis] and r > self._beyond[axis]:
+                raise DatError(
+                    f"stencil {name!r}: reach {r} along axis {axis} leaves the box; make the axis periodic "
+                    f"or give the grid ghost={r}"
+                )
+            if self.factors[axis] > 1 and r > self.ghost[axis]:
+                raise DatError(
+                    f"stencil {name!r}: it leads {r} elements along axis {axis}, which is cut into "
+                    f"{self.factors[axis]} boxes that exchange {self.ghost[axis]} layers; give the grid reach={r}"
+                )
 
     @property
     def position(self) -> npt.NDArray[np.int32] | None:
@@ -197,3 +302,9 @@ class Grid(Set):
             places = np.arange(self.storage_size, dtype=np.int32).reshape(self.full_shape)
             self._position = np.ascontiguousarray(places[self.interior].ravel())
         return self._position
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether NumPy broadcasts one shape to the other."""
+    aligned = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in aligned)

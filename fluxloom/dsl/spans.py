@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.dsl.sets import Set, Subset
+from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.graph import target_tiles
 
 __all__ = ["Limits", "Span", "Tiles", "global_order", "limits_of", "tiles_of", "whole_span"]
@@ -58,12 +58,14 @@ class Limits:
 def limits_of(over: Set, executed: bool, align: int = ALIGN) -> Limits:
     """Return the limits of a loop over a set; ``executed``: over its execute halo too.
 
-    The interior is cut to multiples of ``align``.
+    The interior is cut to multiples of ``align``, that of a lattice to whole planes.
     """
     part = over.parent.part
     if part is None:
         return Limits(0, over.size, over.size, over.size)
     begin, inside = part.begin, part.inside
+    if isinstance(over, Grid):
+        return Limits(begin, inside, over.size, over.size)
     if isinstance(over, Subset):
         begin, inside = (int(k) for k in np.searchsorted(over.indices, (begin, inside)))
     begin, inside = -(-begin // align) * align, inside // align * align

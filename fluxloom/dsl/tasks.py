@@ -34,8 +34,10 @@ _BY_PLAN = ("block_colour", "element_colour", "block_permute")
 
 def can_begin_anywhere(group: Group, over: Set) -> bool:
     """Whether the code of a group can begin at any element: generated with `Group.ranged`."""
-    if over.parent.part is None or isinstance(over, Grid) or group.strategy not in _BY_POSITION:
+    if over.parent.part is None or group.strategy not in _BY_POSITION:
         return False
+    if isinstance(over, Grid) and any(m.spec.grid is None for m in group.members):
+        return False  # spans of a lattice begin with a plane, not where packs want it
     return not (in_teams(group) or group.work.long)
 
 
@@ -78,6 +80,11 @@ def loop_task(
     loop: Loop, entry: Entry, group: Group, numbering: Numbering, program: Program, keep: Callable[[ArgumentBlock], None]
 ) -> Task:
     """Return one loop as a task; ``keep`` is told of each argument block that is made."""
+    if isinstance(loop.over.parent, Grid) and loop.over.parent.part is not None and executes_halo(loop.bound):
+        raise PlanError(
+            f"{loop.name}: on several ranks a loop over a lattice cannot add to or write what maps lead to, because "
+            "elements of other ranks that lead to the same targets are not here; let a loop over the targets read instead"
+        )
     limits = _limits(loop, group)
     cut = group.ranged or (group.strategy in _BY_PLAN and loop.over.parent.part is not None)
     reduces = _globals(loop, reads=False)

@@ -145,7 +145,7 @@ class TiledForm:
     steps
         Loops and resets, in order, as often as they run.
     transient
-        Dats whose values are not needed afterwards.
+        Dats whose values are not needed afterwards, but by the next call.
 
     Attributes
     ----------
@@ -172,14 +172,19 @@ class TiledForm:
         self.passes = _passes(self.loops)
         self.written = unique(d for loop in self.loops for d in loop.written)
         self.zero = [d for d in self.dats if self._left_at_zero(d)]
-        self.wanted = [
-            d for d in self.dats if among(d, self.written) and not among(d, transient) and not among(d, self.zero)
-        ]
+        unwanted = [*self.zero, *(d for d in transient if among(d, self.dats) and self._begins_anew(d))]
+        self.wanted = [d for d in self.dats if among(d, self.written) and not among(d, unwanted)]
         """Dats whose values are handed over."""
 
     def _left_at_zero(self, dat: Dat) -> bool:
         last = next(loop for loop in reversed(self.loops) if any(a.data is dat for a in loop.bound.arguments))
         return ends_zero(last.bound, dat)
+
+    def _begins_anew(self, dat: Dat) -> bool:
+        """Whether the first loop that meets the dat writes all of it, so that no call needs what the last one left."""
+        first = next(loop for loop in self.loops if any(a.data is dat for a in loop.bound.arguments))
+        uses = [(a, m) for a, m in _pairs(first) if a.data is dat]
+        return first.over is dat.set and all(m is Access.WRITE and a.map is None for a, m in uses)
 
     def number(self, thing: Set | Dat | TableMap) -> int:
         """Return the number of a set, a dat or a map."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,10 @@ from fluxloom.core.errors import PlanError
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.tile_chain import TiledForm
 from fluxloom.graph.chain_tiles import TiledChainPlan, TileOwners, plan_tiles
+from fluxloom.graph.native import Indices, Offsets
 from fluxloom.graph.partition import dual_graph, kway_available, pair_graph, partition_kway
 
-__all__ = ["cache_bytes", "choose_owners", "leading_set", "owners_from", "redundancy", "tile_count"]
+__all__ = ["cache_bytes", "choose_owners", "leading_set", "owners_from", "redundancy", "touched_bytes"]
 
 _FALLBACK = {1: 32 * 2**10, 2: 512 * 2**10, 3: 16 * 2**20}
 """Bytes of a cache where the system does not say."""
@@ -21,8 +23,11 @@ _FALLBACK = {1: 32 * 2**10, 2: 512 * 2**10, 3: 16 * 2**20}
 _SHARE = 0.6
 """Part of the second-level cache that a tile may fill; the rest is for what passes through."""
 
-_LOW = 1.3
+_LOW = 1.1
 """Executions an element up to which tiles of consecutive elements are good enough."""
+
+_FEW = 1.15
+"""Executions an element up to which small tiles are good enough."""
 
 _SAMPLE = 6
 
@@ -48,32 +53,57 @@ def leading_set(form: TiledForm) -> Set:
     return max((d.set for d in dats), key=lambda s: sum(d.nbytes for d in dats if d.set is s))
 
 
-def tile_count(form: TiledForm, threads: int) -> int:
-    """Return how many tiles let what a tile touches stay in the cache that a core has to itself."""
-    touched = sum(d.nbytes for d in form.dats) + sum(2 * m.table.size for m in form.maps)
-    least = threads if touched > cache_bytes(1) else 1
-    return max(least, -(-touched // int(_SHARE * cache_bytes(2))))
+def touched_bytes(form: TiledForm) -> int:
+    """Return the bytes of everything that a chain touches, maps in the narrow form of tiles."""
+    return sum(d.nbytes for d in form.dats) + sum(2 * m.table.size for m in form.maps)
 
 
-def choose_owners(form: TiledForm, count: int) -> tuple[list[TileOwners], str]:
-    """Deal the elements to ``count`` tiles; returns the owners, set by set, and how it was done, in words.
+def choose_owners(form: TiledForm, count: int, threads: int) -> tuple[list[TileOwners], str]:
+    """Deal the elements to tiles; returns the owners, set by set, and how it was done, in words.
 
+    Parameters
+    ----------
+    count
+        Number of tiles; 0: as many as let a tile stay in the second-level cache, or fewer, larger ones up to a
+        thread's share of the last-level cache, where tiles that small would compute too much twice.
+    threads
+        Threads that share the tiles.
+
+    Notes
+    -----
     Consecutive elements are taken where the numbering is so local that few elements run twice. Else METIS cuts
     the graph of the leading set, if it is installed.
     """
+    if count:
+        owners, how, _ = _deal(form, count)
+        return owners, how
+    touched = touched_bytes(form)
+    least = threads if touched > cache_bytes(1) else 1
+    count = max(least, -(-touched // int(_SHARE * cache_bytes(2))))
+    most = cache_bytes(3) // (4 * threads)
+    while True:
+        owners, how, found = _deal(form, count)
+        fewer = max(least, -(-count // 2))
+        if found <= _FEW or fewer == count or touched // fewer > most:
+            return owners, how
+        count = fewer
+
+
+def _deal(form: TiledForm, count: int) -> tuple[list[TileOwners], str, float]:
+    """Deal the elements to so many tiles; returns owners, how, and how often an element runs."""
     lead = leading_set(form)
     plain = owners_from(form, lead, _consecutive(lead.size, count), count)
-    if count == 1 or not lead.size or (before := redundancy(form, plain, _sample(count))) <= _LOW:
-        return plain, "consecutive elements"
+    before = redundancy(form, plain, _sample(count))
+    if before <= _LOW or count == 1 or count >= lead.size:
+        return plain, "consecutive elements", before
     graph = _graph(form, lead)
     if graph is None or not kway_available():
         why = "no map joins its elements" if graph is None else "pymetis is not installed"
-        return plain, f"consecutive elements, which is not compact, but {why}"
+        return plain, f"consecutive elements, which is not compact, but {why}", before
     owner = partition_kway(*graph, np.ones(count))
     cut = owners_from(form, lead, _renumbered(owner, count), count)
-    if redundancy(form, cut, _sample(count)) < before:
-        return cut, "compact parts of the mesh"
-    return plain, "consecutive elements"
+    after = redundancy(form, cut, _sample(count))
+    return (cut, "compact parts of the mesh", after) if after < before else (plain, "consecutive elements", before)
 
 
 def _consecutive(size: int, count: int) -> npt.NDArray[np.int64]:
@@ -92,7 +122,7 @@ def _renumbered(owner: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int3
     return new[owner]
 
 
-def _graph(form: TiledForm, lead: Set):
+def _graph(form: TiledForm, lead: Set) -> tuple[Offsets, Indices] | None:
     """Return the neighbours of the elements of a set, from the maps of the chain; None if no map joins any."""
     ends = [m for m in form.maps if m.target is lead and m.legs >= 2]
     if ends:
@@ -106,7 +136,7 @@ def _graph(form: TiledForm, lead: Set):
     return None
 
 
-def owners_from(form: TiledForm, lead: Set, tile: npt.NDArray[np.integer], count: int) -> list[TileOwners]:
+def owners_from(form: TiledForm, lead: Set, tile: npt.NDArray[np.integer[Any]], count: int) -> list[TileOwners]:
     """Return the owners of the elements of every set.
 
     An element that a map leads from gets the tile of its first target, one that a map leads to gets that of the

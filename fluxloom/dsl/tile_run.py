@@ -96,7 +96,7 @@ class TiledRun:
         self.room = plan.counts.max(axis=0, initial=0) + 1
         self._narrow = bool(self.room.max(initial=0) <= _NARROW)
         self._scratch_layout()
-        self._tile_dats = [self._tile_dat(d, plan) for d in form.dats]
+        self._tile_dats = [self._tile_dat(d) for d in form.dats]
         self._generate(name)
         self._blocks = [self._block(k) for k in range(len(form.passes))]
         tables = self._tables(plan)
@@ -104,7 +104,7 @@ class TiledRun:
         self._words(plan, tables)
         device = self.context.device
         calls: list[Call] = [device.reset_call(reset.block()) for reset in form.resets()]
-        kept = [self._kept, self._blocks, [n for n in self._numberings]]
+        kept = [self._kept, self._blocks, self._numberings]
         calls.append(Call(name, self.compiled, self.words, (Launch(self.unit.symbol),), [kept]))
         self.sequencer = device.sequencer(calls)
 
@@ -128,13 +128,10 @@ class TiledRun:
         maps = tuple((k, form.number(m)) for k, m in enumerate(numbering.maps) if isinstance(m, TableMap))
         return TilePass(group, dats, maps, form.live(item))
 
-    def _tile_dat(self, dat: Dat, plan: TiledChainPlan) -> TileDat:
-        form, number = self.form, self.form.number(dat)
-        zero = among(dat, form.zero)
-        loaded = not zero and bool(plan.inputs[number].runs.size)
-        stored = among(dat, form.wanted)
-        soa = isinstance(dat.layout, SoA)
-        return TileDat(form.number(dat.set), dat.scalar.size, dat.dim, soa, loaded, stored, zero)
+    def _tile_dat(self, dat: Dat) -> TileDat:
+        form, soa = self.form, isinstance(dat.layout, SoA)
+        zero, stored = among(dat, form.zero), among(dat, form.wanted)
+        return TileDat(form.number(dat.set), dat.scalar.size, dat.dim, soa, not zero, stored, zero)
 
     def _block(self, k: int) -> ArgumentBlock:
         """Return the argument block of a pass; the addresses of dats and maps in it are replaced by each thread."""

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import LoopError, PlanError
+from fluxloom.core.errors import PlanError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport, layouts
+from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.tile_chain import TiledForm, why_not_tiled
-from fluxloom.dsl.tile_owners import choose_owners, leading_set, owners_from, tile_count
+from fluxloom.dsl.tile_owners import choose_owners, leading_set, owners_from
 from fluxloom.dsl.tile_run import TileCounters, TiledRun
 
 __all__ = ["TiledChain"]
 
-Tiles = int | npt.NDArray[np.integer]
+Tiles = int | npt.NDArray[np.integer[Any]]
 
 
 class TiledChain:
@@ -144,8 +146,7 @@ class TiledChain:
             raise PlanError(f"{self.name} does not run in tiles: {self.reason}")
         lead, threads = leading_set(form), max(1, self.context.threads)
         if isinstance(tiles, (int, np.integer)):
-            count = int(tiles) or tile_count(form, threads)
-            owners, self._how = choose_owners(form, count)
+            owners, self._how = choose_owners(form, int(tiles), threads)
         else:
             given = np.asarray(tiles)
             count = int(given.max(initial=0)) + 1
@@ -155,7 +156,7 @@ class TiledChain:
 
     # ----------------------------------------------------------------------------------- reports
     @property
-    def lead(self):
+    def lead(self) -> Set | None:
         """The set whose elements are dealt to the tiles first; None where it does not run in tiles."""
         return None if self._form is None else leading_set(self._form)
 

@@ -1,16 +1,32 @@
-"""How messages travel: through host memory, by an MPI that knows the device, or from GPU to GPU."""
+"""How messages travel: through host memory, by an MPI that knows the device, or from GPU to GPU by NCCL.
+
+Between two GPUs there may be several ways; which one is taken is decided once, by all ranks alike: as the context
+was told, or by timing the messages of the exchange itself. A message to or from any other device goes through the
+memory of the host.
+"""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fluxloom.comm.base import Channel, Message
-from fluxloom.device.base import Buffer, RemoteBuffer
-from fluxloom.dsl.context import Context
+from fluxloom.core.errors import CommError, FluxloomError
+from fluxloom.device.base import Buffer, Enqueued, RemoteBuffer
 
-__all__ = ["HostTransport", "Side", "Transport", "choose_transport"]
+if TYPE_CHECKING:
+    from fluxloom.dsl.context import Context
+
+__all__ = ["TRANSPORTS", "Links", "Side", "Transport", "choose_transport"]
+
+TRANSPORTS = ("host", "mpi", "nccl")
+_ROUNDS = 12
+"""Exchanges that are timed for each transport; the fastest counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +36,23 @@ class Side:
     buffer: Buffer
     slices: Sequence[tuple[int, int, int]]
 
+    def of(self, ranks: Sequence[int]) -> Side:
+        """Return the messages of some neighbours."""
+        return Side(self.buffer, [s for s in self.slices if s[0] in ranks])
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any bytes."""
+        return any(count for _, _, count in self.slices)
+
 
 class Transport(ABC):
-    """Carries one exchange, again and again."""
+    """Carries the messages of one exchange, again and again."""
 
     name: str
+    capturable = False
+    waited = 0.0
+    """Seconds that the host has waited for messages."""
 
     @abstractmethod
     def start(self) -> None:
@@ -34,39 +62,270 @@ class Transport(ABC):
     def finish(self) -> None:
         """Return when the device may be asked to unpack."""
 
+    def close(self) -> None:  # noqa: B027 - most transports hold nothing
+        """Give back what it holds."""
+
+    def items(self, name: str) -> tuple[Enqueued, Enqueued]:
+        """Return start and finish as items of a sequence."""
+        return Enqueued(f"{name} send", self.start), Enqueued(f"{name} receive", self.finish)
+
 
 class HostTransport(Transport):
-    """Through host memory: the messages lie there, or are copied there and back."""
+    """Through host memory: the messages lie there, or a courier copies them there and back beside the kernels."""
 
     name = "host"
 
     def __init__(self, context: Context, out: Side, into: Side, tag: int) -> None:
-        self._out, self._into = out.buffer, into.buffer
-        self._remote = not context.device.shared
-        sends = _messages(out)
-        receives = _messages(into)
-        self._channel: Channel = context.comm.channel(sends, receives, tag)
+        self._out, self._into = out, into
+        self._courier = context.device.courier()
+        self._channel: Channel = context.comm.channel(_messages(out), _messages(into), tag)
 
     def start(self) -> None:
-        """Fetch what was packed, if it is elsewhere, and begin to send."""
-        if isinstance(self._out, RemoteBuffer):
-            self._out.written()
-            self._out.host()
+        """Begin to send, or to fetch what will be sent."""
+        if self._courier is not None:
+            self._courier.down(*self._pieces(self._out))
+            return
+        if isinstance(self._out.buffer, RemoteBuffer):
+            self._out.buffer.written()
+            self._out.buffer.host()
         self._channel.start()
 
     def finish(self) -> None:
         """Wait for what comes, and bring it to the device."""
+        begin = time.perf_counter()
+        if self._courier is not None:
+            self._courier.wait()
+            self._channel.start()
+            self._channel.finish()
+            self._courier.up(*self._pieces(self._into))
+            self._courier.join()
+        else:
+            self._channel.finish()
+            if isinstance(self._into.buffer, RemoteBuffer):
+                self._into.buffer.host(write=True)
+                self._into.buffer.device()
+        self.waited += time.perf_counter() - begin
+
+    @staticmethod
+    def _pieces(side: Side) -> list[tuple[RemoteBuffer, int, int]]:
+        """Return the bytes of a message buffer that travel this way, neighbouring messages together."""
+        assert isinstance(side.buffer, RemoteBuffer)
+        out: list[tuple[RemoteBuffer, int, int]] = []
+        for _, begin, count in side.slices:
+            if out and out[-1][1] + out[-1][2] == begin:
+                out[-1] = (side.buffer, out[-1][1], out[-1][2] + count)
+            elif count:
+                out.append((side.buffer, begin, count))
+        return out
+
+    def close(self) -> None:
+        """Give back the channel."""
+        if self._courier is not None:
+            self._courier.close()
+        self._channel.close()
+
+
+class MpiTransport(Transport):
+    """An MPI that reads and writes the memory of the device."""
+
+    name = "mpi"
+
+    def __init__(self, context: Context, out: Side, into: Side, tag: int) -> None:
+        from fluxloom.device.cuda_courier import array_of, settle_main
+
+        self._device: Any = context.device
+        self._settle = settle_main
+        sent, received = (array_of(self._device, side.buffer) for side in (out, into))  # type: ignore[arg-type]
+        self._channel = context.comm.channel(
+            [Message(r, sent[b : b + n]) for r, b, n in out.slices if n],
+            [Message(r, received[b : b + n]) for r, b, n in into.slices if n],
+            tag,
+        )
+
+    def start(self) -> None:
+        """Wait until the messages are packed, and begin to send."""
+        self._settle(self._device)
+        self._channel.start()
+
+    def finish(self) -> None:
+        """Wait for what comes."""
+        begin = time.perf_counter()
         self._channel.finish()
-        if self._remote:
-            self._into.host(write=True)
-            self._into.device()
+        self.waited += time.perf_counter() - begin
+
+    def close(self) -> None:
+        """Give back the channel."""
+        self._channel.close()
+
+
+class NcclTransport(Transport):
+    """From GPU to GPU, enqueued like kernels; a graph can hold it."""
+
+    name = "nccl"
+    capturable = True
+
+    def __init__(self, links: Links, out: Side, into: Side) -> None:
+        self._link: Any = links.nccl()
+        self._sends = [(links.number(r), out.buffer.address + b, n) for r, b, n in out.slices]
+        self._receives = [(links.number(r), into.buffer.address + b, n) for r, b, n in into.slices]
+
+    def start(self) -> None:
+        """Begin to send and receive, after everything that the device was asked for."""
+        self._link.start(self._sends, self._receives)
+
+    def finish(self) -> None:
+        """Let the device wait for the messages."""
+        self._link.finish()
+
+    def items(self, name: str) -> tuple[Enqueued, Enqueued]:
+        """Return start and finish as items that a graph can hold."""
+        return self._link.items(name, self._sends, self._receives)
+
+
+class MixedTransport(Transport):
+    """Some neighbours one way, the others another way."""
+
+    def __init__(self, parts: Sequence[Transport]) -> None:
+        self._parts = list(parts)
+        self.name = "+".join(p.name for p in parts)
+
+    def start(self) -> None:
+        """Begin all."""
+        for part in self._parts:
+            part.start()
+
+    def finish(self) -> None:
+        """Finish all, those that the host waits for last."""
+        for part in sorted(self._parts, key=lambda p: not p.capturable):
+            part.finish()
+
+    @property
+    def waited(self) -> float:  # type: ignore[override]
+        """Seconds that the host has waited for messages."""
+        return sum(p.waited for p in self._parts)
+
+    def close(self) -> None:
+        """Give back all."""
+        for part in self._parts:
+            part.close()
+
+
+class Links:
+    """What the ranks of a context know about each other's devices. Made collectively, once.
+
+    Attributes
+    ----------
+    gpus
+        Ranks that run on a GPU of which CUDA knows.
+    candidates
+        Ways between two of them, that all of them have; ``("host",)`` with fewer than two.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        device, comm = context.device, context.comm
+        mine = device.name == "cuda"
+        where = getattr(device, "identity", "") if mine else ""
+        ways = _ways(context) if mine else ()
+        found = comm.allgather((mine, where, ways))
+        self.gpus = [r for r, (gpu, _, _) in enumerate(found) if gpu]
+        wheres = [found[r][1] for r in self.gpus]
+        common = [w for w in TRANSPORTS if self.gpus and all(w in found[r][2] for r in self.gpus)]
+        if len(self.gpus) < 2:
+            common = ["host"]
+        elif len(set(wheres)) < len(wheres) and "nccl" in common:
+            common.remove("nccl")  # two ranks share a GPU, which NCCL refuses
+        self.candidates = self._wanted(tuple(common) or ("host",))
+        self._nccl: Any = None
+
+    def _wanted(self, common: tuple[str, ...]) -> tuple[str, ...]:
+        wish = self._context.transport
+        if wish == "auto" or (wish != "host" and len(self.gpus) < 2):
+            return common
+        if wish not in common:
+            raise CommError(f"transport {wish!r} is not there on all GPU ranks; there are: {', '.join(common)}")
+        return (wish,)
+
+    def number(self, rank: int) -> int:
+        """Return the number of a rank among those with a GPU."""
+        return self.gpus.index(rank)
+
+    def nccl(self) -> Any:
+        """Return the link of NCCL; collective among the ranks with a GPU when it is made."""
+        if self._nccl is None:
+            raise CommError("the link of NCCL has not been made")
+        return self._nccl
+
+    def make_nccl(self) -> None:
+        """Make the link of NCCL. Collective among all ranks."""
+        from fluxloom.device.cuda_nccl import NcclLink
+
+        context, first = self._context, self.gpus[0]
+        device: Any = context.device
+        token = context.comm.broadcast(NcclLink.unique_id() if context.comm.rank == first else None, first)
+        if context.comm.rank in self.gpus and self._nccl is None:
+            self._nccl = NcclLink(device, self.number(context.comm.rank), len(self.gpus), token)
+
+
+def _ways(context: Context) -> tuple[str, ...]:
+    """Return the transports that a rank on a GPU has."""
+    from fluxloom.device.cuda_nccl import NcclLink
+
+    ways = ["host"]
+    if context.comm.takes_device_memory:
+        ways.append("mpi")
+    try:
+        NcclLink.unique_id()
+    except FluxloomError:
+        return tuple(ways)
+    return (*ways, "nccl")
+
+
+def choose_transport(context: Context, neighbours: Sequence[int], out: Side, into: Side) -> Transport:
+    """Return the transport of an exchange; every rank chooses alike. Collective."""
+    links = context.links
+    if len(links.candidates) == 1:
+        return _build(context, links, links.candidates[0], out, into)
+    found = [_build(context, links, name, out, into) for name in links.candidates]
+    seconds = context.comm.reduce(np.array([_time(context, t) for t in found]), "max")
+    best = int(np.argmin(seconds))
+    context.transport_seconds.append(dict(zip(links.candidates, seconds.tolist(), strict=True)))
+    for number, transport in enumerate(found):
+        if number != best:
+            transport.close()
+    return found[best]
+
+
+def _build(context: Context, links: Links, between_gpus: str, out: Side, into: Side) -> Transport:
+    """Return the transport of this rank, when messages between GPUs go a certain way."""
+    tag, rank = context.next_tag(), context.comm.rank
+    if between_gpus == "nccl" and links._nccl is None:
+        links.make_nccl()
+    direct = links.gpus if between_gpus != "host" and rank in links.gpus else []
+    others = [r for r in range(context.comm.size) if r not in direct]
+    parts: list[Transport] = []
+    if direct:
+        near, far = out.of(direct), into.of(direct)
+        parts.append(NcclTransport(links, near, far) if between_gpus == "nccl" else MpiTransport(context, near, far, tag))
+    if not direct or out.of(others).any or into.of(others).any:
+        parts.append(HostTransport(context, out.of(others), into.of(others), context.next_tag() if direct else tag))
+    return parts[0] if len(parts) == 1 else MixedTransport(parts)
+
+
+def _time(context: Context, transport: Transport) -> float:
+    """Return the seconds of an exchange of the messages as they are; collective."""
+    best = float("inf")
+    for _ in range(_ROUNDS):
+        context.synchronize()
+        context.comm.barrier()
+        begin = time.perf_counter()
+        transport.start()
+        transport.finish()
+        context.synchronize()
+        best = min(best, time.perf_counter() - begin)
+    return best
 
 
 def _messages(side: Side) -> list[Message]:
     memory = side.buffer.host()
     return [Message(rank, memory[begin : begin + count]) for rank, begin, count in side.slices if count]
-
-
-def choose_transport(context: Context, neighbours: Sequence[int], out: Side, into: Side) -> Transport:
-    """Return the transport of an exchange; every rank chooses alike."""
-    return HostTransport(context, out, into, context.next_tag())

@@ -57,6 +57,9 @@ WALL, OUTFLOW, LEVEL, INCIDENT = 0, 1, 2, 3
 DRY = -1.0e30
 """Highest surface of a cell that was never wet."""
 
+_NOTHING, _FILM = 1.0e-12, 1.0e-3
+"""Parts of the depth of thin water below which there is none, and below which it rests: no ever smaller numbers."""
+
 _TINY = 1.0e-30
 _LARGE = 1.0e30
 
@@ -245,9 +248,13 @@ def boundary_linear(
     clock: Read, res: Inc,
     *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: Const[int],
 ):  # fmt: skip
-    """Flux through a boundary face, second order; the mass is noted a second time, for the balance."""
+    """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
+
+    At open faces the values of the cell are taken: nothing limits a slope towards the outside.
+    """
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
-    h, e, a, b, p = at_face(u, zb[0], slope, arm[0], arm[1], eps)
+    near = 1.0 if now == WALL else 0.0
+    h, e, a, b, p = at_face(u, zb[0], slope, near * arm[0], near * arm[1], eps)
     mass, fx, fy = boundary_flux(h, e, a, b, face[0], face[1], now, level, still, g)
     length = face[2]
     res[0] += length * mass
@@ -262,8 +269,8 @@ def advanced(h, hu, hv, dt, g, eps, manning):
 
     Friction: ``g n^2 |v| v / H^(1/3)`` with Manning's coefficient ``n``.
     """
-    depth = max(0.0, h)
-    f = desingularised(depth, eps)
+    depth = select(h < _NOTHING * eps, 0.0, h)  # so written that NaN stays NaN
+    f = select(depth < _FILM * eps, 0.0, desingularised(depth, eps))
     a = f * hu
     b = f * hv
     if manning > 0.0:
@@ -315,10 +322,7 @@ def correct(
     dt = now[0] - now[1]
     rate = dt * shape[0]
     h, a, b = advanced(mid[0] - rate * res[0], mid[1] - rate * res[1], mid[2] - rate * res[2], dt, g, eps, manning)
-    depth = 0.5 * (u[0] + h)
-    f = desingularised(depth, eps)
-    a = f * 0.5 * (u[1] + h * a)
-    b = f * 0.5 * (u[2] + h * b)
+    depth, a, b = advanced(0.5 * (u[0] + h), 0.5 * (u[1] + h * a), 0.5 * (u[2] + h * b), dt, g, eps, 0.0)
     u[0] = depth
     u[1] = depth * a
     u[2] = depth * b

@@ -24,7 +24,7 @@ from fluxloom.graph.inverse import InverseMap
 from fluxloom.graph.native import Indices, Offsets
 from fluxloom.toolchain import Library, load_library
 
-__all__ = ["ChainArg", "ChainMap", "ChainPass", "ChainStep", "Runs", "TiledChainPlan", "TileOwners", "plan_tiles"]
+__all__ = ["ChainArg", "ChainMap", "ChainPass", "ChainStep", "Runs", "TileOwners", "TiledChainPlan", "plan_tiles"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Channel, Comm, Message
 from fluxloom.core.access import Read, Write
-from fluxloom.core.errors import DatError
+from fluxloom.core.errors import CommError, DatError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -241,7 +241,8 @@ class _Messages:
         return pack, unpack
 
     def start(self, pack: Loop | None) -> None:
-        assert self._channel is not None
+        if self._channel is None:
+            raise CommError("this product was closed: make a new one")
         if pack is not None:
             pack()
             if not self._shared:

@@ -20,6 +20,7 @@ from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Patch
 
 __all__ = [
     "AIRFOIL_LINKS",
+    "AIRFOIL_VALUES",
     "FAR_FIELD",
     "WALL",
     "AirfoilMesh",
@@ -44,6 +45,9 @@ AIRFOIL_LINKS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """The maps of the benchmark: name to source and target."""
+
+AIRFOIL_VALUES: Mapping[str, str] = MappingProxyType({"points": "nodes", "boundary_codes": "bedges"})
+"""Its values: name to set."""
 
 Places = npt.NDArray[np.int64]
 
@@ -100,8 +104,8 @@ class AirfoilMesh:
 
     @property
     def values(self) -> dict[str, npt.NDArray[Any]]:
-        """Values on the sets: ``points`` on the nodes, ``boundary_codes`` on the boundary edges."""
-        return {"points": self.points, "boundary_codes": self.boundary_codes}
+        """Values on the sets, by the names of `AIRFOIL_VALUES`."""
+        return {name: getattr(self, name) for name in AIRFOIL_VALUES}
 
     def to_mesh_data(self) -> MeshData:
         """Return the mesh with patches ``wall`` and ``far_field``.

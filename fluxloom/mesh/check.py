@@ -61,8 +61,15 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
     return make_report(mesh, links, geometry(mesh, links))
 
 
-def check_cells(mesh: MeshData) -> None:
+def check_cells(mesh: MeshData, numbers: npt.NDArray[np.int64] | None = None) -> None:
     """Look for cells that are wrong by themselves; node numbers must be in range.
+
+    Parameters
+    ----------
+    mesh
+        The mesh.
+    numbers : (n_points,) int64
+        What messages call the nodes; by default they have their own numbers.
 
     Raises
     ------
@@ -70,7 +77,7 @@ def check_cells(mesh: MeshData) -> None:
         Naming the element: for repeated nodes, duplicate, flat and inverted cells.
     """
     for name in mesh.cells:
-        _check_repeated(mesh, name)
+        _check_repeated(mesh, name, numbers)
         _check_duplicates(mesh, name)
     volumes, _ = cell_geometry(mesh)
     _check_volumes(mesh, volumes)
@@ -117,7 +124,7 @@ def _first_bad(block: IntArray, n_points: int) -> tuple[int, int] | None:
     return int(row), int(block[row, column])
 
 
-def _check_repeated(mesh: MeshData, name: str) -> None:
+def _check_repeated(mesh: MeshData, name: str, numbers: npt.NDArray[np.int64] | None) -> None:
     block = mesh.cells[name]
     ordered = np.sort(block, axis=1)
     same = ordered[:, 1:] == ordered[:, :-1]
@@ -125,6 +132,7 @@ def _check_repeated(mesh: MeshData, name: str) -> None:
     if len(rows):
         row = int(rows[0])
         node = int(ordered[row, 1:][same[row]][0])
+        node = node if numbers is None else int(numbers[node])
         _fail_cell(
             mesh, mesh.cell_ranges[name].start + row, f"degenerate: node {node} is repeated; use another element type"
         )

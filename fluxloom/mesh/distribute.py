@@ -18,7 +18,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose import Decomposition, Link, decompose
 from fluxloom.dsl.parts import Part
-from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AirfoilMesh, AirfoilSlice, cut_airfoil
+from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, AirfoilSlice, cut_airfoil
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
@@ -143,16 +143,13 @@ def distribute(
     """
     part = cut_airfoil(mesh, comm.rank, comm.size) if isinstance(mesh, AirfoilMesh) else mesh
     rows = part.rows
-    links = {
-        name: Link(source, target, getattr(rows, name).reshape(len(getattr(rows, name)), -1))
-        for name, (source, target) in AIRFOIL_LINKS.items()
-    }
+    links = {name: Link(source, target, rows.tables[name]) for name, (source, target) in AIRFOIL_LINKS.items()}
     middle = None
     if method in ("auto", "rcb"):
         corners = rows.cell_nodes[:, ::2]  # the middle of a diagonal is near enough
         ends = fetch(comm, rows.points, _starts(comm, len(rows.points)), corners.reshape(-1))
         middle = ends.reshape(-1, 2, 2).mean(axis=1)
-    values = {"points": ("nodes", rows.points), "boundary_codes": ("bedges", rows.boundary_codes)}
+    values = {name: (over, rows.values[name]) for name, over in AIRFOIL_VALUES.items()}
     return divide(
         comm, part.sizes, links, values, method=method, shares=shares, weights=weights, points=middle,
         through="edge_cells",

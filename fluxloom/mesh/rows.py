@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["Post", "before", "block_starts", "compress", "fetch", "owner_of", "place", "together"]
+__all__ = ["Post", "before", "block_starts", "compress", "distinct", "fetch", "owner_of", "place", "together"]
 
 Result = TypeVar("Result")
 Numbers = npt.NDArray[np.integer[Any]]
@@ -52,6 +52,12 @@ def compress(numbers: Numbers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     position = np.cumsum(met, dtype=np.int32)
     position -= 1
     return np.flatnonzero(met) + low, position[flat - low].reshape(numbers.shape)
+
+
+def distinct(numbers: Numbers) -> Numbers:
+    """Return the distinct numbers, ascending; sorting is many times faster than the hashing of ``numpy.unique``."""
+    ordered = np.sort(numbers)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
 class Post:

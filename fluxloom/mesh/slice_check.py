@@ -87,7 +87,7 @@ def check_cells_of(
             cells = {name: nodes[block].astype(np.int32) for name, block in turned.cells.items()}
             part, corners = replace(part, cells=cells), turned
     if check:
-        together(comm, lambda: check_cells(corners))
+        together(comm, lambda: check_cells(corners, nodes))
         post = Post(comm, owner_of(nodes, part.point_starts))
         used = np.zeros(len(part.points), dtype=bool)
         used[post.forward(nodes) - part.point_starts[comm.rank]] = True

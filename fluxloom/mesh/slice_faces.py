@@ -18,7 +18,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import HalfFaces, half_faces
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.mesh import IntArray, MeshData
-from fluxloom.mesh.rows import Post, before, block_starts, owner_of, place, together
+from fluxloom.mesh.rows import Post, before, block_starts, distinct, owner_of, place, together
 from fluxloom.mesh.slices import MeshSlice, face_width
 
 __all__ = ["SliceFaces", "derive_edges", "derive_faces"]
@@ -120,10 +120,11 @@ def derive_edges(comm: Comm, part: MeshSlice) -> IntArray:
     keys = [np.empty(0, dtype=np.int64)]
     for name, block in part.cells.items():
         pairs = block[:, np.array(element(name).edges)].reshape(-1, 2).astype(np.int64)
-        keys.append(np.unique(pairs.min(axis=1) * part.n_points + pairs.max(axis=1)))
-    mine = np.unique(np.concatenate(keys))
+        low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
+        keys.append(distinct(low * part.n_points + high))
+    mine = distinct(np.concatenate(keys))
     post = Post(comm, owner_of(mine // part.n_points, part.point_starts))
-    found = np.unique(post.forward(mine))
+    found = distinct(post.forward(mine))
     return np.stack([found // part.n_points, found % part.n_points], axis=1).astype(np.int32)
 
 

@@ -151,6 +151,8 @@ class ShallowWater:
         Storage precision. Single precision resolves 6e-8 of the depth: use it where that is less than the waves.
     peak
         Whether the highest surface of each cell is kept.
+    film
+        Depth from which on water counts for it, metres; at least that of thin water.
 
     Raises
     ------
@@ -174,13 +176,14 @@ class ShallowWater:
         layout: Layout | None = None,
         dtype: npt.DTypeLike = "float64",
         peak: bool = True,
+        film: float = 0.0,
     ) -> None:
         if mesh.dimension != 2:
             raise SolverError(f"shallow water flows over a plane mesh, not over one of {mesh.dimension} dimensions")
         self.mesh, self.context = mesh, mesh.context
         self.scheme = scheme if scheme is not None else ShallowScheme()
         self.boundaries = dict(boundaries or {})
-        self._schedule, self._fused, self._peak = schedule, fused, peak
+        self._schedule, self._fused, self._peak, self._film = schedule, fused, peak, film
         self.geometry = ShallowGeometry(mesh, dtype=dtype, slopes=self.scheme.order == 2)
         self._declare(dtype, layout)
         self.zb.write(self._values(bed, "bed"))
@@ -248,7 +251,8 @@ class ShallowWater:
             correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow, **friction, **common
         )
         bare = {"eps": self.thin, "schedule": self._schedule}
-        self._highest = Loop(highest, cells, self.u, self.zb, self.top, **bare)
+        film = max(self.thin, self._film)
+        self._highest = Loop(highest, cells, self.u, self.zb, self.top, eps=film, schedule=self._schedule)
         self._time_scale = Loop(time_scale, cells, self.u, shape, self._ahead, **common)
         self._survey = Loop(survey, cells, self.u, self.zb, shape, self._before, self._sums, self._most, **bare)
         last = [self._highest] if self._peak else []

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -31,50 +33,70 @@ def test_start(launcher: Starter) -> None:
 
 def test_exit_status(launcher: Starter) -> None:
     done = started("cpu:1*2", ["run", "no-such-file.toml", "--ranks=cpu:1*2"])
-    assert done.returncode == 2
+    assert done.returncode in (2, 9)  # the launcher may report that it killed the other
     assert "no-such-file.toml" in done.stderr
 
 
 def test_entries_reach_the_ranks(launcher: Starter) -> None:
     program = """
         from fluxloom.app.ranks import spec_of
-        print(comm.rank, spec_of(comm))
+        import sys; sys.stdout.write(f"{comm.rank} {spec_of(comm)}\\n")
     """
     done = mpiexec(3, program, environment={ranks.VARIABLE: "cuda:1,cpu:5,opencl:0"})
     assert sorted(done.stdout.splitlines()) == ["0 cuda:1", "1 cpu:5", "2 opencl:0"]
-    done = mpiexec(2, program, environment={ranks.VARIABLE: "cpu*2"})
-    share = max(1, len(os.sched_getaffinity(0)) // 2)
-    assert sorted(done.stdout.splitlines()) == [f"0 cpu:{share}", f"1 cpu:{share}"]
-    done = mpiexec(2, program)
-    assert sorted(done.stdout.splitlines()) == ["0 None", "1 None"]
     done = mpiexec(2, program, environment={ranks.VARIABLE: "cpu*3"}, check=False)
-    assert done.returncode == 2
+    assert done.returncode in (2, 9)
     assert "FLUXLOOM_RANKS='cpu*3' names 3 ranks, but 2 run" in done.stderr
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_signals_reach_the_ranks(number: signal.Signals, status: int, launcher: Starter, tmp_path) -> None:
-    """Ending the process that started the ranks ends the ranks."""
-    package = tmp_path / "fluxloom"
+def instead(folder: Path, text: str) -> str:
+    """Write a package that ranks started in a folder take for this one; return a program that starts two of them."""
+    package = folder / "fluxloom"
     package.mkdir()
-    (package / "__main__.py").write_text(
-        "import os, pathlib, sys, time\n"
-        "pathlib.Path(sys.argv[1], f'pid{os.getpid()}').touch()\n"
-        "time.sleep(100)\n"
-    )  # fmt: skip
-    program = (
-        "import os, sys; from fluxloom.app.ranks import parse, start; os.chdir(sys.argv[1]);"
-        "sys.exit(start(parse('cpu:1*2'), [sys.argv[1]]))"
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(dedent(text), encoding="utf-8")
+    return (
+        f"import os, sys; from fluxloom.app.ranks import parse, start; os.chdir({str(folder)!r}); "
+        "sys.exit(start(parse('cpu:1*2'), []))"
     )
+
+
+def test_status_of_the_rank_that_ends_the_others(launcher: Starter, tmp_path: Path) -> None:
+    """It comes through, whatever the launcher makes of it; without it the launcher's own does."""
+    text = f"""
+        import sys
+        sys.path.insert(0, {str(ROOT)!r})
+        for name in [name for name in sys.modules if name.startswith("fluxloom")]:
+            del sys.modules[name]
+        from fluxloom.comm import world
+        comm = world()
+        if comm.rank:
+            comm.abort("no good", 77)
+        comm.barrier()
+    """
+    done = run([sys.executable, "-c", instead(tmp_path, text)], dict(os.environ), 60)
+    assert done.returncode == 77
+    assert "rank 1 of 2: no good" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)]
+)
+def test_signals_reach_the_ranks(number: signal.Signals, status: int, launcher: Starter, tmp_path: Path) -> None:
+    """Ending the process that started the ranks ends the ranks."""
+    program = instead(tmp_path, "import os, pathlib, time; pathlib.Path(f'pid{os.getpid()}').touch(); time.sleep(100)")
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, stdout=subprocess.DEVNULL,
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while len(found := list(tmp_path.glob("pid*"))) < 2 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     assert len(found) == 2
-    process.send_signal(number)
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
     assert process.wait(timeout=60) == status
     while any(alive(int(path.name[3:])) for path in found) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom import Inc, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import MeshError
+from fluxloom.core.errors import DatError, MeshError
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, distribute_mesh, renumber, write
 from fluxloom.mesh.distribute import MAPS, MeshPart
 from fluxloom.mesh.slices import as_slice, cut
@@ -45,6 +46,30 @@ MESHES: dict[str, Callable[[], MeshData]] = {
     "tetra": lambda: box3d(3, 3, 2, kind="tetra", perturb=0.2),
     "prism": lambda: box3d(3, 3, 2, kind="prism", perturb=0.1),
 }
+
+
+@fl.kernel
+def close(n: Read, total: Inc):
+    for k in range(2):
+        total[0][k] += n[k]
+        total[1][k] -= n[k]
+
+
+@fl.kernel
+def outer(n: Read, total: Inc):
+    for k in range(2):
+        total[k] += n[k]
+
+
+@fl.kernel
+def length(n: Read, total: Inc):
+    total[0] += fl.sqrt(n[0] * n[0] + n[1] * n[1])
+
+
+@fl.kernel
+def corners(x: Read, middle: Write):
+    for k in range(2):
+        middle[k] = (x[0][k] + x[1][k] + x[2][k]) / 3.0
 
 
 def ranked(ranks: int, action: Callable[[fl.Context], Any]) -> list[Any]:
@@ -107,6 +132,27 @@ def test_maps_metrics_and_patches_are_those_of_one_rank(kind: str, ranks: int) -
         np.testing.assert_array_equal(np.sort(np.concatenate(numbers)), subset.indices)
 
 
+def test_loops_over_a_divided_mesh() -> None:
+    data = box2d(9, 7, kind="triangle", perturb=0.2)
+
+    def action(context: fl.Context) -> float:
+        mesh = fl.mesh.bind(data, context)
+        total = context.dat(mesh.cells, np.zeros((mesh.cells.size, 2)))
+        fl.Loop(close, mesh.faces, mesh.face_normals, total[mesh.face_cells])()
+        inner = float(np.abs(total.read()).max())
+        fl.Loop(outer, mesh.boundary, mesh.boundary_normals, total[mesh.boundary_cell[0]])()
+        np.testing.assert_allclose(total.read(), 0.0, atol=1e-14)
+        middle = context.dat(mesh.cells, shape=(2,))
+        fl.Loop(corners, mesh.cells, mesh.x[mesh.cell_nodes], middle)()
+        np.testing.assert_allclose(middle.read(), mesh.centroids.read(), atol=1e-14)
+        wall = context.scalar(0.0)
+        fl.Loop(length, mesh.patches["ymin"], mesh.boundary_normals, wall)()
+        assert wall.value == pytest.approx(1.0)
+        return inner
+
+    assert min(run_threads(3, lambda comm: action(fl.Context("cpu", comm=comm, threads=1)))) > 1e-3
+
+
 @pytest.mark.parametrize("method", ["kway", "rcb", "block"])
 def test_cells_are_dealt_out_as_asked(method: str) -> None:
     data = box2d(24, 20)
@@ -145,6 +191,11 @@ def test_ranks_must_hold_the_same() -> None:
         ranked(2, lambda c: fl.mesh.bind(box2d(3 + c.comm.rank, 3), c))
 
 
+def test_one_rank_binds_arrays() -> None:
+    with pytest.raises(MeshError, match="on one rank is bound from its arrays"):
+        fl.mesh.bind(None, fl.Context("reference"))
+
+
 def test_patches_may_be_empty_on_a_rank() -> None:
     def action(context: fl.Context) -> dict[str, int]:
         mesh = fl.mesh.bind(box2d(12, 1, (12.0, 1.0)), context, partition="rcb")
@@ -165,14 +216,14 @@ def test_faces_in_no_patch_come_last() -> None:
 
 
 def test_fewer_maps_have_smaller_halos() -> None:
-    data = box2d(20, 20)
+    data = box2d(16, 16, kind="triangle")
     full = ranked(3, lambda c: fl.mesh.bind(data, c).part)
     few = ranked(3, lambda c: fl.mesh.bind(data, c, maps=("face_cells", "boundary_cell")))
     assert sum(m.part.part("cells").halo for m in few) < sum(p.part("cells").halo for p in full)
     with pytest.raises(MeshError, match="divided without the map cell_nodes: add it to maps="):
-        few[0].volumes
+        _ = few[0].volumes
     with pytest.raises(MeshError, match="divided without edges"):
-        few[0].edges
+        _ = few[0].edges
     with pytest.raises(MeshError, match="unknown map 'face_cell'; did you mean 'face_cells'"):
         ranked(2, lambda c: fl.mesh.bind(data, c, maps=("face_cell",)))
 
@@ -183,12 +234,12 @@ def test_what_only_one_rank_has_is_refused() -> None:
         with pytest.raises(MeshError, match="on several ranks a mesh has no ragged maps"):
             getattr(mesh, name)
     with pytest.raises(MeshError, match=r"use mesh\.part"):
-        mesh.data
+        _ = mesh.data
 
     def mixed(context: fl.Context) -> None:
         divided = fl.mesh.bind(mixed2d(), context)
         assert divided.face_nodes.legs == 2
-        divided.cell_nodes  # noqa: B018
+        _ = divided.cell_nodes
 
     with pytest.raises(MeshError, match="cell_nodes is ragged here"):
         ranked(2, mixed)
@@ -221,8 +272,9 @@ def raises_on_all(ranks: int, action: Callable[[fl.Context], Any], words: str) -
 def test_errors_of_a_file_are_raised_on_all_ranks(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"box{suffix}"
     write(path, box2d(4, 4))
-    for check in (True, False):
-        raises_on_all(3, lambda c: fl.mesh.read(path, c, required_patches=["xmim"], check=check), "did you mean 'xmin'")
+    words = "did you mean 'xmin'"
+    raises_on_all(3, lambda c: fl.mesh.read(path, c, required_patches=["xmim"]), words)
+    raises_on_all(3, lambda c: fl.mesh.read(path, c, required_patches=["xmim"], check=False), words)
     raises_on_all(2, lambda c: fl.mesh.read(tmp_path / f"none{suffix}", c), "no such mesh file")
     path.write_bytes(path.read_bytes()[:200])
     raises_on_all(3, lambda c: fl.mesh.read(path, c), str(path.name))
@@ -309,3 +361,18 @@ def _held(comm: Comm, data: MeshData) -> tuple[int, int]:
     part = as_slice(comm, None if comm.rank else data)
     assert not np.shares_memory(part.points, data.points)
     return len(part.points), len(part.cells["quad"])
+
+
+def test_cells_without_a_common_face() -> None:
+    box = box2d(5, 1)
+    data = change(box, cells={"quad": box.cells["quad"][::2]}, patches={})
+    whole = fl.mesh.bind(data, fl.Context("reference"))
+    assert whole.faces.size == 0
+    parts = [mesh.part for mesh in ranked(3, lambda c: fl.mesh.bind(data, c))]
+    assert_parts_fit(parts, whole)
+    assert [part.part("cells").owned for part in parts] == [1, 1, 1]
+
+
+def test_more_ranks_than_cells() -> None:
+    with pytest.raises(DatError, match="'cells' has 4 elements, too few for 5 ranks: use at most 4"):
+        ranked(5, lambda c: fl.mesh.bind(box2d(2, 2), c))

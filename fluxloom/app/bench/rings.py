@@ -56,9 +56,9 @@ class _Row:
 
 
 def crossover(sizes: Sequence[int], ratios: Sequence[float], level: float = 1.0) -> float | None:
-    """Return the size from which on a ratio stays below a level, interpolated in logarithms between two sizes.
+    """Return the size at which a ratio first falls below a level, interpolated in logarithms between two sizes.
 
-    None if it is not below at the largest size; the smallest size if it is below everywhere.
+    None if it never does; the smallest size if it is below there.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ def crossover(sizes: Sequence[int], ratios: Sequence[float], level: float = 1.0)
     level
         What the ratio is compared with.
     """
-    above = [size for size, ratio in zip(sizes, ratios, strict=True) if ratio >= level]
-    if not above or above[-1] == sizes[-1]:
-        return None if above else float(sizes[0])
-    k = list(sizes).index(above[-1])
-    part = log(ratios[k] / level) / log(ratios[k] / ratios[k + 1])
-    return exp(log(sizes[k]) + part * log(sizes[k + 1] / sizes[k]))
+    below = next((k for k, ratio in enumerate(ratios) if ratio < level), None)
+    if not below:
+        return None if below is None else float(sizes[0])
+    k = below - 1
+    part = log(ratios[k] / level) / log(ratios[k] / ratios[below])
+    return exp(log(sizes[k]) + part * log(sizes[below] / sizes[k]))
 
 
 class RingsBench:

@@ -1,20 +1,40 @@
-"""``fluxloom mesh``: describe, check, convert, generate and renumber mesh files."""
+"""``fluxloom mesh``: describe, check, convert, generate, renumber and partition mesh files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
+import numpy as np
+import numpy.typing as npt
 import typer
 from rich.text import Text
 
-from fluxloom.app.cli.console import facts, messages, output
-from fluxloom.app.files import atomic
+from fluxloom.app.cli.console import JsonOption, facts, messages, output, table
+from fluxloom.app.files import atomic, write_json
+from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, did_you_mean
-from fluxloom.mesh import airfoil_mesh, box2d, box3d, check, orient, read_data, read_fields, renumber, write
+from fluxloom.dsl.decompose import PartitionReport
+from fluxloom.mesh import (
+    RankedMesh,
+    airfoil_mesh,
+    box2d,
+    box3d,
+    check,
+    distribute,
+    distribute_mesh,
+    orient,
+    read_data,
+    read_fields,
+    renumber,
+    write,
+)
+from fluxloom.mesh.distribute import Partition
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.renumber import Method
+from fluxloom.mesh.slices import cut
 
 __all__ = ["build"]
 
@@ -29,12 +49,13 @@ SHAPES = ("airfoil", "box2d", "box3d")
 
 def build() -> typer.Typer:
     """Return the group of verbs about meshes."""
-    app = typer.Typer(help="Describe, check, convert, generate and renumber meshes.", no_args_is_help=True)
+    app = typer.Typer(help="Describe, check, convert, generate, renumber and partition meshes.", no_args_is_help=True)
     app.command("info")(_info)
     app.command("check")(_check)
     app.command("convert")(_convert)
     app.command("generate")(_generate)
     app.command("renumber")(_renumber)
+    app.command("partition")(_partition)
     return app
 
 
@@ -136,6 +157,94 @@ def _renumber(
             ("profile", f"{result.before.profile:,} -> {result.after.profile:,}"),
         ]
     )
+
+
+def _partition(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Mesh file, or airfoil:IxJ for the benchmark's mesh.")],
+    parts: Annotated[int, typer.Option("--parts", min=1, metavar="N", help="Number of ranks.", show_default=False)],
+    method: Annotated[str, typer.Option("--method", metavar="NAME", help="auto, kway, rcb or block.")] = "auto",
+    shares: Annotated[
+        str, typer.Option("--shares", metavar="X,X...", help="Share of each rank.", show_default="equal")
+    ] = "",
+    show: Annotated[bool, typer.Option("--show", help="Sizes, halos and neighbours of every rank.")] = False,
+    new: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="NEW", help="Write the mesh, cell data: part.", show_default=False),
+    ] = None,
+    json: JsonOption = None,
+    format: Format = None,
+) -> None:
+    """Divide a mesh among ranks and say what each of them gets; nothing runs on several ranks."""
+    known = get_args(Partition)
+    if method not in known:
+        raise CaseError(f"unknown method {method!r}{did_you_mean(method, known)} (allowed: {', '.join(known)})")
+    if new is not None and new.suffix not in (".vtu", ".vtkhdf", ".hdf"):
+        raise CaseError(f"--output {new}: this format holds no data; give a .vtu or .vtkhdf file")
+    given = _numbers("--shares", shares, parts) or None
+    ranked, mesh = _divide(file, format, parts, cast("Partition", method), given)
+    report = ranked[0].decomposition.report()
+    _show(file, report, every_rank=show)
+    if json is not None:
+        neighbours = [list(others) for others in report.neighbours]
+        write_json(json, {"file": file, **asdict(report), "neighbours": neighbours})
+    if new is not None:
+        owner = np.empty(mesh.n_cells, dtype=np.int32)
+        for rank, part in enumerate(ranked):
+            cells = part.parts["cells"]
+            owner[cells.numbers[: cells.owned]] = rank
+        _save(new, mesh, cell_data={"part": owner}, patches=True)
+
+
+def _divide(
+    file: str, format: str | None, parts: int, method: Partition, shares: Sequence[float] | None
+) -> tuple[list[RankedMesh], MeshData]:
+    """Return what each rank would have, and the mesh; the ranks are threads of this process."""
+    shape, _, size = file.partition(":")
+    if shape == "airfoil" and size:
+        counts = [int(value) for value in _numbers("airfoil:", size, 2, whole=True)]
+        airfoil = airfoil_mesh(*counts)
+        found = run_threads(parts, lambda comm: distribute(airfoil, comm, method=method, shares=shares))
+        return found, airfoil.to_mesh_data()
+    data = read_data(file, format=format)
+    divided = run_threads(
+        parts, lambda comm: distribute_mesh(cut(data, comm.rank, comm.size), comm, method=method, shares=shares)
+    )
+    return [part.ranked for part in divided], data
+
+
+def _show(file: str, report: PartitionReport, *, every_rank: bool) -> None:
+    """Print the report of a partition: one line a set, or one line a rank and set."""
+    cells = next(item.total for item in report.sets if item.name == report.on)
+    cut_rows = f"{report.edge_cut:,} {report.through}" if report.through else "-"
+    facts(
+        [
+            ("mesh", f"{file}: {cells:,} {report.on}"),
+            ("parts", f"{report.ranks} by {report.method}"),
+            ("edge cut", cut_rows),
+            ("imbalance", f"{100 * report.imbalance:.2f} %"),
+            ("neighbours", f"at most {max(len(others) for others in report.neighbours)}"),
+        ]
+    )
+    heads = ("owned", "interior", "execute halo", "rest")
+    rows: list[tuple[str, ...]] = []
+    for item in report.sets:
+        columns = (item.owned, item.interior, item.execute_halo, item.rest)
+        if not every_rank:
+            rows.append((item.name, f"{item.total:,}", *(_spread(values) for values in columns)))
+            continue
+        for rank in range(report.ranks):
+            others = " ".join(str(other) for other in item.neighbours[rank]) or "none"
+            rows.append((item.name, str(rank), *(f"{values[rank]:,}" for values in columns), others))
+    if every_rank:
+        table("", ("set", "rank", *heads, "neighbours"), rows, left=(0, 6))
+    else:
+        table("", ("set", "total", *heads), rows)
+
+
+def _spread(values: npt.ArrayLike) -> str:
+    """Return the least and the most of some counts."""
+    low, high = int(np.min(values)), int(np.max(values))
+    return f"{low:,}" if low == high else f"{low:,} ... {high:,}"
 
 
 def _save(path: Path, mesh: MeshData, **options: Any) -> None:

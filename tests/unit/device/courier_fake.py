@@ -117,6 +117,11 @@ class LateStream(Stream):
             work.finish()
         self.heads = []
 
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to do: always, as if who asks had given it the time."""
+        return True
+
     def wait_event(self, event: Any) -> None:
         """Go on after what a stream had been asked for when the event was recorded."""
         if event.capture is not None and not event.capture.active:
@@ -162,9 +167,10 @@ class LateEvent:
 
 
 class LateCupy(FakeCupy):
-    """The package; `nccl` is its module of that name."""
+    """The package; `nccl` is its module of that name. Memory is never given back: late work may still use it."""
 
     def __init__(self, kernels: dict[str, Callable[..., None]] | None = None) -> None:
+        self.kept: list[Any] = []
         super().__init__(kernels)
         self.made = []
         self.streams = [LateStream(self, 0)]
@@ -173,6 +179,15 @@ class LateCupy(FakeCupy):
         )
         self.cuda.Event = lambda disable_timing=False: LateEvent(self)
         self.nccl = Nccl(self)
+
+
+    def _alloc(self, nbytes: int) -> Any:
+        self.kept.append(super()._alloc(nbytes))
+        return self.kept[-1]
+
+    def _pinned(self, nbytes: int) -> Any:
+        self.kept.append(super()._pinned(nbytes))
+        return self.kept[-1]
 
 
 class Nccl(SimpleNamespace):

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import CommError, SolverError
 from fluxloom.device.base import Call, Enqueued, Launch, Where
 from fluxloom.device.courier import landing
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.cuda import CudaDevice
 from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier, array_of, settle_main
+from fluxloom.device.cuda_courier import CudaCourier, array_of, mark_main, settle_main
 from tests.unit.device.courier_fake import LateCupy
 from tests.unit.device.cuda_fake import CUDARuntimeError
 
@@ -178,6 +178,28 @@ def test_many_buffers_and_empty_ones(device: CudaDevice) -> None:
     assert fetched(buffers[2]) == [3.0] * N
 
 
+def test_pieces_leave_the_rest_alone(device: CudaDevice) -> None:
+    """Other bytes of the buffer may have come another way."""
+    courier, zero, buffer = CudaCourier(device), device.allocate(8 * N), device.allocate(8 * N)
+    run(device, "fl_put", buffer, zero, value=3)
+    courier.down((buffer, 16, 24), (buffer, 72, 8), (buffer, 80, 0))
+    courier.wait()
+    assert buffer.where is Where.DEVICE
+    memory = landing(buffer).view(np.float64)
+    assert memory.tolist() == [0, 0, 3, 3, 3, 0, 0, 0, 0, 3]
+    memory[:] = 9
+    courier.up((buffer, 8, 16))
+    assert buffer.where is Where.DEVICE
+    courier.join()
+    assert buffer.where is Where.DEVICE
+    assert buffer.host().view(np.float64).tolist() == [3, 9, 9, 3, 3, 3, 3, 3, 3, 3]
+    for begin, count in ((-1, 2), (0, -1), (80, 1), (8, 80)):
+        with pytest.raises(CommError, match=f"bytes {begin} .* of a buffer of 80"):
+            courier.up((buffer, begin, count))
+        with pytest.raises(CommError, match="of a buffer of 80"):
+            courier.down((buffer, begin, count))
+
+
 def test_landing_brings_nothing_up_to_date(device: CudaDevice, cupy: LateCupy) -> None:
     buffer, zero = device.allocate(8 * N), device.allocate(8 * N)
     run(device, "fl_put", buffer, zero, value=5)
@@ -233,6 +255,13 @@ def test_memory_for_a_library(device: CudaDevice, cupy: LateCupy) -> None:
     assert array.values.view(np.float64).tolist() == [5.0] * N
     events = len(device.events)
     settle_main(device)
+    assert len(device.events) == events
+    run(device, "fl_put", buffer, zero, value=6)
+    mark = mark_main(device)
+    run(device, "fl_put", zero, buffer, value=1)
+    clock = cupy.clock
+    settle_main(device, mark)
+    assert cupy.clock == clock + 2.0  # one kernel of the two
     assert len(device.events) == events
 
 

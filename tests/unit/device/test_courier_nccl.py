@@ -190,7 +190,9 @@ def test_errors(links: list[NcclLink], cupy: LateCupy) -> None:
 
 
 def test_without_nccl(cupy: LateCupy) -> None:
+    assert not NcclLink.missing()
     cupy.nccl.available = False
+    assert "needs the library NCCL" in NcclLink.missing()
     with pytest.raises(DeviceUnavailable, match=r"needs the library NCCL.*pip install nvidia-nccl"):
         NcclLink.unique_id()
     with pytest.raises(DeviceUnavailable, match="NCCL"):

@@ -159,6 +159,24 @@ def test_kernels_after_the_join_wait(device: OpenClDevice) -> None:
     assert (fetched(seen) == 8).all()
 
 
+def test_pieces(device: OpenClDevice) -> None:
+    courier = OpenClCourier(device)
+    zero, buffer = buffers(device, 2)
+    device.sequencer([make(device, "fl_put", buffer, zero, 3)])()
+    courier.down((buffer, 400, 80))
+    courier.wait()
+    memory = landing(buffer).view(np.int32)
+    expected = np.zeros(N)
+    expected[100:120] = 3
+    assert (memory == expected).all()
+    memory[:] = 9
+    courier.up((buffer, 4, 4), (buffer, 4 * N - 8, 8))
+    courier.join()
+    expected[:] = 3
+    expected[[1, -2, -1]] = 9
+    assert (fetched(buffer) == expected).all()
+
+
 def test_many_copies_without_waiting(device: OpenClDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fluxloom.device.opencl_courier._MOST_EVENTS", 8)
     courier = OpenClCourier(device)

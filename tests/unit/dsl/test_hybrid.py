@@ -1,8 +1,7 @@
-"""Unequal devices in one process: threads that really run together, and the balance found by measuring."""
+"""Unequal devices that share the work of a step: the balance found by measuring."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,67 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluxloom as fl
-from fluxloom.comm.base import Comm, Message
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import FluxloomError
-from fluxloom.dsl.hybrid import Measured, RankedProgram, Team, TimedComm, balance, run_together
+from fluxloom.dsl.hybrid import Measured, RankedProgram, Team, TimedComm, balance
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.rings import RingProduct
-
-# ------------------------------------------------------------------------------------ running together
-
-
-def test_functions_really_run_at_the_same_time() -> None:
-    """Each waits until the others are there too: one after the other they would never get on."""
-    meeting = threading.Barrier(3, timeout=20)
-
-    def run(k: int) -> tuple[int, str]:
-        meeting.wait()
-        return k, threading.current_thread().name
-
-    found = run_together([lambda k=k: run(k) for k in range(3)])
-    assert [k for k, _ in found] == [0, 1, 2]
-    assert len({name for _, name in found}) == 3
-
-
-def test_a_team_keeps_its_threads_and_takes_the_time() -> None:
-    meeting = threading.Barrier(2, timeout=20)
-
-    def run() -> int:
-        meeting.wait()
-        return threading.get_ident()
-
-    with Team([run, run]) as team:
-        first = team()
-        assert all(team() == first for _ in range(20))
-        assert len(team.seconds) == 2
-        assert all(seconds > 0 for seconds in team.seconds)
-    with pytest.raises(FluxloomError, match="closed"):
-        team()
-
-
-def test_errors_come_out_when_all_have_ended() -> None:
-    ended = threading.Event()
-    calls = []
-
-    def fails() -> None:
-        calls.append(1)
-        raise ValueError("broken")
-
-    with Team([ended.set, fails]) as team:
-        for k in range(2):
-            ended.clear()
-            with pytest.raises(ValueError, match="broken") as caught:
-                team()
-            assert ended.is_set()
-            assert len(calls) == k + 1
-            assert caught.value.__notes__ == ["in function 1 of 2 that ran together"]
-
-
-def test_nothing_to_run() -> None:
-    assert run_together([]) == []
-
 
 # --------------------------------------------------------------------------------- balance: known costs
 
@@ -315,53 +260,26 @@ def test_a_product_on_two_contexts(other: str) -> None:
 # -------------------------------------------------------------------------------------------- on ranks
 
 
-def test_time_spent_waiting() -> None:
-    """A rank that is late lets the other wait, in whatever they do together; what it does itself is no waiting."""
-    clock = threading.Event()
+def test_busy_is_what_is_not_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    timed = TimedComm(SelfComm())
 
-    def work(comm: Comm) -> tuple[list[float], list[Any]]:
-        timed, found, waits = TimedComm(comm), [], []
-        sent, received = np.full(3, float(comm.rank)), np.zeros(3)
-        channel = timed.channel([Message(1 - comm.rank, sent)], [Message(1 - comm.rank, received)], 1)
+    class Late(SelfComm):
+        def barrier(self) -> None:
+            now[0] += 2.0
 
-        def messages() -> float:
-            channel.start()
-            channel.finish()
-            return float(received[0])
+    timed.inner, timed.settle = Late(), lambda: now.__setitem__(0, now[0] + 0.5)
 
-        calls: list[Callable[[], Any]] = [
-            lambda: timed.allgather(comm.rank),
-            lambda: timed.broadcast(comm.rank, 1),
-            lambda: timed.reduce(np.array([comm.rank + 1.0]), "sum")[0],
-            lambda: [part[0] for part in timed.exchange([np.array([comm.rank]), np.array([comm.rank])])],
-            timed.barrier,
-            messages,
-        ]
-        for call in calls:
-            timed.waited = 0.0
-            if comm.rank == 1:
-                clock.wait(0.02)  # nobody sets it: the other waits for this long
-            found.append(call())
-            waits.append(timed.waited)
-        channel.close()
-        return waits, found
-
-    (first, values), (_, others) = run_threads(2, work)
-    assert all(wait > 0.01 for wait in first)
-    assert values == [[0, 1], 1, 3.0, [0, 1], None, 1.0]
-    assert others == [[0, 1], 1, 3.0, [0, 1], None, 0.0]
-
-
-def test_the_device_is_waited_for_before_the_others() -> None:
-    settled = []
-
-    def work(comm: Comm) -> None:
-        timed = TimedComm(comm, lambda: settled.append(comm.rank))
+    def step() -> None:
+        now[0] += 1.0
         timed.barrier()
-        timed.allgather(1)
 
-    run_threads(2, work)
-    assert sorted(settled) == [0, 0, 1, 1]
+    program = RankedProgram(timed, step, 4)
+    # A step computes 1, and the device 0.5 more before the wait of 2; at the end the device is waited for once more.
+    assert program.measure() == Measured((4 * 3.5 + 0.5) / 4, ((4 * 1.5 + 0.5) / 4,))
+    assert program.measure().seconds == (4 * 3.5 + 0.5) / 4
+    program.close()
 
 
 @pytest.mark.parametrize("other", ["cpu", pytest.param("opencl", marks=pytest.mark.opencl)])

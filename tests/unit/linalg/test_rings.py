@@ -12,7 +12,7 @@ from scipy import sparse
 import fluxloom as fl
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import DatError
+from fluxloom.core.errors import CommError, DatError
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS
 from fluxloom.linalg.ring_rows import Rings, find_rings
@@ -75,6 +75,9 @@ def powers(a: sparse.csr_array, x: npt.NDArray[Any], rows: Rows, device: str = "
         first = product.powers(x[mine])
         np.testing.assert_array_equal(product(x[mine]), first[-1])
         product.close()
+        if product.plan.send or product.plan.receive:
+            with pytest.raises(CommError, match="closed"):
+                product.run()
         return first, product.plan
 
     together = run_threads(len(rows), work)

@@ -1,0 +1,132 @@
+"""Pictures of the tsunami case: the surface with its shore, and the records of the gauges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.files import atomic
+from fluxloom.core.errors import DeviceUnavailable
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.shallow_water import ShallowWater
+
+__all__ = ["draw_gauges", "draw_water"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_DPI = 160
+_LAND = ("#d8cba8", "#8a7a5a")
+
+
+def _figure(width: float, height: float) -> tuple[Any, Any]:
+    """Return a figure and its canvas, without a window system."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DeviceUnavailable(
+            "pictures need matplotlib, which is not installed: pip install 'fluxloom[viz]' (or run with --no-picture)"
+        ) from None
+    figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
+    return figure, FigureCanvasAgg(figure)
+
+
+def draw_water(
+    path: Path, mesh: MeshData, solver: ShallowWater, gauges: Mapping[str, tuple[float, float]], name: str
+) -> None:
+    """Draw the surface where there is water, the bed elsewhere, the shore, and the gauges.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When matplotlib is not installed.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    low, high = mesh.points.min(axis=0), mesh.points.max(axis=0)
+    ratio = (high[1] - low[1]) / (high[0] - low[0])
+    figure, canvas = _figure(8.0, float(np.clip(6.6 * ratio + 0.9, 2.4, 9.0)))
+    axes = figure.add_subplot()
+    triangles, owner = _triangles(mesh)
+    depth, surface, bed = solver.depth(), solver.surface(), solver.zb.read().astype(np.float64)
+    wet = depth > 1e3 * solver.thin
+    x, y = mesh.points[:, 0], mesh.points[:, 1]
+    if not wet.all():
+        land = LinearSegmentedColormap.from_list("land", _LAND)
+        dry = ~wet[owner]
+        axes.tripcolor(x, y, triangles[dry], facecolors=bed[owner][dry], cmap=land, rasterized=True)
+    if wet.any():
+        shown = wet[owner]
+        limit = float(np.percentile(np.abs(surface[wet]), 99.5)) or 1.0
+        drawn = axes.tripcolor(
+            x, y, triangles[shown], facecolors=surface[owner][shown], cmap="RdBu_r", vmin=-limit, vmax=limit,
+            rasterized=True,
+        )  # fmt: skip
+        figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30, shrink=0.9).set_label("surface elevation [m]")
+    _draw_shore(axes, mesh, triangles, owner, wet)
+    for label, at in gauges.items():
+        axes.plot(*at, "k^", markersize=4)
+        axes.annotate(label, at, xytext=(3, 3), textcoords="offset points", fontsize=7)
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="x [m]", ylabel="y [m]")
+    axes.tick_params(labelsize=8)
+    axes.set_title(f"{name}: surface after {solver.time:.6g} s", fontsize=11)
+    with atomic(path) as temporary:
+        canvas.print_png(str(temporary))
+
+
+def _draw_shore(axes: Any, mesh: MeshData, triangles: Any, owner: Any, wet: npt.NDArray[np.bool_]) -> None:
+    """Draw the sides between wet and dry cells."""
+    from matplotlib.collections import LineCollection
+
+    links = mesh.connectivity()
+    between = wet[links.interior_cells[:, 0]] != wet[links.interior_cells[:, 1]]
+    if between.any():
+        ends = mesh.points[links.interior_nodes.table[between]]
+        axes.add_collection(LineCollection(list(ends), colors="black", linewidths=0.7))
+
+
+def _triangles(mesh: MeshData) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the triangles of all cells, and the cell of each."""
+    rows = mesh.cell_nodes()
+    parts, owners = [], []
+    for count in np.unique(rows.counts):
+        cells = np.flatnonzero(rows.counts == count)
+        corners = rows.indices[rows.offsets[cells][:, None] + np.arange(count)].astype(np.int64)
+        for k in range(1, int(count) - 1):
+            parts.append(corners[:, [0, k, k + 1]])
+            owners.append(cells)
+    return np.concatenate(parts), np.concatenate(owners)
+
+
+def draw_gauges(path: Path, names: Sequence[str], times: FloatArray, values: FloatArray, title: str) -> None:
+    """Draw the surface over time, one panel a gauge.
+
+    Parameters
+    ----------
+    path
+        A PNG file.
+    names
+        Of the gauges.
+    times : (n,)
+        Seconds.
+    values : (n, gauges, 4)
+        Depth, surface, velocity.
+    title
+        Above the panels.
+    """
+    figure, canvas = _figure(7.0, 1.2 + 1.5 * len(names))
+    panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for k, (axes, name) in enumerate(zip(panels, names, strict=True)):
+        axes.plot(times, values[:, k, 1], color="#1f4e79", linewidth=1.2)
+        axes.set_ylabel(f"{name} [m]", fontsize=8)
+        axes.grid(True, color="0.88", linewidth=0.5)
+        axes.tick_params(labelsize=8)
+        axes.margins(x=0)
+    panels[0].set_title(f"{title}: surface at the gauges", fontsize=11)
+    panels[-1].set_xlabel("time [s]")
+    with atomic(path) as temporary:
+        canvas.print_png(str(temporary))

@@ -1,0 +1,239 @@
+"""The tsunami case as it runs: reports, gauges, events, snapshots and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Picture
+from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
+from fluxloom.app.files import atomic, vtk_name, write_vtk
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_water import ShallowWater
+
+__all__ = ["Event", "Plan", "TsunamiRunner"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Event:
+    """The bed is lifted.
+
+    Attributes
+    ----------
+    time
+        When, seconds.
+    rise
+        How much, as a function of the coordinates.
+    """
+
+    time: float
+    rise: Callable[[FloatArray, FloatArray], npt.ArrayLike]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done when.
+
+    Attributes
+    ----------
+    name
+        Of the case.
+    end, intervals
+        The run has so many equal intervals, with a report after each.
+    gauges, sampling
+        Points, and the seconds between two of their rows.
+    snapshots
+        Files of fields, at equal intervals.
+    events
+        In order of time.
+    """
+
+    name: str
+    end: float
+    intervals: int
+    gauges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    sampling: float = 1.0
+    snapshots: int = 0
+    events: tuple[Event, ...] = ()
+
+
+class TsunamiRunner:
+    """The shallow-water solver, ready to advance from report to report.
+
+    Parameters
+    ----------
+    solver
+        In its initial state.
+    plan
+        What is done when.
+    """
+
+    def __init__(self, solver: ShallowWater, plan: Plan) -> None:
+        self.solver, self.plan = solver, plan
+        self.gauges = Gauges(solver, plan.gauges)
+        self.rows: list[tuple[float, FloatArray]] = []
+        """Times, and what `Gauges.read` returned."""
+        self._done, self._events = 0, 0
+        self._directory: Path | None = None
+        self._written: list[str] = []
+        self._dry = solver.depth() <= solver.thin
+        self._handle(0.0)
+        self._last = solver.survey()
+
+    # ------------------------------------------------------------------------------------- advance
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first iteration."""
+        self._directory = directory
+
+    def advance(self) -> None:
+        """Run to the next report."""
+        if self.plan.end <= self.solver.time:
+            return
+        self._done += 1
+        target = self.plan.end * self._done / self.plan.intervals
+        for time in self._stops(self.solver.time, min(target, self.plan.end)):
+            self.solver.advance_to(time)
+            self._handle(time)
+        self._last = self.solver.survey()
+
+    def _stops(self, begin: float, end: float) -> list[float]:
+        """Return the times in ``(begin, end]`` at which something happens, the end among them."""
+        plan = self.plan
+        times = {end} | {e.time for e in plan.events if begin < e.time <= end}
+        steps = [plan.sampling] if plan.gauges else []
+        steps += [plan.end / plan.snapshots] if plan.snapshots else []
+        for step in steps:
+            first, last = int(begin / step), int(end / step) + 1
+            times |= {k * step for k in range(first, last + 1) if begin < k * step <= end}
+        ordered = sorted(times)
+        close = 1e-9 * plan.end
+        kept = [t for t, following in zip(ordered, [*ordered[1:], np.inf], strict=True) if following - t > close]
+        return [t for t in kept if t - begin > close]
+
+    def _handle(self, time: float) -> None:
+        """Do what is due at a time."""
+        plan, close = self.plan, 1e-9 * self.plan.end
+        while self._events < len(plan.events) and plan.events[self._events].time <= time + close:
+            self.solver.displace(plan.events[self._events].rise)
+            self._events += 1
+        if plan.gauges and _due(time, plan.sampling, close):
+            self.rows.append((time, self.gauges.read()))
+        if plan.snapshots and time > 0.0 and _due(time, plan.end / plan.snapshots, close):
+            self._snapshot(round(time * plan.snapshots / plan.end))
+
+    def _snapshot(self, number: int) -> None:
+        """Write the fields, where files are wanted and their format is there."""
+        suffix = Path(vtk_name("auto")).suffix
+        if self._directory is not None:
+            name = f"snapshot_{number:04d}{suffix}"
+            write_vtk(self._directory / name, self.mesh(), self.fields())
+            self._written.append(name)
+
+    def finish(self, *, pictures: bool = True) -> Sequence[str]:
+        """Write what belongs to the whole run; returns the names of all files that the runner has written."""
+        directory = self._directory
+        if directory is None:
+            return ()
+        if self.rows:
+            self._write_gauges(directory / "gauges.csv")
+        if pictures and np.isfinite(self.solver.u.read()).all():
+            draw_water(directory / "elevation.png", self.mesh(), self.solver, self.plan.gauges, self.plan.name)
+            self._written.append("elevation.png")
+            if len(self.rows) > 1:
+                draw_gauges(directory / "gauges.png", self.gauges.names, *self.series(), self.plan.name)
+                self._written.append("gauges.png")
+        return tuple(self._written)
+
+    def series(self) -> tuple[FloatArray, FloatArray]:
+        """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
+        times = np.array([time for time, _ in self.rows])
+        return times, np.array([values for _, values in self.rows]).reshape(len(times), len(self.gauges.names), 4)
+
+    def _write_gauges(self, path: Path) -> None:
+        parts = ("depth", "elevation", "velocity_x", "velocity_y")
+        heading = ",".join(["time", *(f"{name}.{part}" for name in self.gauges.names for part in parts)])
+        times, values = self.series()
+        table = np.concatenate([times[:, None], values.reshape(len(times), -1)], axis=1)
+        with atomic(path) as temporary:
+            np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=heading, comments="")
+        self._written.append(path.name)
+
+    # --------------------------------------------------------------------------------------- results
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.solver.mesh.cells.size
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """Every loop of a step."""
+        return self.solver.loops
+
+    @property
+    def chain(self) -> Chain | None:
+        """One time step."""
+        return self.solver.chain
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """Depth of the water; the surface with its shore is drawn by `finish`."""
+        return (Picture("depth", f"Depth after {self.solver.time:.6g} s", "depth [m]", None, "Blues"),)
+
+    def residual(self) -> float:
+        """Return the root mean square change of the depth since the report before; NaN once a state is not finite."""
+        return self._last.change
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return depth, velocity, surface, bed and highest surface in the cells."""
+        return self.solver.fields()
+
+    def reports(self) -> Sequence[LoopReport]:
+        """Return the counters of each loop or fused group."""
+        return self.solver.reports()
+
+    def runup(self) -> tuple[float, float, float] | None:
+        """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""
+        top = np.where(self._dry, self.solver.highest_surface(), np.nan)
+        if np.isnan(top).all():
+            return None
+        cell = int(np.nanargmax(top))
+        x, y = self.solver.mesh.centroids.read()[cell]
+        return float(top[cell]), float(x), float(y)
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return time, steps, mass balance, the highest surface and the run-up."""
+        last, solver = self._last, self.solver
+        rows = [
+            ("time", f"{solver.time:.6g} s, {solver.steps:,} steps"),
+            ("volume", f"{last.volume:.9g} m3 (came in {last.inflow:.3g} m3, balance off by {last.defect:.1e})"),
+            ("speed", f"at most {last.speed:.4g} m/s"),
+        ]
+        if last.surface is not None:
+            rows.append(("surface", f"at most {last.surface:.6g} m"))
+        if (found := self.runup()) is not None:
+            rows.append(("run-up", f"{found[0]:.6g} m at ({found[1]:.6g}, {found[2]:.6g})"))
+        return tuple(rows)
+
+    def mesh(self) -> MeshData:
+        """Return the mesh."""
+        return self.solver.mesh.data
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        return f"lower flow.cfl (now {self.solver.scheme.cfl:g}) or set flow.order = 1"
+
+
+def _due(time: float, step: float, close: float) -> bool:
+    """Whether a time is a multiple of a step."""
+    return abs(time - round(time / step) * step) <= close

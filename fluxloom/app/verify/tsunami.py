@@ -1,0 +1,95 @@
+"""Shallow water against exact solutions, a beach, and with ``--full`` a conical island in a laboratory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import log2
+
+import numpy as np
+
+from fluxloom.app.verify.base import Check, Tell, VerifyOptions
+from fluxloom.app.verify.tsunami_cases import ISLAND_RUNUP, beach, dam_break, island, lake_at_rest, parabolic_basin
+from fluxloom.dsl.context import Context
+from fluxloom.fv.shallow_exact import solitary_runup
+
+__all__ = ["TsunamiVerification"]
+
+_REST = 1e-13
+_ROUNDING = 1e-13
+_STOKER, _RITTER = "Stoker 1957, sec. 10.8", "Ritter 1892"
+_THACKER = "Thacker 1981, planar motion"
+_BEACH = "NTHMP benchmark 1, analytical solution, H/d = 0.019 on 1:19.85"
+_ISLAND = "NTHMP benchmark 6 case A, measured (Briggs et al. 1995)"
+
+
+class TsunamiVerification:
+    """Water at rest, dam breaks, a parabolic basin, a beach; with ``--full`` finer, and a conical island."""
+
+    title = "tsunami: water at rest, dam breaks, parabolic basin, run-up on a beach and an island"
+
+    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+        """Yield the checks as they are done."""
+
+        def context() -> Context:
+            return Context(options.device, threads=options.threads)
+
+        for order in (1, 2):
+            tell(f"water at rest, order {order}")
+            speed, steps = lake_at_rest(context(), order, time=1.0 if options.full else 0.2)
+            name = f"largest speed of water at rest round an island, {steps} steps, order {order}"
+            yield Check(name, speed, 0.0, _REST, "nothing moves")
+        yield from _dams(options, context, tell)
+        yield from _basin(options, context, tell)
+        yield from _beach(options, context, tell)
+        if options.full:
+            yield from _island(context, tell)
+
+
+def _dams(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+    """Compare dam breaks with their exact solutions."""
+    coarse = 100 if options.full else 50
+    for right, source, allowed, reach in ((0.1, _STOKER, 0.011, 0.015), (0.0, _RITTER, 0.014, 0.08)):
+        tell(f"dam break onto depth {right:g}, {coarse} and {2 * coarse} intervals")
+        first = dam_break(context(), right, 2, coarse)
+        second = dam_break(context(), right, 2, 2 * coarse)
+        what = f"dam break onto depth {right:g}"
+        yield Check(f"{what}: L1 error of the depth, relative", second[0], 0.0, allowed, source)
+        yield Check(f"{what}: observed order (of a solution with kinks)", log2(first[0] / second[0]), 0.85, 0.3, source)
+        yield Check(f"{what}: error of the front, relative", second[1], 0.0, reach, source)
+        yield Check(f"{what}: mass defect", second[2], 0.0, _ROUNDING, "conservation")
+
+
+def _basin(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+    """Compare the swinging water of a parabolic basin after a period."""
+    coarse = 40 if options.full else 16
+    tell(f"parabolic basin, {coarse} and {2 * coarse} intervals")
+    first, _ = parabolic_basin(context(), 2, coarse)
+    second, defect = parabolic_basin(context(), 2, 2 * coarse)
+    allowed = 0.012 if options.full else 0.055
+    yield Check("parabolic basin: L1 error of the depth after a period, relative", second, 0.0, allowed, _THACKER)
+    yield Check("parabolic basin: observed order", log2(first / second), 1.6, 0.25, _THACKER)
+    yield Check("parabolic basin: mass defect", defect, 0.0, _ROUNDING, "conservation")
+
+
+def _beach(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+    """Compare the run-up of a solitary wave on a beach."""
+    spacing = 0.05 if options.full else 0.1
+    tell(f"solitary wave on a beach, intervals of {spacing:g} depths")
+    found = beach(context(), spacing=spacing)
+    law = solitary_runup(0.019, 19.85)
+    allowed = 0.03 if options.full else 0.05
+    yield Check("beach: run-up over depth", found.runup, law, allowed, "Synolakis 1987, eq. 4.3")
+    yield Check("beach: highest profile over depth", found.runup, 0.0909, 0.07, _BEACH)
+    yield Check("beach: highest surface at x/d = 0.25", found.near_crest, 0.04541, 0.02, _BEACH)
+    yield Check("beach: time of it over sqrt(d/g)", found.near_arrival, 49.6, 0.02, _BEACH)
+    yield Check("beach: mass defect", found.defect, 0.0, 1e-3, "conservation; the absorbing side lets the rest pass")
+
+
+def _island(context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+    """Compare the run-up round an island with what was measured."""
+    tell("solitary wave round a conical island")
+    found = island(context())
+    for angle, words in ((270.0, "front"), (90.0, "lee"), (0.0, "flank")):
+        yield Check(f"island: run-up at the {words}, cm", found[angle], ISLAND_RUNUP[angle], 0.3, _ISLAND)
+    errors = [abs(found[angle] / measured - 1.0) for angle, measured in ISLAND_RUNUP.items()]
+    yield Check("island: mean error of the run-up, relative", float(np.mean(errors)), 0.0, 0.25, _ISLAND)
