@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
@@ -340,6 +341,11 @@ class CudaDevice(Device):
     def meter(self, nbytes: int = 0) -> GpuBandwidthMeter:
         """Return what measures the memory bandwidth: arrays of 1 GiB, or an eighth of the free memory."""
         return cuda_meter(self, nbytes)
+
+    @property
+    def identity(self) -> str:
+        """Machine and bus address of the GPU: equal for two ranks that use the same one."""
+        return f"{platform.node()} {self.cupy.cuda.runtime.deviceGetPCIBusId(self.number)}"
 
     def describe(self) -> str:
         """Return GPU, memory, compute capability and versions."""

@@ -227,7 +227,7 @@ def boundary_state(kind, row, series, ends, clock, start, stage, samples, spacin
 @kernel
 def boundary_flat(
     u: Read, zb: Read, face: Read, kind: Read, row: Read, series: Read, ends: Read, clock: Read, res: Inc,
-    *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: Const[int],
+    *, g: float, eps: float, start: float, spacing: float, samples: int, stage: int,
 ):  # fmt: skip
     """Flux through a boundary face, first order; the mass is noted a second time, for the balance."""
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
@@ -246,7 +246,7 @@ def boundary_flat(
 def boundary_linear(
     u: Read, zb: Read, slope: Read, face: Read, arm: Read, kind: Read, row: Read, series: Read, ends: Read,
     clock: Read, res: Inc,
-    *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: Const[int],
+    *, g: float, eps: float, start: float, spacing: float, samples: int, stage: int,
 ):  # fmt: skip
     """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
 

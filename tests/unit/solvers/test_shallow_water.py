@@ -1,0 +1,268 @@
+"""The shallow-water solver: balance, conservation, boundaries, time, devices, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.core.errors import MeshError, SolverError
+from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series
+from fluxloom.fv.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
+from fluxloom.mesh import Mesh, MeshData, bind, box2d
+from fluxloom.solvers.shallow_gauges import Gauges
+from fluxloom.solvers.shallow_water import ShallowScheme, ShallowWater
+
+
+def mesh(n: int = 12, device: str = "cpu", *, kind: str = "triangle", **options: Any) -> Mesh:
+    return bind(box2d(n, n, kind=kind, perturb=0.2, seed=3, **options), fl.Context(device, threads=1, tuning=False))
+
+
+def bed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return -0.6 + 0.9 * np.exp(-((x - 0.5) ** 2 + (y - 0.4) ** 2) / 0.03) + 0.2 * np.sin(5 * x) * np.cos(4 * y)
+
+
+def hump(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return 0.1 * np.exp(-((x - 0.2) ** 2 + (y - 0.3) ** 2) / 0.02)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("kind", ["triangle", "quad"])
+def test_water_at_rest(order: int, kind: str) -> None:
+    """Round an island that reaches out of the water, walls and open sides: nothing moves."""
+    sides: dict[str, Boundary] = {
+        "xmin": Incident(), "xmax": Level(Series.constant(0.0)), "ymin": Outflow(),
+    }  # fmt: skip
+    water = ShallowWater(mesh(kind=kind), bed, scheme=ShallowScheme(order=order), boundaries=sides)
+    dry = water.depth() == 0.0
+    assert 3 < dry.sum() < 60
+    water.advance_to(0.5)
+    assert water.steps > 50
+    assert np.abs(water.u.read()[:, 1:]).max() < 2e-14
+    assert np.abs(water.surface()[~dry]).max() < 1e-13
+    assert (water.depth()[dry] == 0.0).all()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_mass_is_kept(order: int) -> None:
+    """Waves over an island, its shore moving: the volume changes by round-off, no depth is negative."""
+    water = ShallowWater(mesh(), bed, hump, scheme=ShallowScheme(order=order))
+    water.advance_to(0.7)
+    found = water.survey()
+    assert found.speed > 0.05
+    assert abs(found.defect) < 1e-14
+    assert water.depth().min() >= 0.0
+
+
+def test_open_sides_balance() -> None:
+    """What leaves through open sides is counted: the volume changes by as much."""
+    sides: dict[str, Boundary] = {"xmin": Outflow(), "xmax": Incident()}
+    water = ShallowWater(mesh(), bed, hump, boundaries=sides)
+    water.advance_to(1.0)
+    found = water.survey()
+    assert found.inflow < -1e-4
+    assert abs(found.defect) < 1e-13
+
+
+def test_incident_wave_enters_and_leaves() -> None:
+    """A long wave of small height crosses flat water with its height, and is gone after it has passed."""
+    flat = box2d(80, 2, (8.0, 0.2), "triangle")
+    times = np.linspace(0.0, 4.0, 401)
+    pulse = 0.01 * np.sin(np.pi * times) ** 2 * (times < 1.0)
+    sides: dict[str, Boundary] = {"xmin": Incident(Series(times, pulse)), "xmax": Incident()}
+    scheme = ShallowScheme(gravity=1.0)
+    water = ShallowWater(bind(flat, fl.Context("cpu", threads=1, tuning=False)), -1.0, scheme=scheme, boundaries=sides)
+    gauges = Gauges(water, {"middle": (4.0, 0.1)})
+    rows = []
+    for time in np.arange(0.25, 14.01, 0.25):
+        water.advance_to(float(time))
+        rows.append((time, gauges.read()[0, 1]))
+    series = np.array(rows)
+    assert series[:, 1].max() == pytest.approx(0.01, rel=0.12)
+    assert series[np.argmax(series[:, 1]), 0] == pytest.approx(4.5, abs=0.3)
+    assert np.abs(water.surface()).max() < 2e-4
+
+
+def test_level_rises_to_what_is_given() -> None:
+    """A side at a raised level fills the basin up to it."""
+    sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05))}
+    scheme = ShallowScheme(manning=0.2)
+    water = ShallowWater(mesh(8), -0.3, scheme=scheme, boundaries=sides)
+    water.advance_to(30.0)
+    assert water.surface() == pytest.approx(0.05, abs=2e-3)
+    assert water.survey().inflow == pytest.approx(0.05, rel=0.03)
+
+
+def test_level_turns_into_a_wall() -> None:
+    sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05), until=0.05)}
+    water = ShallowWater(mesh(8), -0.3, boundaries=sides)
+    water.advance_to(0.2)
+    inflow = water.survey().inflow
+    assert inflow > 0.0
+    water.advance_to(0.4)
+    assert water.survey().inflow == inflow
+
+
+def test_end_is_met_and_pieces_join() -> None:
+    """Any stops are met exactly; more of them change the result by no more than their other steps do."""
+    one, many = (ShallowWater(mesh(), bed, hump) for _ in range(2))
+    one.advance_to(0.3)
+    for stop in (0.05, 0.0500001, 0.17, 0.3):
+        many.advance_to(stop)
+        assert many.time == stop
+    many.advance_to(0.3)
+    assert many.steps >= one.steps
+    assert np.abs(one.surface() - many.surface()).max() < 2e-3
+    with pytest.raises(SolverError, match=r"cannot advance to 0.2 s: it is 0.3 s already"):
+        many.advance_to(0.2)
+
+
+def test_fused_and_plain_agree() -> None:
+    fused, plain = (ShallowWater(mesh(), bed, hump, fused=choice) for choice in (True, False))
+    for water in (fused, plain):
+        water.advance_to(0.2)
+    assert fused.chain.fused
+    text = fused.chain.describe()
+    assert "flux_linear+boundary_linear+correct+highest" in text
+    assert "flux_linear+boundary_linear+predict" in text
+    assert fused.u.read() == pytest.approx(plain.u.read(), abs=1e-13)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_reference_device_agrees(order: int) -> None:
+    """The kernels as Python give what the compiled ones do."""
+    sides: dict[str, Boundary] = {"ymax": Outflow(), "xmin": Incident(Series(np.array([0.0, 1.0]), np.array([0.0, 0.1])))}
+    found = []
+    for device in ("reference", "cpu"):
+        scheme = ShallowScheme(order=order, manning=0.03)
+        water = ShallowWater(mesh(5, device), bed, hump, scheme=scheme, boundaries=sides)
+        water.advance_to(0.08)
+        found.append((water.u.read(), water.top.read(), water.steps))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-14)
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-14)
+    assert found[0][2] == found[1][2]
+
+
+def test_bitwise_with_global_determinism() -> None:
+    """Threads and strategies change no bit."""
+    results = set()
+    data = box2d(12, 12, kind="triangle", perturb=0.2, seed=3)
+    for threads, strategy, fused in ((1, "serial", False), (2, "gather", True), (2, "two_pass", False)):
+        schedule = fl.Schedule(strategy=strategy, deterministic="global")
+        context = fl.Context("cpu", threads=threads, tuning=False)
+        water = ShallowWater(bind(data, context), bed, hump, schedule=schedule, fused=fused)
+        water.advance_to(0.1)
+        results.add(water.u.read().tobytes())
+    assert len(results) == 1
+
+
+def test_single_precision() -> None:
+    single, double = (ShallowWater(mesh(), bed, hump, dtype=kind) for kind in ("float32", "float64"))
+    for water in (single, double):
+        for time in (0.11, 0.3):
+            water.advance_to(time)
+    assert single.u.scalar.size == 4
+    assert np.abs(single.surface() - double.surface()).max() < 2e-5
+    assert abs(single.survey().defect) < 1e-6
+
+
+def test_lifted_bed_lifts_the_water() -> None:
+    water = ShallowWater(mesh(), -1.0)
+    water.displace(hump)
+    centre = water.mesh.centroids.read()
+    assert water.surface() == pytest.approx(hump(*centre.T), abs=1e-15)
+    assert water.depth() == pytest.approx(1.0)
+    assert np.nanmax(water.highest_surface()) == pytest.approx(water.surface().max())
+    water.advance_to(0.1)
+    assert water.survey().speed > 0.01
+
+
+def test_friction_slows() -> None:
+    """Uniform flow with friction: ``dv/dt = -g n^2 v^2 / H^(4/3)`` has a closed solution."""
+    n, depth, time = 0.05, 0.5, 2.0
+    sides: dict[str, Boundary] = {"xmin": Outflow(), "xmax": Outflow()}
+    scheme = ShallowScheme(manning=n, longest=0.01)
+    water = ShallowWater(mesh(6), -depth, 0.0, (1.0, 0.0), scheme=scheme, boundaries=sides)
+    water.advance_to(time)
+    k = 9.81 * n**2 / depth ** (4 / 3)
+    assert water.velocity()[:, 0] == pytest.approx(1.0 / (1.0 + k * time), rel=2e-3)
+
+
+def test_highest_surface_and_film() -> None:
+    water = ShallowWater(mesh(), bed, hump, film=0.01)
+    water.advance_to(0.3)
+    top = water.highest_surface()
+    assert np.isnan(top).any()
+    wet = water.depth() > 0.01
+    assert (top[wet] >= water.surface()[wet] - 1e-15).all()
+    bare = ShallowWater(mesh(), bed, peak=False)
+    with pytest.raises(SolverError, match="was not kept"):
+        bare.highest_surface()
+
+
+def test_gauges_share_cells() -> None:
+    water = ShallowWater(mesh(4), bed, hump)
+    centre = water.mesh.centroids.read()[5]
+    gauges = Gauges(water, {"a": tuple(centre), "b": tuple(centre + 1e-6), "c": (0.9, 0.9)})
+    found = gauges.read()
+    assert (found[0] == found[1]).all()
+    assert found[0, 1] == pytest.approx(water.surface()[5])
+    assert found[0, 0] == pytest.approx(water.depth()[5])
+    with pytest.raises(SolverError, match=r"gauge 'out' at \(3, 0.5\) is not in the mesh"):
+        Gauges(water, {"in": (0.5, 0.5), "out": (3.0, 0.5)})
+
+
+def test_lost_solution_names_the_cell() -> None:
+    water = ShallowWater(mesh(4), bed, hump)
+    values = water.u.read()
+    values[7, 1] = np.nan
+    water.u.write(values)
+    with pytest.raises(SolverError, match=r"the state of cell 7 at \(.*\) is not finite \(1 cells in all\); lower cfl"):
+        water.check_finite()
+    assert np.isnan(water.survey().change)
+    water.advance_to(0.2)
+    assert np.isnan(water.survey().change)
+
+
+def test_mistakes() -> None:
+    plane = mesh(4)
+    with pytest.raises(MeshError, match="no patch 'xmim'; did you mean 'xmin'"):
+        ShallowWater(plane, -1.0, boundaries={"xmim": Outflow()})
+    with pytest.raises(SolverError, match=r"bed: the value of cell \d+ at .* is not finite"):
+        ShallowWater(plane, lambda x, y: np.where(x > 0.9, np.nan, -1.0))
+    with pytest.raises(SolverError, match="order must be 1 or 2"):
+        ShallowScheme(order=3)
+    with pytest.raises(SolverError, match="cfl must be positive"):
+        ShallowScheme(cfl=0.0)
+    with pytest.raises(SolverError, match="times of a series must increase; value 2 is at 1"):
+        Series(np.array([0.0, 1.0, 1.0]), np.zeros(3))
+    with pytest.raises(SolverError, match="series of the boundaries need"):
+        ShallowWater(plane, -1.0, boundaries={"xmin": Level(Series(np.array([0.0, 1e-6, 10.0]), np.zeros(3)))})
+    lifted = MeshData(np.pad(plane.data.points, ((0, 0), (0, 1))), plane.data.cells)
+    with pytest.raises(SolverError, match="plane mesh"):
+        ShallowWater(bind(lifted, plane.context), -1.0)
+
+
+def test_exact_solutions() -> None:
+    """Shock relations, continuity at the ends of the fan, and the equations of the basin."""
+    wet = DamBreak(1.0, 0.1, 9.81)
+    depth, speed = wet.middle
+    assert wet.front * (depth - 0.1) == pytest.approx(depth * speed)
+    momentum = depth * speed**2 + 0.5 * 9.81 * (depth**2 - 0.1**2)
+    assert wet.front * depth * speed == pytest.approx(momentum)
+    x = np.linspace(-2.0, 2.0, 40_001)
+    h, _ = wet(x, 0.3)
+    jumps = np.abs(np.diff(h))
+    assert (jumps > 1e-3).sum() == 1
+    dry = DamBreak(1.0, 0.0, 9.81)
+    assert dry.front == pytest.approx(2.0 * np.sqrt(9.81))
+    assert dry(np.zeros(1), 1.0)[0][0] == pytest.approx(4.0 / 9.0)
+    with pytest.raises(SolverError, match="left > right"):
+        DamBreak(0.1, 1.0)
+    basin = ParabolicBasin()
+    a, b = basin.velocity(0.1), basin.velocity(0.1 + 1e-6)
+    slope = basin.surface(np.array([0.0, 1.0]), np.zeros(2), 0.1)
+    assert (b[0] - a[0]) / 1e-6 == pytest.approx(-basin.gravity * (slope[1] - slope[0]), rel=1e-4)
+    assert solitary_runup(0.019, 19.85) == pytest.approx(0.089, abs=5e-4)
