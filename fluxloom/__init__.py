@@ -6,6 +6,8 @@ The public names of the loop layer. Layers above it are imported on first use, s
 
 from __future__ import annotations
 
+import importlib
+from types import MappingProxyType
 from typing import Any
 
 from fluxloom.core.access import RW as RW
@@ -64,30 +66,33 @@ from fluxloom.kernel.intrinsics import tanh as tanh
 from fluxloom.kernel.intrinsics import zeros as zeros
 
 
+_LATER = MappingProxyType({
+    "Airfoil": "fluxloom.solvers.airfoil",
+    "Checkpoints": "fluxloom.dsl.checkpoint",
+    "CheckpointWarning": "fluxloom.dsl.checkpoint",
+    "LatticeBoltzmann": "fluxloom.solvers.lattice",
+    "Link": "fluxloom.dsl.decompose",
+    "OnlineTuning": "fluxloom.dsl.online",
+    "RingProduct": "fluxloom.linalg.rings",
+    "ShallowWater": "fluxloom.solvers.shallow_water",
+    "SparseMatrix": "fluxloom.linalg.matrix",
+    "TiledChain": "fluxloom.dsl.tiling",
+    "decompose": "fluxloom.dsl.decompose",
+    "detect": "fluxloom.comm",
+    "lazy": "fluxloom.dsl.lazy",
+    "run_threads": "fluxloom.comm",
+    "tune": "fluxloom.dsl.tune",
+    "world": "fluxloom.comm",
+})  # fmt: skip
+"""Names that need more than NumPy, or that most programs do not use: where each is."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import the layers that need more than NumPy when they are first asked for."""
+    """Import what is not needed from the start when it is first asked for."""
     if name == "mesh":
         import fluxloom.mesh as mesh
 
         return mesh
-    if name == "tune":
-        from fluxloom.dsl.tune import tune
-
-        return tune
-    if name == "SparseMatrix":
-        from fluxloom.linalg.matrix import SparseMatrix
-
-        return SparseMatrix
-    if name == "LatticeBoltzmann":
-        from fluxloom.solvers.lattice import LatticeBoltzmann
-
-        return LatticeBoltzmann
-    if name == "OnlineTuning":
-        from fluxloom.dsl.online import OnlineTuning
-
-        return OnlineTuning
-    if name == "Airfoil":
-        from fluxloom.solvers.airfoil import Airfoil
-
-        return Airfoil
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import DatError, DeviceUnavailable, OutOfMemory, SolverError
-from fluxloom.device.base import Buffer, Call, Device, Launch
+from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch
 from fluxloom.device.cuda_bandwidth import cuda_meter
 from fluxloom.device.cuda_buffer import CudaBuffer
+from fluxloom.device.cuda_courier import CudaCourier
 from fluxloom.device.cuda_errors import error_key, explain, gibibytes
 from fluxloom.device.cuda_exchange import assign, import_array, why_not_shared
 from fluxloom.device.cuda_program import CudaProgram, load_program
@@ -296,10 +297,14 @@ class CudaDevice(Device):
         with self.active():
             return load_program(self.cupy, self._architecture, text, symbols, name, contract=contract)
 
-    def sequencer(self, calls: Sequence[Call]) -> CudaSequencer:
+    def sequencer(self, calls: Sequence[Call | Enqueued]) -> CudaSequencer:
         """Return a sequence of calls, replayed as one CUDA graph."""
         with self.active():
             return CudaSequencer(self, calls)
+
+    def courier(self) -> CudaCourier:
+        """Return a new courier for messages."""
+        return CudaCourier(self)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that sets every component of a global."""
@@ -345,7 +350,8 @@ class CudaDevice(Device):
     @property
     def identity(self) -> str:
         """Machine and bus address of the GPU: equal for two ranks that use the same one."""
-        return f"{platform.node()} {self.cupy.cuda.runtime.deviceGetPCIBusId(self.number)}"
+        with self.active():
+            return f"{platform.node()} {self._runtime.deviceGetPCIBusId(self.number)}"
 
     def describe(self) -> str:
         """Return GPU, memory, compute capability and versions."""

@@ -18,11 +18,12 @@ from fluxloom.core.errors import (
     OutOfMemory,
     SolverError,
 )
-from fluxloom.device.base import Call, Device, Launch
+from fluxloom.device.base import Call, Device, Enqueued, Launch
 from fluxloom.device.exchange import View
 from fluxloom.device.huge_pages import advise_buffer
 from fluxloom.device.opencl_bandwidth import OpenClMeter
 from fluxloom.device.opencl_buffer import OpenClBuffer
+from fluxloom.device.opencl_courier import OpenClCourier
 from fluxloom.device.opencl_platform import candidates, choose, import_pyopencl
 from fluxloom.device.opencl_program import OpenClProgram, build, keep_source
 from fluxloom.device.opencl_sequencer import OpenClSequencer
@@ -246,9 +247,13 @@ class OpenClDevice(Device):
         """
         return build(self, text, symbols, name, contract=contract)
 
-    def sequencer(self, calls: Sequence[Call]) -> OpenClSequencer:
+    def sequencer(self, calls: Sequence[Call | Enqueued]) -> OpenClSequencer:
         """Return a sequence of calls, replayed by enqueueing their kernels."""
         return OpenClSequencer(self, calls)
+
+    def courier(self) -> OpenClCourier:
+        """Return a new courier for messages."""
+        return OpenClCourier(self)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that sets every component of a global."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.device.bandwidth import available_threads
-from fluxloom.device.base import Buffer, Call, Device, Launch, Program, Sequencer
+from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch, Program, Sequencer
 
 __all__ = ["TextDevice"]
 
@@ -75,7 +75,7 @@ class TextDevice(Device):
         """Return a program that does not run."""
         return _TextProgram()
 
-    def sequencer(self, calls: Sequence[Call]) -> Sequencer:
+    def sequencer(self, calls: Sequence[Call | Enqueued]) -> Sequencer:
         """Return a sequence that raises when it is called."""
         return _TextSequencer(self.dialect, len(calls))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.plain import PlainReplay
+from fluxloom.dsl.ranked import ExchangeTime, RankedSequence, may_be_stale
 from fluxloom.dsl.replay import FusedReplay
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
@@ -79,6 +81,7 @@ class Chain:
         self._plain: PlainReplay | None = None
         self._fused: FusedReplay | None = None
         self._constant: list[Dat] | None = None
+        self._exchanges: dict[tuple[int, ...], Exchange] = {}
         self._versions: list[int] = []
         self._watched: list[Loop | Global] = []
         self._watched_versions: list[int] = []
@@ -99,9 +102,8 @@ class Chain:
         traffic, fused, ranked = self._traffic, self._fused, self.context.ranked
         if traffic is not None:
             traffic.before()
-        if ranked:
-            self._exchange_constant(plain)
-        if fused is None or not self._versions or self._alone() or not fused.run():
+        alone = self._agree(plain) if ranked else self._touched()
+        if fused is None or not self._versions or alone or not fused.run():
             plain.run()
             if fused is not None:
                 fused.leave()
@@ -129,22 +131,26 @@ class Chain:
                 self._fused, self._watched = fused, fused.watched()
         return self._plain
 
-    def _exchange_constant(self, plain: PlainReplay) -> None:
-        """Bring the halos of what the chain does not change up to date."""
+    def _agree(self, plain: PlainReplay) -> bool:
+        """Bring the halos of what the chain does not change up to date; return whether its loops run one by one.
+
+        Both decide on messages, so all ranks say what they know.
+        """
         if self._constant is None:
             needs = unique(d for task in plain.tasks for d in task.needs)
             self._constant = [d for d in needs if not among(d, self._written)]
-        stale = [d for d in self._constant if not d.current]
+        fused, constant = self._fused, self._constant
+        if fused is None and not constant:
+            return True
+        here = [fused is None or self._touched() or fused.held, *map(may_be_stale, constant)]
+        found = self.context.comm.reduce(np.array(here, dtype=np.int64), "max")
+        stale = [d for d, yes in zip(constant, found[1:], strict=True) if yes]
         if stale:
-            Exchange(self.context, stale)()
-
-    def _alone(self) -> bool:
-        """Whether the loops have to run one by one; several ranks agree on it, for it decides on their messages."""
-        fused, here = self._fused, self._touched()
-        if not self.context.ranked or fused is None:
-            return here
-        here = here or fused.held
-        return bool(self.context.comm.reduce(np.array([here], dtype=np.int64), "max")[0])
+            key = tuple(id(d) for d in stale)
+            if key not in self._exchanges:
+                self._exchanges[key] = Exchange(self.context, stale)
+            self._exchanges[key]()
+        return bool(found[0])
 
     def _touched(self) -> bool:
         """Whether somebody else changed a dat since the last call, or could through a live view."""
@@ -160,6 +166,22 @@ class Chain:
             return [loop.report() for loop in unique(self.loops)]
         rows = self._fused.reports() if self._fused is not None else []
         return rows + [r for r in self._plain.reports() if r.calls or not rows]
+
+    @property
+    def sequences(self) -> list[RankedSequence]:
+        """On several ranks, what has run: the loops one by one, then each fused form; none on a rank alone."""
+        found = [s for replay in (self._plain, self._fused) if replay is not None for s in replay.sequencers]
+        return [s for s in found if isinstance(s, RankedSequence)]
+
+    def exchanges(self) -> list[ExchangeTime]:
+        """Return what the exchanges took on this rank, those of the same dats together."""
+        rows: dict[tuple[str, str, int], ExchangeTime] = {}
+        for row in (row for s in self.sequences for row in s.exchange_times() if row.calls):
+            key = (row.name, row.transport, row.nbytes)
+            if (known := rows.get(key)) is not None:
+                row = replace(row, calls=known.calls + row.calls, seconds=known.seconds + row.seconds)
+            rows[key] = row
+        return list(rows.values())
 
     def reset_counters(self) -> None:
         """Set all counters of the chain to zero."""

@@ -142,10 +142,12 @@ class Context:
         self._tags = (self._tags + 1) % _TAGS
         return self._tags
 
-    def settle(self) -> None:
-        """Let an observer that put off loops run them, because their results are wanted."""
+    def settle(self, data: Dat | Global | None = None) -> None:
+        """Let an observer that put off loops run them, and tell it what the host looks at."""
         if self.observer is not None:
             self.observer.settle()
+        if data is not None and self.observer is not None:
+            self.observer.seen(data)
 
     @property
     def threads(self) -> int:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError, ExportError
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA, padded
@@ -16,7 +15,7 @@ from fluxloom.device.base import Device
 from fluxloom.device.buffer import Buffer
 from fluxloom.device.exchange import View
 from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
-from fluxloom.dsl.reductions import forget, require_total
+from fluxloom.dsl.globals import Global, check_type
 from fluxloom.dsl.sets import Grid, Set, Subset
 
 if TYPE_CHECKING:
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
     from fluxloom.dsl.maps import Map, MapLeg
 
 __all__ = ["Dat", "Global"]
-
-
-def _check_type(scalar: Scalar, context: Context, what: str) -> None:
-    """Raise `DatError` when the device has no such type."""
-    if reason := context.device.refuses(scalar):
-        raise DatError(f"{what} is of {scalar.name}: {reason}")
 
 
 def _as_array(values: Any, device: Device) -> Any:
@@ -94,7 +87,7 @@ class Dat:
         self.shape = self._shape_of(values, shape)
         default = values.dtype if values is not None else "float64"
         self.scalar: Scalar = scalar(dtype if dtype is not None else default)
-        _check_type(self.scalar, self.context, f"dat {self.name!r}")
+        check_type(self.scalar, self.context, f"dat {self.name!r}")
         self.dim = prod(self.shape) if self.shape else 1
         shared, buffer = self._share(data, values, layout, copy)
         self.layout: Layout = shared if shared is not None else layout if layout is not None else AoS()
@@ -161,7 +154,7 @@ class Dat:
     # ------------------------------------------------------------------------------------ values
     def _stored(self, *, write: bool) -> npt.NDArray[Any]:
         """Return the storage as ``(places, dim)``; a strided view, or a copy for blocked layouts."""
-        self.context.settle()
+        self.context.settle(None if write else self)
         flat = self.buffer.host(write=write).view(self.scalar.numpy)
         match self.layout:
             case AoS():
@@ -183,6 +176,7 @@ class Dat:
         """
         if not isinstance(self.set, Grid) or isinstance(self.layout, Blocked):
             raise DatError(f"dat {self.name!r}: storage() is for AoS and SoA dats on a grid")
+        self.context.settle()
         self.version += 1
         self.viewed = True
         return self._host_view(view_of(self, ghosts=True), write=True)
@@ -198,7 +192,7 @@ class Dat:
         return np.ndarray(view.shape, view.dtype, self.buffer.host(write=write), view.offset, view.strides)
 
     def _view(self, *, write: bool) -> npt.NDArray[Any]:
-        self.context.settle()
+        self.context.settle(None if write else self)
         require_view(self)
         self.viewed = True
         return self._host_view(view_of(self), write=write)
@@ -233,7 +227,7 @@ class Dat:
         ExportError
             If the values are stored in an order that no array of the library has.
         """
-        self.context.settle()
+        self.context.settle(self)
         require_view(self)
         array = self.buffer.array(view_of(self))
         self._lend()
@@ -270,6 +264,7 @@ class Dat:
         ExportError
             If there is no such array, or the device cannot exchange it.
         """
+        self.context.settle()
         require_view(self)
         found = self.buffer.dlpack(view_of(self), stream, max_version=max_version, dl_device=dl_device, copy=copy)
         self._lend()
@@ -291,6 +286,7 @@ class Dat:
         """
         if not is_ordered(self):
             raise AttributeError("no __cuda_array_interface__: the values are stored in an order that no array has")
+        self.context.settle()
         found = self.buffer.interface(view_of(self))
         self._lend()
         return found
@@ -326,6 +322,7 @@ class Dat:
         if isinstance(given, np.ndarray) or not is_ordered(self):
             self._write_host(given if isinstance(given, np.ndarray) else self.context.device.to_numpy(given))
         else:
+            self.context.settle()
             self.version += 1
             self.context.device.assign(self.buffer.array(view_of(self)), given)
 
@@ -350,59 +347,3 @@ class Dat:
 
     def __repr__(self) -> str:
         return f"Dat({self.name}, {self.set.name}, {self.shape}, {self.scalar.name}, {self.layout})"
-
-
-class Global:
-    """A value shared by all elements: read by loops, or reduced into with Inc, Min or Max.
-
-    Parameters
-    ----------
-    value
-        Initial value; a scalar or a small array.
-
-    Raises
-    ------
-    DatError
-        If the dtype cannot be stored, or the device has no such type.
-    """
-
-    def __init__(
-        self, context: Context, value: npt.ArrayLike = 0.0, *, dtype: npt.DTypeLike | None = None, name: str = ""
-    ) -> None:
-        array = np.asarray(value)
-        self.context = context
-        self.name = name or "global"
-        self.shape = array.shape
-        self.scalar: Scalar = scalar(dtype if dtype is not None else array.dtype)
-        _check_type(self.scalar, context, f"global {self.name!r}")
-        self.dim = max(1, array.size)
-        self.buffer = context.allocate(max(64, self.dim * self.scalar.size))
-        self.waiting: Access | None = None
-        """How results of the ranks will be combined when somebody wants the value; None: they have been."""
-        self.version = 0
-        self.value = array
-
-    def _flat(self, *, write: bool) -> npt.NDArray[Any]:
-        self.context.settle()
-        if write:
-            forget(self)
-        else:
-            require_total(self)
-        return self.buffer.host(write=write).view(self.scalar.numpy)[: self.dim]
-
-    @property
-    def value(self) -> Any:
-        """The value: a NumPy scalar, or a copy of the array. On several ranks, reading it is collective."""
-        flat = self._flat(write=False)
-        return flat[0] if not self.shape else flat.reshape(self.shape).copy()
-
-    @value.setter
-    def value(self, value: npt.ArrayLike) -> None:
-        array = np.asarray(value, dtype=self.scalar.numpy)
-        if array.shape not in (self.shape, ()):
-            raise DatError(f"global {self.name!r}: a value of shape {array.shape} does not fit {self.shape}")
-        self.version += 1
-        self._flat(write=True)[:] = array.ravel() if array.shape else array
-
-    def __repr__(self) -> str:
-        return f"Global({self.name}, {self.value})"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fluxloom.dsl.chain import Chain
+    from fluxloom.dsl.dats import Dat, Global
     from fluxloom.dsl.loop import Loop
 
 __all__ = ["Observer"]
@@ -25,6 +26,9 @@ class Observer(ABC):
     @abstractmethod
     def chain(self, chain: Chain) -> bool:
         """Return whether the call has been taken care of."""
+
+    def seen(self, data: Dat | Global) -> None:  # noqa: B027 - most observers do not mind
+        """The host looks at a dat or a global."""
 
     def settle(self) -> None:  # noqa: B027 - most observers put nothing off
         """Run what was put off: the host wants a result."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import Entry
 from fluxloom.codegen.unit import Unit, generate
-from fluxloom.device.base import Device, Program
+from fluxloom.device.base import Device, Program, Sequencer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.executable import ArgumentBlock
@@ -56,7 +56,7 @@ class PlainReplay:
         waiting = iter(zip(self.loops, groups, entries, strict=True))
         for step in steps:
             if isinstance(step, Reset):
-                tasks.append(reset_task(step, self.loops))
+                tasks.append(reset_task(step))
                 continue
             loop, group, entry = next(waiting)
             numbering = numberings[id(loop)]
@@ -64,6 +64,11 @@ class PlainReplay:
         self.tasks = tasks
         self._sequencer = sequence(self.context, [], tasks)
         self._epoch = self.context.epoch
+
+    @property
+    def sequencers(self) -> list[Sequencer]:
+        """What runs the steps."""
+        return [self._sequencer]
 
     @property
     def fresh(self) -> list[Dat]:

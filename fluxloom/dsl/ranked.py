@@ -20,10 +20,11 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.identity import among, unique
-from fluxloom.dsl.reductions import note_written, open_partial, require_total
+from fluxloom.dsl.reductions import forget, note_written, open_partial, require_totals
 from fluxloom.dsl.spans import Limits, Span
 
-__all__ = ["ExchangeTime", "OneTask", "RankedSequence", "Task", "exchange_places", "sequence"]
+__all__ = ["ExchangeTime", "OneTask", "RankedSequence", "Task", "exchange_places", "may_be_stale", "sequence",
+           "stale_somewhere"]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,8 @@ class Task:
     cut
         Whether it may run in several spans.
     make
-        Returns the call of a span; with False as second argument its reductions go nowhere.
+        Returns the call of a span; with False as second argument its reductions go nowhere, and what it resets
+        is the sum of the ranks.
     needs
         Dats whose halo it reads.
     written
@@ -48,6 +50,8 @@ class Task:
         Dats that take the values of others before it runs (a fused chain renames): target and source.
     buffers
         Where the dats are when it runs (by ``id``); None: where they are at the time of the call.
+    resets
+        A global that it sets to a value; it does nothing else then.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Task:
     reduces: Sequence[tuple[Global, Access]] = ()
     copies: Sequence[tuple[Dat, Dat]] = ()
     buffers: dict[int, Buffer] | None = None
+    resets: Global | None = None
 
 
 def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list[list[Dat]], list[Dat]]:
@@ -116,14 +121,15 @@ class RankedSequence(Sequencer):
         self.context, self.tasks = context, list(tasks)
         places, self.fresh = exchange_places(tasks, current)
         self.exchanges: list[Exchange] = []
+        self._wanted: list[Global] = []
         self._before: list[Callable[[], Any]] = []
         self._items: list[Call | Enqueued] = list(first)
         self._owners: list[int] = list(range(len(first)))
-        self._waiting: dict[int, bool] = {}
+        self._waiting: dict[int, Access | None] = {}
         self._reduced: list[Global] = []
-        for number, (task, dats) in enumerate(zip(self.tasks, places, strict=True), len(first)):
-            self._globals(task)
-            self._task(number, task, dats)
+        for place, (task, dats) in enumerate(zip(self.tasks, places, strict=True)):
+            self._globals(place)
+            self._task(place + len(first), task, dats)
         self._size = len(first) + len(self.tasks)
         self._native = context.device.sequencer(self._items)
 
@@ -141,41 +147,66 @@ class RankedSequence(Sequencer):
         self._spans(number, task, task.limits.rest if interior else [task.limits.whole])
 
     def _spans(self, number: int, task: Task, spans: Sequence[Span]) -> None:
+        whole = task.resets is None or self._waiting[id(task.resets)] is not Access.INC
         for span, counts in _counted(task, spans):
-            self._add([task.make(span, counts)], number)
+            self._add([task.make(span, counts and whole)], number)
 
     def _add(self, items: Sequence[Call | Enqueued], owner: int = -1) -> None:
         self._items += items
         self._owners += [owner] * len(items)
 
-    def _globals(self, task: Task) -> None:
+    def _globals(self, place: int) -> None:
         """Let globals wait that a task reduces into, and form the result of all ranks for those that it reads.
 
         The first use of a global decides what it has to be at the beginning; only later changes cut the sequence.
         """
+        task = self.tasks[place]
+        wanted: list[Global] = []
         for target in unique(task.reads):
-            self._turn(target, False, partial(require_total, target))
+            if id(target) not in self._waiting:
+                self._wanted.append(target)
+            elif self._waiting[id(target)] is not None:
+                wanted.append(target)
+            self._waiting[id(target)] = None
+        if wanted:
+            self._meanwhile("+".join(g.name for g in wanted), partial(require_totals, wanted))
         for target, access in task.reduces:
-            self._turn(target, True, partial(open_partial, target, access))
-            self._reduced = unique([*self._reduced, target])
+            self._open(target, access)
+        if task.resets is not None:
+            self._reset(place, task.resets)
 
-    def _turn(self, target: Global, waits: bool, step: Callable[[], Any]) -> None:
-        known = self._waiting.get(id(target))
-        self._waiting[id(target)] = waits
-        if known is None:
+    def _open(self, target: Global, access: Access) -> None:
+        """Let a global wait from here on."""
+        step = partial(open_partial, target, access)
+        if id(target) not in self._waiting:
             self._before.append(step)
-        elif known is not waits:
-            reduced = tuple(self._reduced)
+        elif self._waiting[id(target)] is not access:
+            self._meanwhile(target.name, step)
+        self._waiting[id(target)] = access
+        self._reduced = unique([*self._reduced, target])
 
-            def turn() -> None:
-                note_written(reduced)
-                step()
+    def _reset(self, place: int, target: Global) -> None:
+        """Let a global that is about to be reset wait, if that spares the ranks a turn later."""
+        if id(target) not in self._waiting:
+            access = _next_access(self.tasks[place + 1 :], target)
+            self._before.append(partial(forget, target) if access is None else partial(open_partial, target, access))
+            self._waiting[id(target)] = access
+        self._reduced = unique([*self._reduced, target])
 
-            self._add([Enqueued(f"total {target.name}", turn)])
+    def _meanwhile(self, name: str, step: Callable[[], Any]) -> None:
+        """Let the ranks talk about globals in the middle of the sequence."""
+        reduced = tuple(self._reduced)
+
+        def turn() -> None:
+            note_written(reduced)
+            step()
+
+        self._add([Enqueued(f"total {name}", turn)])
 
     # ----------------------------------------------------------------------------------- running
     def __call__(self) -> None:
         """Run the sequence once."""
+        require_totals(self._wanted)
         for step in self._before:
             step()
         self._native()
@@ -211,6 +242,11 @@ class RankedSequence(Sequencer):
             if owner >= 0:
                 out[owner] = max(out[owner], count)
         return out
+
+    def without_exchanges(self) -> Sequencer:
+        """Return the same calls without the exchanges, for measurements: nobody brings halos up to date."""
+        moved = [item for exchange in self.exchanges for item in exchange.items]
+        return self.context.device.sequencer([i for i in self._items if not any(i is item for item in moved)])
 
     def exchange_times(self) -> list[ExchangeTime]:
         """Return what the exchanges took, one row each."""
@@ -260,6 +296,30 @@ def _counted(task: Task, spans: Sequence[Span]) -> list[tuple[Span, bool]]:
     return [(s, counts) for s, counts in out if len(s)]
 
 
+def _next_access(tasks: Sequence[Task], target: Global) -> Access | None:
+    """Return how the next task that uses a global reduces into it; None: not at all."""
+    for task in tasks:
+        if among(target, task.reads) or task.resets is target:
+            return None
+        for other, access in task.reduces:
+            if other is target:
+                return access
+    return None
+
+
+def may_be_stale(dat: Dat) -> bool:
+    """Whether the halo of a dat may differ from what this rank's owners hold: also while somebody has a view of it."""
+    return not dat.current or (dat.viewed and dat.watched)
+
+
+def stale_somewhere(context: Context, dats: Sequence[Dat]) -> list[Dat]:
+    """Return those of some dats that a rank has changed since their last exchange; collective, if there are any."""
+    if not dats:
+        return []
+    here = np.array([may_be_stale(d) for d in dats], dtype=np.int64)
+    return [d for d, stale in zip(dats, context.comm.reduce(here, "max"), strict=True) if stale]
+
+
 class OneTask(Sequencer):
     """One loop by itself: exchanges what is not current when it is called.
 
@@ -272,7 +332,7 @@ class OneTask(Sequencer):
 
     def __call__(self) -> None:
         """Run the loop once."""
-        stale = [d for d in self.task.needs if not d.current]
+        stale = stale_somewhere(self.context, self.task.needs)
         key = tuple(id(d) for d in stale)
         form = self._forms.get(key)
         if form is None:

@@ -13,12 +13,13 @@ import numpy as np
 
 from fluxloom.core.access import Access
 from fluxloom.device.buffer import RemoteBuffer
+from fluxloom.dsl.identity import among
 
 if TYPE_CHECKING:
     from fluxloom.dsl.context import Context
     from fluxloom.dsl.dats import Global
 
-__all__ = ["form_totals", "forget", "note_written", "open_partial", "require_total"]
+__all__ = ["forget", "form_totals", "note_written", "open_partial", "require_total", "require_totals"]
 
 _OPERATIONS = {Access.INC: "sum", Access.MIN: "min", Access.MAX: "max"}
 
@@ -29,7 +30,7 @@ def open_partial(target: Global, access: Access) -> None:
     if not context.ranked or target.waiting is access:
         return
     if target.waiting is not None:
-        form_totals(context)
+        form_totals(context, [target])
     if access is Access.INC and context.comm.rank:
         target.buffer.host(write=True)[:] = 0
         target.buffer.device()
@@ -38,9 +39,15 @@ def open_partial(target: Global, access: Access) -> None:
 
 
 def require_total(target: Global) -> None:
-    """Make a global hold the result of all ranks; collective when it waits."""
+    """Make a global hold the result of all ranks, and with it all others that wait; collective when it waits."""
     if target.waiting is not None:
-        form_totals(target.context)
+        form_totals(target.context, target.context.waiting)
+
+
+def require_totals(targets: Sequence[Global]) -> None:
+    """Make some globals hold the result of all ranks; the others wait on. Collective when one of them waits."""
+    if targets:
+        form_totals(targets[0].context, targets)
 
 
 def forget(target: Global) -> None:
@@ -57,11 +64,12 @@ def note_written(targets: Sequence[Global]) -> None:
             target.buffer.written()
 
 
-def form_totals(context: Context) -> None:
-    """Combine what the ranks hold of all globals that wait, in one message; collective."""
-    waiting, context.waiting = context.waiting, []
+def form_totals(context: Context, targets: Sequence[Global]) -> None:
+    """Combine what the ranks hold of those of some globals that wait, in one message; collective."""
+    waiting = [g for g in context.waiting if among(g, targets)]
     if not waiting:
         return
+    context.waiting = [g for g in context.waiting if not among(g, waiting)]
     mine = [_flat(g).copy() for g in waiting]
     found = context.comm.allgather(mine)
     for k, target in enumerate(waiting):

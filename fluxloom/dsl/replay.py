@@ -13,6 +13,7 @@ from fluxloom.device.base import Call, Device, Sequencer
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import choose_tile, direct_lanes
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
 from fluxloom.dsl.identity import unique
@@ -24,7 +25,7 @@ from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.spans import ALIGN, Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
-from fluxloom.dsl.tasks import loop_task, reset_task, task_globals
+from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, task_globals
 from fluxloom.dsl.work import check_stage, fused_plans, work_shape
 
 __all__ = ["FusedReplay"]
@@ -216,6 +217,9 @@ class FusedReplay:
     def enter(self) -> None:
         """Compute what the fused steps expect one step ahead, from where the dats are now."""
         begin = self.placement.start()
+        stale = [d for d in unique(d for loop in self.fusion.head for d in halo_needs(loop.bound)) if not d.current]
+        if stale:
+            Exchange(self.context, stale)()
         for group in self._head:
             block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)
             for dat in self.placement.ahead_dats:
@@ -262,10 +266,10 @@ class FusedReplay:
     def _prepare(self, begin: Arrangement) -> _Prepared:
         placed, end = self.placement.step(begin)
         blocks: list[ArgumentBlock] = []
-        calls: list[Call] = [reset_task(reset, self.loops).make(Span(0, 0), True) for reset in self.resets]
-        tasks = [self._task(k, buffers, blocks) for k, buffers in enumerate(placed)]
+        tasks = [reset_task(reset) for reset in self.resets]
+        tasks += [self._task(k, buffers, blocks) for k, buffers in enumerate(placed)]
         moved = [d for d in self.dats if end.buffers[id(d)] is not begin.buffers[id(d)]]
-        sequencer = sequence(self.context, calls, tasks)
+        sequencer = sequence(self.context, [], tasks)
         return _Prepared(sequencer, blocks, end, moved, end.key == begin.key, fresh_after(sequencer))
 
     def _task(self, position: int, buffers: GroupBuffers, blocks: list[ArgumentBlock]) -> Task:
@@ -339,6 +343,11 @@ class FusedReplay:
                     block.point(number, buffers.outputs[id(data)], output=True)
 
     # ----------------------------------------------------------------------------------- reports
+    @property
+    def sequencers(self) -> list[Sequencer]:
+        """What runs a step, for each arrangement of buffers that was met."""
+        return [prepared.sequencer for prepared in self._prepared.values()]
+
     def _group_bytes(self, position: int, fused: FusedGroup, buffers: GroupBuffers) -> int:
         hidden = {id(d) for d in self._elided(fused)}
         seen: dict[int, int] = {}

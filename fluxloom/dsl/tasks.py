@@ -88,10 +88,10 @@ def loop_task(
     limits = _limits(loop, group)
     cut = group.ranged or (group.strategy in _BY_PLAN and loop.over.parent.part is not None)
     reduces = _globals(loop, reads=False)
-    if reduces and not cut and limits.end != limits.owned:
+    if reduces and not cut and loop.over.parent.part is not None and executes_halo(loop.bound):
         raise PlanError(
             f"{loop.name}: strategy {group.strategy!r} cannot tell which elements count in its reductions on several "
-            "ranks; use block_colour or atomic"
+            "ranks; use block_colour or atomic, or reduce in a loop of its own"
         )
 
     def make(span: Span, counts: bool) -> Call:
@@ -114,13 +114,14 @@ def loop_task(
     )
 
 
-def reset_task(reset: Reset, loops: Sequence[Loop]) -> Task:
-    """Return the reset of a global as a task; ``loops`` are those that may reduce into it."""
-    device = reset.context.device
-    added = any(g is reset.target and a is Access.INC for loop in loops for g, a in _globals(loop, reads=False))
-    elsewhere = added and reset.context.comm.rank > 0  # the sum begins on one rank only
-    call = device.reset_call(reset.block(0.0 if elsewhere else reset.value))
-    return Task("reset", Limits(0, 0, 0, 0), False, lambda _span, _counts: call, (), ())
+def reset_task(reset: Reset) -> Task:
+    """Return the reset of a global as a task; made to count on one rank only, it sets the others to zero."""
+    context = reset.context
+
+    def make(_span: Span, whole: bool) -> Call:
+        return context.device.reset_call(reset.block(reset.value if whole or context.comm.rank == 0 else 0.0))
+
+    return Task("reset", Limits(0, 0, 0, 0), False, make, (), (), resets=reset.target)
 
 
 def task_globals(loops: Sequence[Loop]) -> tuple[list[Global], list[tuple[Global, Access]]]:

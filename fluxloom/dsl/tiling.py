@@ -19,6 +19,7 @@ from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.tile_chain import TiledForm, why_not_tiled
 from fluxloom.dsl.tile_owners import choose_owners, leading_set, owners_from
 from fluxloom.dsl.tile_run import TileCounters, TiledRun
+from fluxloom.dsl.tile_tune import recorded_tile
 
 __all__ = ["TiledChain"]
 
@@ -38,8 +39,8 @@ class TiledChain:
     steps
         Loops and resets of globals, in order.
     tiles
-        How many; or the tile of each element of the leading set (`lead`), int, ``(n,)``. 0: chosen from the
-        size of the second-level cache.
+        How many; or the tile of each element of the leading set (`lead`), int, ``(n,)``. 0: as recorded by
+        `tune_tiles`, else chosen from the sizes of the caches.
     transient
         Dats whose values nobody reads after the chain has run; after a call their values are undefined.
     steps_at_once
@@ -146,7 +147,9 @@ class TiledChain:
             raise PlanError(f"{self.name} does not run in tiles: {self.reason}")
         lead, threads = leading_set(form), max(1, self.context.threads)
         if isinstance(tiles, (int, np.integer)):
-            owners, self._how = choose_owners(form, int(tiles), threads)
+            known = 0 if tiles else recorded_tile(self.loops, lead.size)
+            count = -(-lead.size // known) if known else int(tiles)
+            owners, self._how = choose_owners(form, count, threads)
         else:
             given = np.asarray(tiles)
             count = int(given.max(initial=0)) + 1

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluxloom.comm.base import Channel, Message
-from fluxloom.core.errors import CommError, FluxloomError
-from fluxloom.device.base import Buffer, Enqueued, RemoteBuffer
+from fluxloom.core.errors import CommError
+from fluxloom.device.base import Buffer, Enqueued, RemoteBuffer, Where
 
 if TYPE_CHECKING:
     from fluxloom.dsl.context import Context
@@ -102,7 +102,7 @@ class HostTransport(Transport):
         else:
             self._channel.finish()
             if isinstance(self._into.buffer, RemoteBuffer):
-                self._into.buffer.host(write=True)
+                self._into.buffer.where = Where.HOST
                 self._into.buffer.device()
         self.waited += time.perf_counter() - begin
 
@@ -131,10 +131,10 @@ class MpiTransport(Transport):
     name = "mpi"
 
     def __init__(self, context: Context, out: Side, into: Side, tag: int) -> None:
-        from fluxloom.device.cuda_courier import array_of, settle_main
+        from fluxloom.device.cuda_courier import array_of, mark_main, settle_main
 
         self._device: Any = context.device
-        self._settle = settle_main
+        self._mark_main, self._settle_main, self._mark = mark_main, settle_main, None
         sent, received = (array_of(self._device, side.buffer) for side in (out, into))  # type: ignore[arg-type]
         self._channel = context.comm.channel(
             [Message(r, sent[b : b + n]) for r, b, n in out.slices if n],
@@ -143,13 +143,14 @@ class MpiTransport(Transport):
         )
 
     def start(self) -> None:
-        """Wait until the messages are packed, and begin to send."""
-        self._settle(self._device)
-        self._channel.start()
+        """Remember where the messages will have been packed; kernels may be asked for behind it."""
+        self._mark = self._mark_main(self._device)
 
     def finish(self) -> None:
-        """Wait for what comes."""
+        """Send and receive as soon as the messages are packed."""
         begin = time.perf_counter()
+        self._settle_main(self._device, self._mark)
+        self._channel.start()
         self._channel.finish()
         self.waited += time.perf_counter() - begin
 
@@ -274,11 +275,7 @@ def _ways(context: Context) -> tuple[str, ...]:
     ways = ["host"]
     if context.comm.takes_device_memory:
         ways.append("mpi")
-    try:
-        NcclLink.unique_id()
-    except FluxloomError:
-        return tuple(ways)
-    return (*ways, "nccl")
+    return tuple(ways) if NcclLink.missing() else (*ways, "nccl")
 
 
 def choose_transport(context: Context, neighbours: Sequence[int], out: Side, into: Side) -> Transport:

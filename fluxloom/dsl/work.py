@@ -17,6 +17,8 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.cost import require_global_order
+from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
@@ -79,6 +81,8 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     Gathering needs no second pass, no colours and no atomics, and repeats run to run: it comes first.
     """
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
+    if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
+        require_global_order(bound, races, strategy or "")
     serial = serially(bound.over.context.device, strategy) and wanted.lanes <= 1 and not wanted.rows
     block = wanted.block or (SPAN if serial else _GRID_BLOCK if isinstance(bound.over, Grid) else BLOCK)
     if block == 1 and strategy == "gather":
@@ -100,12 +104,20 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
         order.remove("atomic")
     if wanted.deterministic == "global":
         order = ["gather", "two_pass"]
+    elif bound.over.parent.part is not None and _reduces(bound):
+        order.remove("two_pass")  # it cannot leave out the elements of other ranks
     if wanted.lanes > 1:  # those that have lanes come first
         order.sort(key=lambda name: bool(why_alone(bound, name, wanted.deterministic)))
     for name in order:
         if name in races.allowed:
             return name
     return races.allowed[0]
+
+
+def _reduces(bound: Bound) -> bool:
+    """Whether a loop reduces into a global."""
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return any(isinstance(a.data, Global) and p.access.writes for a, p in pairs)
 
 
 def work_shape(
@@ -174,7 +186,8 @@ def work_plan(
     size = schedule.block if strategy == "block_colour" or schedule.stage else 0
     tiled = strategy == "gather" and bool(schedule.stage)
     if span is None:
-        span = whole_span(races.targets[0]) if tiled else Span(0, bound.over.executed if racing(bound) else bound.over.size)
+        last = bound.over.executed if racing(bound) else bound.over.size
+        span = whole_span(races.targets[0]) if tiled else Span(0, last)
     cut = span if tiled or strategy in ("element_colour", "block_colour") else None
     key = ("work", strategy, size, bool(schedule.stage), cut, id(bound.over), tables, legs)
     known = bound.over.context.plans

@@ -60,6 +60,9 @@ DRY = -1.0e30
 _NOTHING, _FILM = 1.0e-12, 1.0e-3
 """Parts of the depth of thin water below which there is none, and below which it rests: no ever smaller numbers."""
 
+_STILL = 1.0e-18
+"""Speed that counts as none, metres per second."""
+
 _TINY = 1.0e-30
 _LARGE = 1.0e30
 
@@ -264,6 +267,12 @@ def boundary_linear(
 
 
 @func
+def still(a):
+    """Zero for a velocity that is far below rounding: ahead of a wave they fall without end, into slow tiny numbers."""
+    return select(a * a < _STILL * _STILL, 0.0, a)
+
+
+@func
 def advanced(h, hu, hv, dt, g, eps, manning):
     """Return depth and velocity of a new state: no negative depth, thin water slowed, friction taken implicitly.
 
@@ -278,7 +287,7 @@ def advanced(h, hu, hv, dt, g, eps, manning):
         drag = 1.0 / (1.0 + dt * g * manning * manning * sqrt(a * a + b * b) / (thick * cbrt(thick)))
         a *= drag
         b *= drag
-    return depth, a, b
+    return depth, still(a), still(b)
 
 
 @kernel

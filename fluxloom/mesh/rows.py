@@ -54,7 +54,7 @@ def compress(numbers: Numbers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     return np.flatnonzero(met) + low, position[flat - low].reshape(numbers.shape)
 
 
-def distinct(numbers: Numbers) -> Numbers:
+def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the distinct numbers, ascending; sorting is many times faster than the hashing of ``numpy.unique``."""
     ordered = np.sort(numbers)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered

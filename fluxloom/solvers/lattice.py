@@ -29,14 +29,15 @@ class LatticeBoltzmann:
     """Weakly compressible flow in a periodic box.
 
     Each loop reads the populations of one buffer through the stencil of the lattice, relaxes them and
-    writes the other buffer; a chain of two steps leads back to the first.
+    writes the other buffer; a chain of two steps leads back to the first. On several ranks each one has a part
+    of the box, ``grid.window`` of it, and sends all populations of the layer at each cut before every step.
 
     Parameters
     ----------
     context
         Where it runs.
     shape
-        Cells along each axis, slowest first: ``(nz, ny, nx)`` or ``(ny, nx)``.
+        Cells along each axis, slowest first: ``(nz, ny, nx)`` or ``(ny, nx)``; on several ranks of the whole box.
     viscosity
         Kinematic, in cells squared a step.
     lattice
@@ -48,6 +49,8 @@ class LatticeBoltzmann:
         Of the populations; one array a direction by default.
     schedule
         For every loop.
+    cut
+        Parts along each axis on several ranks, as `fluxloom.dsl.sets.Grid` takes it.
 
     Raises
     ------
@@ -65,19 +68,22 @@ class LatticeBoltzmann:
         dtype: npt.DTypeLike = "float32",
         layout: Layout | None = None,
         schedule: Schedule | None = None,
+        cut: tuple[int, ...] | None = None,
     ) -> None:
         if len(shape) != lattice.dimensions:
             raise SolverError(f"{lattice.name} needs a shape of {lattice.dimensions} axes, not {shape}")
         self.context, self.lattice, self.viscosity = context, lattice, viscosity
         self._keep, self._scale = relaxation(viscosity, dtype)
-        self._declare(shape, dtype, layout if layout is not None else SoA())
+        self._declare(shape, cut, dtype, layout if layout is not None else SoA())
         self._schedule = schedule
         self._build()
         self.steps = 0
 
-    def _declare(self, shape: tuple[int, ...], dtype: npt.DTypeLike, layout: Layout) -> None:
+    def _declare(
+        self, shape: tuple[int, ...], cut: tuple[int, ...] | None, dtype: npt.DTypeLike, layout: Layout
+    ) -> None:
         ctx, lattice = self.context, self.lattice
-        self.grid = ctx.grid(shape, "cells", periodic=True)
+        self.grid = ctx.grid(shape, "cells", periodic=True, cut=cut)
         self.stencil = ctx.stencil(self.grid, lattice.sources, lattice.name)
         self.a = ctx.dat(self.grid, name="a", shape=(lattice.q,), dtype=dtype, layout=layout)
         self.b = ctx.dat(self.grid, name="b", shape=(lattice.q,), dtype=dtype, layout=layout)
@@ -109,8 +115,8 @@ class LatticeBoltzmann:
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
-        return self.grid.size
+        """Number of cells, those of all ranks."""
+        return self.grid.total
 
     @property
     def omega(self) -> float:
@@ -133,13 +139,18 @@ class LatticeBoltzmann:
         Parameters
         ----------
         density
-            Broadcast to the shape of the grid.
+            Broadcast to the shape of the box.
         velocity
             Broadcast to ``(*shape, dimensions)``; component ``k`` points along axis ``k`` of the grid, so
             the last one is along x.
+
+        Notes
+        -----
+        On several ranks values over the whole box are cut; a rank may also give those of its own part alone,
+        whose shape is ``grid.shape`` and whose cells are at ``grid.coordinates``.
         """
-        self._excess.write(np.subtract(density, 1.0))
-        self._velocity.write(velocity)
+        self._excess.write(self.grid.local(np.subtract(density, 1.0)))
+        self._velocity.write(self.grid.local(velocity, (self.lattice.dimensions,)))
         self._equilibrium()
         self.steps = 0
 
@@ -157,17 +168,17 @@ class LatticeBoltzmann:
             self.steps += 1
 
     def density(self) -> npt.NDArray[np.float64]:
-        """Return the density of every cell, ``shape``; double precision keeps what is stored, its distance from one."""
+        """Return the density of this rank's cells; double precision keeps what is stored, its distance from one."""
         self._moments[self.steps % 2]()
         return 1.0 + self._excess.read().astype(np.float64)
 
     def velocity(self) -> npt.NDArray[Any]:
-        """Return the velocity of every cell, ``(*shape, dimensions)``, component ``k`` along axis ``k``."""
+        """Return the velocity of this rank's cells, ``(*grid.shape, dimensions)``, component ``k`` along axis ``k``."""
         self._moments[self.steps % 2]()
         return self._velocity.read()
 
     def kinetic_energy(self) -> float:
-        """Return the sum of ``rho u^2 / 2`` over all cells."""
+        """Return the sum of ``rho u^2 / 2`` over all cells; collective."""
         self._energy.value = 0.0
         self._energies[self.steps % 2]()
         return float(self._energy.value)

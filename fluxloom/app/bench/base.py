@@ -169,12 +169,14 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.airfoil import AirfoilBench
     from fluxloom.app.bench.lbm import LbmBench
     from fluxloom.app.bench.overhead import OverheadBench
+    from fluxloom.app.bench.rings import RingsBench
     from fluxloom.app.bench.spmv import SpmvBench
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
     registry.register("lbm", LbmBench())
     registry.register("overhead", OverheadBench())
+    registry.register("rings", RingsBench())
     registry.register("spmv", SpmvBench())
     return registry
 

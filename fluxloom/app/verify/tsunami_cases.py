@@ -39,7 +39,7 @@ def lake_at_rest(context: Context, order: int, cells: int = 24, time: float = 1.
 
     def bed(x: FloatArray, y: FloatArray) -> FloatArray:
         hill = 1.6 * np.exp(-((x - 0.5) ** 2 + (y - 0.5) ** 2) / 0.02)
-        return -1.0 + hill + 0.3 * np.sin(7.0 * x) * np.cos(5.0 * y) + 2.0 * np.maximum(0.0, x + y - 1.6) ** 1
+        return -1.0 + hill + 0.3 * np.sin(7.0 * x) * np.cos(5.0 * y) + 2.0 * np.maximum(0.0, x + y - 1.6)
 
     water = ShallowWater(mesh, bed, 0.1, scheme=ShallowScheme(order=order))
     water.advance_to(time)
@@ -149,7 +149,7 @@ def beach(context: Context, order: int = 2, spacing: float = 0.1) -> Beach:
     return Beach(runup, series[far, 1], series[far, 0], series[near, 2], series[near, 0], abs(survey.defect))
 
 
-def island(context: Context, around: int = 96, along: int = 110, height: float = 0.045) -> dict[float, float]:
+def island(context: Context, around: int = 48, along: int = 80, height: float = 0.045) -> dict[float, float]:
     """Return the run-up in centimetres at the angles of `ISLAND_RUNUP` round a conical island.
 
     Briggs, Synolakis, Harkins, Green 1995, case A: depth 0.32 m, cone with radii 3.6 and 1.1 m and slope 1 : 4. Half of

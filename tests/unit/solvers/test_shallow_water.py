@@ -70,25 +70,25 @@ def test_incident_wave_enters_and_leaves() -> None:
     """A long wave of small height crosses flat water with its height, and is gone after it has passed."""
     flat = box2d(80, 2, (8.0, 0.2), "triangle")
     times = np.linspace(0.0, 4.0, 401)
-    pulse = 0.01 * np.sin(np.pi * times) ** 2 * (times < 1.0)
+    pulse = 0.01 * np.sin(0.5 * np.pi * times) ** 2 * (times < 2.0)
     sides: dict[str, Boundary] = {"xmin": Incident(Series(times, pulse)), "xmax": Incident()}
     scheme = ShallowScheme(gravity=1.0)
     water = ShallowWater(bind(flat, fl.Context("cpu", threads=1, tuning=False)), -1.0, scheme=scheme, boundaries=sides)
     gauges = Gauges(water, {"middle": (4.0, 0.1)})
     rows = []
-    for time in np.arange(0.25, 14.01, 0.25):
+    for time in np.arange(0.5, 14.01, 0.5):
         water.advance_to(float(time))
         rows.append((time, gauges.read()[0, 1]))
     series = np.array(rows)
     assert series[:, 1].max() == pytest.approx(0.01, rel=0.12)
-    assert series[np.argmax(series[:, 1]), 0] == pytest.approx(4.5, abs=0.3)
+    assert series[np.argmax(series[:, 1]), 0] == pytest.approx(5.0, abs=0.3)
     assert np.abs(water.surface()).max() < 2e-4
 
 
 def test_level_rises_to_what_is_given() -> None:
     """A side at a raised level fills the basin up to it."""
     sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05))}
-    scheme = ShallowScheme(manning=0.2)
+    scheme = ShallowScheme(manning=0.05)
     water = ShallowWater(mesh(8), -0.3, scheme=scheme, boundaries=sides)
     water.advance_to(30.0)
     assert water.surface() == pytest.approx(0.05, abs=2e-3)

@@ -1,0 +1,118 @@
+"""The size of tiles by measurement: search, record, recall."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.identity import unique
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tuning import TuningFile, tuning_key
+from fluxloom.perf.stopwatch import Stopwatch
+from fluxloom.perf.tuner import Knob, SearchResult, hill_climb
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.tiling import TiledChain
+
+__all__ = ["recorded_tile", "tiles_key", "tune_tiles"]
+
+_STEPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Sizes that are tried, in units of the one that the caches suggest."""
+
+_GAIN = 0.02
+
+
+def tiles_key(loops: list[Loop], size: int) -> str:
+    """Return the key of a tiled chain in the tuning file: its kernels in order, device, size class of the set."""
+    context = loops[0].context
+    text = "tiles " + " ".join(loop.bound.lowered.digest for loop in loops)
+    return tuning_key(sha256(text.encode()).hexdigest(), context.device.describe(), size, context.threads)
+
+
+def recorded_tile(loops: list[Loop], size: int) -> int:
+    """Return the recorded elements a tile, or 0."""
+    found = TuningFile().get(tiles_key(loops, size)) if loops[0].context.tuning else None
+    return 0 if found is None else found.block
+
+
+def tune_tiles(
+    chain: TiledChain,
+    *,
+    rounds: int = 5,
+    budget: int = 6,
+    record: bool = True,
+    path: str | Path | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> SearchResult:
+    """Measure tiles of several sizes on the data of a chain, and use the fastest from now on.
+
+    The search starts at the size in force and moves on while that helps. Values are put back before every
+    round and at the end.
+
+    Parameters
+    ----------
+    rounds
+        Rounds of a median.
+    budget
+        Sizes that are tried, at most.
+    record
+        Whether the winner goes to the tuning file, where the same chain finds it when it chooses its tiles.
+    path
+        The file; by default that of `TuningFile`.
+    clock
+        Returns the time in seconds.
+
+    Returns
+    -------
+    SearchResult
+        Points are ``{"tile": elements}``.
+
+    Raises
+    ------
+    PlanError
+        If the chain does not run in tiles.
+    """
+    start = max(1, chain.counters.elements)
+    lead = chain.lead
+    assert lead is not None
+    saved = _Values(chain.loops)
+    watch = Stopwatch(rounds=rounds, restore=saved.restore, warm=2, clock=clock, wait=chain.context.synchronize)
+    sizes = tuple(sorted({min(max(1, lead.size), max(1, round(start * f))) for f in _STEPS} | {start}))
+
+    def measure(point: dict[str, int]) -> float:
+        chain.retile(-(-lead.size // point["tile"]))
+        return watch.median(chain)
+
+    try:
+        found = hill_climb([Knob("tile", sizes)], lambda p: measure(dict(p)), start={"tile": start}, budget=budget,
+                           gain=_GAIN)  # fmt: skip
+    finally:
+        saved.restore()
+    best = int(found.best.point["tile"])
+    chain.retile(max(1, -(-lead.size // best)))
+    if record:
+        file = TuningFile(path)
+        file.put(tiles_key(chain.loops, lead.size), chain.name, Schedule(block=best), found.best.seconds)
+    return found
+
+
+class _Values:
+    """Bytes of everything that some loops change."""
+
+    def __init__(self, loops: list[Loop]) -> None:
+        self._items: list[Dat | Global] = unique(d for loop in loops for d in loop.written)
+        self._saved: list[npt.NDArray[np.uint8]] = [d.buffer.host().copy() for d in self._items]
+
+    def restore(self) -> None:
+        """Put the values back; what was known of them (that they are zero) is not true any more."""
+        for item, saved in zip(self._items, self._saved, strict=True):
+            item.buffer.host(write=True)[:] = saved
+            item.version += 1

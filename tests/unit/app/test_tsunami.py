@@ -1,0 +1,253 @@
+"""The tsunami case: its tables, what wrong ones are answered with, expressions, grids, and what a run leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fluxloom.app.application import applications
+from fluxloom.app.case import load_case
+from fluxloom.app.cases.expressions import Expression
+from fluxloom.app.cases.rasters import read_raster, read_series
+from fluxloom.app.cases.tsunami import TsunamiCase
+from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.core.errors import CaseError
+from fluxloom.dsl.context import Context
+from fluxloom.mesh import box2d, write
+
+CASE = """
+[case]
+name = "pond"
+solver = "tsunami"
+
+[mesh]
+x = [0.0, 4.0]
+y = [0.0, 2.0]
+nx = 12
+ny = 6
+
+[bathymetry]
+expression = "-0.5 + 0.2 * x"
+
+[initial]
+expression = "0.1 * exp(-((x - 1) ** 2 + (y - 1) ** 2) / 0.1)"
+
+[boundary.xmin]
+type = "outflow"
+
+[gauges]
+every = 0.05
+[gauges.points]
+a = [1.0, 1.0]
+
+[run]
+time = 0.2
+iterations = 2
+threads = 1
+
+[output]
+snapshots = 2
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def pond(tmp_path: Path) -> Write:
+    """Return a function that writes the case with some texts replaced."""
+
+    def write_case(*changes: tuple[str, str]) -> Path:
+        text = CASE
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "pond.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_case
+
+
+def build(path: Path) -> TsunamiRunner:
+    case, application = load_case(path)
+    runner = application.build(case, Context("cpu", threads=1, tuning=False))
+    assert isinstance(runner, TsunamiRunner)
+    return runner
+
+
+def test_registered() -> None:
+    assert "tsunami" in applications().names()
+
+
+def test_run_leaves_files(pond: Write, tmp_path: Path) -> None:
+    """Gauges at their times, snapshots, pictures; a balanced volume."""
+    runner = build(pond())
+    runner.begin(tmp_path)
+    for _ in range(2):
+        runner.advance()
+    assert runner.solver.time == 0.2
+    assert np.isfinite(runner.residual())
+    files = runner.finish()
+    assert set(files) >= {"gauges.csv", "elevation.png", "gauges.png"}
+    assert sum(name.startswith("snapshot_000") for name in files) == 2
+    assert all((tmp_path / name).stat().st_size > 100 for name in files)
+    table = np.genfromtxt(tmp_path / "gauges.csv", delimiter=",", names=True, deletechars="")
+    assert table["time"] == pytest.approx([0.0, 0.05, 0.1, 0.15, 0.2])
+    assert table["a.elevation"][0] > table["a.elevation"][-1] > -0.1
+    assert abs(runner.solver.survey().defect) < 1e-13
+    summary = dict(runner.summary())
+    assert summary["time"].startswith("0.2 s, ")
+    assert set(runner.fields()) == {"depth", "velocity", "elevation", "bed", "highest"}
+    runner.advance()
+    assert runner.solver.time == 0.2
+
+
+def test_events_lift_the_bed_in_order(pond: Write) -> None:
+    events = '[[event]]\ntime = 0.1\nexpression = "0.2"\n[[event]]\ntime = 0.05\nexpression = "0.1"\n\n[run]'
+    runner = build(pond(("[run]", events)))
+    before = runner.solver.zb.read()
+    runner.advance()
+    assert runner.solver.zb.read() - before == pytest.approx(0.3)
+
+
+def test_other_run_options_keep_the_case(pond: Write) -> None:
+    case, _ = load_case(pond())
+    changed = case.with_run(threads=2)
+    assert isinstance(changed, TsunamiCase)
+    assert changed.run.threads == 2
+    assert changed.boundary == case.boundary  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("nx = 12", "nz = 12", "mesh.nz: [mesh] has no key 'nz'; did you mean"),
+        ("nx = 12", 'file = "m.su2"', "mesh: a mesh from a file has no x"),
+        ("x = [0.0, 4.0]", "x = [4.0, 0.0]", "mesh: x and y are the lower and the upper end"),
+        ('"-0.5 + 0.2 * x"', '"-0.5 + 0.2 * z"', "bathymetry.expression: '-0.5 + 0.2 * z': unknown name 'z'"),
+        ('expression = "-0.5 + 0.2 * x"', "positive_down = true", "bathymetry: give one of the keys expression, file"),
+        ('type = "outflow"', 'type = "outlow"', "boundary.xmin.type: unknown value \"outlow\"; did you mean 'outflow'"),
+        ('type = "outflow"', 'type = "outflow"\nstill = 1.0', 'boundary.xmin: type = "outflow" has no still'),
+        ('type = "outflow"', 'type = "level"', "boundary.xmin: give one of the keys expression, file"),
+        ('type = "outflow"', 'type = "level"\nexpression = "sin(x)"', "unknown name 'x'"),
+        ("a = [1.0, 1.0]", "a = [1.0]", "gauges.points.a"),
+        ("time = 0.2", "time = 0", "run.time: must be greater than 0, got 0"),
+        ("[run]", "[flow]\norder = 3\n[run]", "flow.order: unknown value 3"),
+        ("[run]", '[flow]\nprecision = "half"\n[run]', 'flow.precision: unknown value "half"'),
+    ],
+)
+def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        load_case(pond((old, new)))
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("[boundary.xmin]", "[boundary.xmim]", "boundary.xmim: the mesh has no such patch; did you mean 'xmin'?"),
+        ('expression = "-0.5 + 0.2 * x"', 'field = "z"', "bathymetry.field: a generated mesh has no fields"),
+        ('expression = "-0.5 + 0.2 * x"', 'file = "none.asc"', "none.asc: no such file"),
+    ],
+)
+def test_mistakes_found_when_building(pond: Write, old: str, new: str, expected: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        build(pond((old, new)))
+    assert expected in str(caught.value)
+
+
+def test_bed_from_the_mesh_file(pond: Write, tmp_path: Path) -> None:
+    data = box2d(6, 3, (4.0, 2.0), "triangle")
+    write(tmp_path / "m.vtu", data, point_data={"z": -1.0 - data.points[:, 0]}, patches=True)
+    text = f'file = "{tmp_path / "m.vtu"}"'
+    block = ("x = [0.0, 4.0]\ny = [0.0, 2.0]\nnx = 12\nny = 6", text)
+    runner = build(pond(block, ('expression = "-0.5 + 0.2 * x"', 'field = "z"')))
+    x = runner.solver.mesh.centroids.read()[:, 0]
+    assert runner.solver.zb.read() == pytest.approx(-1.0 - x)
+    with pytest.raises(CaseError, match=r"has no field 'zz'; did you mean 'z'"):
+        build(pond(block, ('expression = "-0.5 + 0.2 * x"', 'field = "zz"')))
+
+
+def test_expressions() -> None:
+    x, y = np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 3.0])
+    cases = {
+        "2 * x - y / 4 + pi": 2 * x - y / 4 + np.pi,
+        "-x ** 2": -(x**2),
+        "1 if x > 0.5 and not y > 2 else -1": np.array([-1.0, 1.0, -1.0]),
+        "where(0 < x < 1.5, 5, 6)": np.array([6.0, 5.0, 6.0]),
+        "max(x, y) + hypot(x, y) + sech(x)": np.maximum(x, y) + np.hypot(x, y) + 1 / np.cosh(x),
+        "7": np.full(3, 7.0),
+    }
+    for text, expected in cases.items():
+        assert Expression(text)(x, y) == pytest.approx(expected), text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x +", "is not an expression"),
+        ("sine(x)", "unknown function 'sine'; did you mean 'sin'?"),
+        ("hypot(x)", "hypot takes 2 arguments, got 1"),
+        ("x.real", "not allowed in an expression"),
+        ("__import__('os')", "unknown function '__import__'"),
+        ("[x][0]", "not allowed in an expression"),
+        ("'a'", "not allowed in an expression"),
+    ],
+)
+def test_expressions_refuse(text: str, expected: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        Expression(text)
+    assert expected in str(caught.value)
+
+
+def test_rasters(tmp_path: Path) -> None:
+    """Lines in any order and ESRI grids give the same bilinear function."""
+    x, y = np.meshgrid([1.0, 2.0, 3.0], [5.0, 6.0], indexing="ij")
+    values = 2 * x - 3 * y
+    lines = [f"{a} {b} {c}" for a, b, c in zip(x.ravel(), y.ravel(), values.ravel(), strict=True)]
+    (tmp_path / "a.xyz").write_text("x y z\n" + "\n".join(reversed(lines)))
+    rows = "\n".join(" ".join(str(v) for v in row) for row in values.T[::-1])
+    heading = "ncols 3\nnrows 2\nxllcenter 1\nyllcenter 5\ncellsize 1\nNODATA_value -9999\n"
+    (tmp_path / "b.asc").write_text(heading + rows)
+    at = (np.array([1.25, 2.5, 3.4]), np.array([5.5, 5.75, 6.0]))
+    for name in ("a.xyz", "b.asc"):
+        found = read_raster(tmp_path / name)(*at)
+        assert found == pytest.approx(2 * np.minimum(at[0], 3.0) - 3 * at[1]), name
+    with pytest.raises(CaseError, match=r"point \(9, 5\) of the mesh lies outside the grid, which covers x 1 to 3"):
+        read_raster(tmp_path / "a.xyz")(np.array([9.0]), np.array([5.0]))
+    (tmp_path / "b.asc").write_text(heading + rows.replace(str(values[0, 0]), "-9999"))
+    with pytest.raises(CaseError, match="has no value at the point"):
+        read_raster(tmp_path / "b.asc")(np.array([1.0]), np.array([5.0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0 0 1\n1 0 2\n0 1 3\n", "3 points are not a regular grid"),
+        ("0 0 1\n1 0 2\n0 1 3\n0 1 3\n", "occur twice"),
+        ("0 0 1\n1 zero 2\n", "bad.xyz:2: 3 numbers are expected, got '1 zero 2'"),
+        ("", "there are no numbers"),
+        ("ncols 3\nnrows 2\ncellsize 1\n1 2 3\n4 5 6\n", "heading of the grid has no xllcorner"),
+        ("ncols 3\nnrows 3\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n4 5 6\n", "6 values for 3 rows of 3"),
+    ],
+)
+def test_broken_rasters(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "bad.xyz"
+    path.write_text(text)
+    with pytest.raises(CaseError) as caught:
+        read_raster(path)
+    assert expected in str(caught.value)
+
+
+def test_series_from_a_file(pond: Write, tmp_path: Path) -> None:
+    path = tmp_path / "wave.csv"
+    path.write_text("time,surface\n0,0\n0.1,0.05\n10,0.05\n")
+    times, values = read_series(path)
+    assert times.tolist() == [0.0, 0.1, 10.0]
+    assert values.tolist() == [0.0, 0.05, 0.05]
+    runner = build(pond(('type = "outflow"', f'type = "incident"\nfile = "{path}"')))
+    runner.advance()
+    assert runner.solver.survey().inflow > 0.0
