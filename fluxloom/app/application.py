@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -16,14 +17,16 @@ from fluxloom.core.errors import CaseError
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 
 if TYPE_CHECKING:
     from fluxloom.app.case import CaseModel
 
-__all__ = ["Application", "Estimate", "Picture", "Runner", "applications"]
+__all__ = ["Application", "Estimate", "Picture", "Runner", "Writer", "applications"]
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,24 @@ class Estimate:
 
 
 class Runner(Protocol):
-    """A case that has been built and can advance."""
+    """A case that has been built and can advance.
+
+    On several ranks every method is collective.
+    """
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
+        """Number of cells, of all ranks."""
+        ...
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the cells that this rank has; None on a rank alone."""
+        ...
+
+    @property
+    def partition(self) -> PartitionReport | None:
+        """How the mesh is divided among several ranks; None on a rank alone."""
         ...
 
     @property
@@ -102,15 +118,15 @@ class Runner(Protocol):
         ...
 
     def residual(self) -> float:
-        """Return the measure of convergence after the last iteration."""
+        """Return the measure of convergence after the last iteration, the same on every rank."""
         ...
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return cell values, ``(n,)`` or ``(n, components)``."""
+        """Return values of the cells that this rank owns, ``(n,)`` or ``(n, components)``, in local order."""
         ...
 
     def reports(self) -> Sequence[LoopReport]:
-        """Return the counters of each loop or fused group."""
+        """Return the counters of each loop or fused group of this rank."""
         ...
 
     def summary(self) -> Sequence[tuple[str, str]]:
@@ -118,7 +134,7 @@ class Runner(Protocol):
         ...
 
     def mesh(self) -> MeshData:
-        """Return the mesh, its cells in the order of `fields`."""
+        """Return the whole mesh, its cells in global order; not collective, wanted on rank 0 only."""
         ...
 
     def advice(self) -> str:
@@ -126,8 +142,25 @@ class Runner(Protocol):
         ...
 
 
+@runtime_checkable
+class Writer(Protocol):
+    """A runner that writes files of its own; on several ranks both methods are collective."""
+
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first iteration."""
+        ...
+
+    def finish(self, *, pictures: bool = True) -> Sequence[str]:
+        """Write what belongs to the whole run; return the names of all files that the runner has written."""
+        ...
+
+
 class Application(Protocol):
-    """A solver that case files can name."""
+    """A solver that case files can name.
+
+    One that runs on several ranks has an attribute ``ranked`` that is true; its `build` is collective then, takes
+    the ranks from the context, and divides the mesh as the table ``[partition]`` says.
+    """
 
     @property
     def name(self) -> str:

@@ -14,12 +14,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from fluxloom.app.application import Application, applications
 from fluxloom.app.case_errors import describe_errors
+from fluxloom.app.ranks import parse
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.toml import Document, read_toml
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import device_registry
 
-__all__ = ["CaseModel", "CaseTable", "OutputTable", "RunTable", "Table", "load_case", "parse_case"]
+__all__ = [
+    "CaseModel", "CaseTable", "OutputTable", "PartitionTable", "RunTable", "Table", "load_case", "parse_case",
+    "parse_shares",
+]  # fmt: skip
 
 
 _ITERATIONS = 1000  # of the default case of a solver
@@ -45,6 +49,39 @@ def _known_schedule(text: Any) -> Any:
         except FluxloomError as error:
             raise ValueError(str(error)) from None
     return text
+
+
+def _known_ranks(text: Any) -> Any:
+    if isinstance(text, str) and text:
+        try:
+            parse(text)
+        except FluxloomError as error:
+            raise ValueError(str(error)) from None
+    return text
+
+
+def _known_shares(value: Any) -> Any:
+    words = ("auto", "measured")
+    if isinstance(value, str) and value not in words:
+        hint = did_you_mean(value, words)
+        raise ValueError(f"unknown {value!r}{hint} (allowed: auto, measured, or a list of numbers)")
+    if isinstance(value, list) and not (value and all(isinstance(v, int | float) and v > 0 for v in value)):
+        raise ValueError("the shares of the ranks must be positive numbers, one a rank, as in [3, 1]")
+    return value
+
+
+def parse_shares(text: str) -> str | list[float]:
+    """Return the shares that a text describes: ``"auto"``, ``"measured"``, or numbers like ``"3,1"``.
+
+    Raises
+    ------
+    CaseError
+        For anything else.
+    """
+    try:
+        return _known_shares([float(word) for word in text.split(",")] if any(c.isdigit() for c in text) else text)
+    except ValueError as error:
+        raise CaseError(f"shares {text!r}: {error}") from None
 
 
 def _listed(name: str, known: list[str]) -> str:
@@ -84,6 +121,11 @@ class RunTable(Table):
         ``"auto"``, or a race strategy with options: ``"block_colour, block=2048, lanes=8"``.
     fused
         Whether loops may be fused.
+    ranks
+        What each rank computes on, which are then started: ``"cuda:0, cpu:14"``, ``"cpu:1*4"``; empty: one rank,
+        or those of mpiexec.
+    transport
+        How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, or ``"auto"``: as is fastest.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)]
@@ -92,6 +134,29 @@ class RunTable(Table):
     threads: Annotated[int, Field(ge=0, le=4096)] = 0
     schedule: Annotated[str, BeforeValidator(_known_schedule)] = "auto"
     fused: bool = True
+    ranks: Annotated[str, BeforeValidator(_known_ranks)] = ""
+    transport: Literal["auto", "host", "mpi", "nccl"] = "auto"
+
+
+class PartitionTable(Table):
+    """``[partition]``: how the mesh is divided among several ranks.
+
+    Attributes
+    ----------
+    method
+        ``"kway"`` (METIS), ``"rcb"`` (recursive bisection), ``"block"`` (in the order of the numbers), or ``"auto"``.
+    shares
+        What each rank gets of the cells: ``"auto"``: the same, ``"measured"``: as fast as it is in a short
+        trial, or a list of numbers, one a rank, which need not add up to 1.
+    """
+
+    method: Literal["auto", "kway", "rcb", "block"] = "auto"
+    shares: Annotated[str | list[float], BeforeValidator(_known_shares)] = "auto"
+
+    @property
+    def given(self) -> list[float] | None:
+        """The shares, where they are given as numbers."""
+        return None if isinstance(self.shares, str) else list(self.shares)
 
 
 class OutputTable(Table):
@@ -121,6 +186,7 @@ class CaseModel(Table):
     case: CaseTable
     run: RunTable
     output: OutputTable = OutputTable()
+    partition: PartitionTable = PartitionTable()
 
     @property
     def directory(self) -> Path:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.app.application import Runner
 from fluxloom.app.files import ResidualLog
+from fluxloom.app.gathering import find_lost
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import SolverError
 
-__all__ = ["March", "Progress", "Silent", "first_bad_cell", "march"]
+__all__ = ["March", "Progress", "Silent", "march"]
 
 _WARM = 2
 
@@ -63,15 +65,66 @@ class March:
     pace: float = 0.0
 
 
-def march(runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None) -> March:
-    """Run iterations until all are done, the user interrupts, or the residual is not finite.
+class _Interruption:
+    """Whether somebody wants the run to end: on several ranks a signal is remembered, and all stop together.
+
+    On a rank alone an interruption stays an exception. On several ranks the second signal is one.
+    """
+
+    def __init__(self, comm: Comm) -> None:
+        self._comm = comm
+        self._here = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> _Interruption:
+        if self._comm.size > 1 and threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: object) -> None:
+        if self._here:
+            raise KeyboardInterrupt
+        self._here = True
+
+    def agreed(self) -> bool:
+        """Whether a rank was interrupted; the same on every rank, which all have to ask."""
+        return self._comm.size > 1 and bool(self._comm.reduce(np.array([self._here], dtype=np.int64), "max")[0])
+
+
+def march(
+    runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None
+) -> March:
+    """Run iterations until all are done, the user interrupts, or the residual is not finite. Collective.
+
+    Parameters
+    ----------
+    runner
+        What advances.
+    iterations
+        How many, at most.
+    log
+        Takes the residuals.
+    progress
+        Hears of every iteration.
+    comm
+        The ranks; a rank alone by default.
 
     Returns
     -------
     March
         With the status; a lost solution is reported there, so that the caller can keep the files first.
+
+    Raises
+    ------
+    SolverError
+        On several ranks, what the runner raises: the others may not know of it.
     """
-    told = progress if progress is not None else Silent()
+    told, ranks = progress if progress is not None else Silent(), comm if comm is not None else SelfComm()
     residual, done, seconds, warm = float("nan"), 0, 0.0, 0.0
 
     def end(status: str, error: str = "") -> March:
@@ -80,30 +133,37 @@ def march(runner: Runner, iterations: int, log: ResidualLog, progress: Progress 
 
     start = time.perf_counter()
     try:
-        for number in range(1, iterations + 1):
-            runner.advance()
-            residual = runner.residual()
-            seconds = time.perf_counter() - start
-            done = number
-            warm = seconds if number == _WARM else warm
-            log.add(number, residual, seconds)
-            told.advanced(number, residual, seconds)
-            if not isfinite(residual):
-                return end("failed", _lost(runner, number, residual))
+        with _Interruption(ranks) as interruption:
+            for number in range(1, iterations + 1):
+                runner.advance()
+                residual = runner.residual()
+                seconds = time.perf_counter() - start
+                done = number
+                warm = seconds if number == _WARM else warm
+                log.add(number, residual, seconds)
+                told.advanced(number, residual, seconds)
+                if not isfinite(residual):
+                    return end("failed", _lost(runner, number, residual, ranks))
+                if interruption.agreed():
+                    return end("interrupted")
     except KeyboardInterrupt:
+        if ranks.size > 1:
+            raise
         return end("interrupted")
     except SolverError as error:
+        if ranks.size > 1:
+            raise
         return end("failed", str(error))
     return end("finished")
 
 
-def _lost(runner: Runner, iteration: int, residual: float) -> str:
-    """Return the message of a lost solution."""
-    bad = first_bad_cell(runner.fields())
+def _lost(runner: Runner, iteration: int, residual: float, comm: Comm) -> str:
+    """Return the message of a lost solution; where the cell is, only rank 0 says."""
+    bad = find_lost(comm, runner.part, runner.fields())
     place = ""
     if bad is not None:
         name, cell, count = bad
-        at = _position(runner, cell)
+        at = _position(runner, cell) if comm.rank == 0 else ""
         place = f"; the first cell without a finite {name} is {cell}{at} ({count:,} of {runner.cells:,} cells)"
     return f"iteration {iteration}: the residual is {residual}{place}; {runner.advice()}"
 
@@ -116,12 +176,3 @@ def _position(runner: Runner, cell: int) -> str:
             centre = mesh.points[mesh.cells[name][cell - numbers.start]].mean(axis=0)
             return f" at ({', '.join(f'{value:.4g}' for value in centre)})"
     return ""
-
-
-def first_bad_cell(fields: Mapping[str, npt.NDArray[Any]]) -> tuple[str, int, int] | None:
-    """Return field, first cell and number of cells with a NaN or infinity; None when all are finite."""
-    for name, values in fields.items():
-        finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-        if not finite.all():
-            return name, int(np.argmin(finite)), int((~finite).sum())
-    return None

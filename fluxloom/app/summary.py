@@ -25,6 +25,9 @@ class LoopRow:
         Of the copy bandwidth measured in the same run.
     strategy, colours, lanes, block, vectorised, layout
         How it ran, and the layouts of its values.
+    mean_seconds
+        On several ranks, the time of a rank on average; ``seconds`` is that of the slowest, and bytes and copy
+        bandwidth are those of all. None on a rank alone.
     """
 
     name: str
@@ -38,6 +41,12 @@ class LoopRow:
     block: int
     vectorised: bool | None
     layout: str = ""
+    mean_seconds: float | None = None
+
+    @property
+    def imbalance(self) -> float | None:
+        """By how much the slowest rank is over the mean; None on a rank alone and where no time is kept."""
+        return self.seconds / self.mean_seconds - 1.0 if self.mean_seconds else None
 
     @property
     def milliseconds(self) -> float | None:
@@ -46,6 +55,8 @@ class LoopRow:
 
     def record(self) -> dict[str, Any]:
         """Return the row as ``bench --json`` writes it."""
+        mean = self.mean_seconds
+        ranks = {} if mean is None else {"mean_seconds": mean, "imbalance": self.imbalance}
         return {
             "name": self.name,
             "calls": self.calls,
@@ -55,6 +66,7 @@ class LoopRow:
             "strategy": self.strategy,
             "block": self.block,
             "layout": self.layout,
+            **ranks,
         }
 
     def cells(self, *, simd: bool = True) -> list[str]:
@@ -78,11 +90,17 @@ class LoopRow:
             "-" if simd else self.layout or "-",
             str(self.colours) if self.colours else "-",
             packs,
+            _number(self.mean_seconds or None, 3),
+            "-" if self.imbalance is None else f"{100 * self.imbalance:.0f}",
         ]
 
 
-HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "block", "layout", "colours", "SIMD")
-"""Headings of `LoopRow.cells`; SIMD: elements a vector pack, ``no`` where the compiler did not vectorise."""
+HEADINGS = ("loop", "calls", "s", "ms/call", "GB/s", "% copy", "strategy", "block", "layout", "colours", "SIMD",
+            "mean s", "uneven %")  # fmt: skip
+"""Headings of `LoopRow.cells`; SIMD: elements a vector pack, ``no`` where the compiler did not vectorise.
+
+On several ranks: the time of a rank on average, and by how much the slowest is over it.
+"""
 
 LEFT = (0, 6, 8)
 """Columns that are aligned left."""

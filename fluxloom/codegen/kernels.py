@@ -20,7 +20,10 @@ from fluxloom.codegen.sums import PART, GroupSums
 from fluxloom.codegen.teams import in_teams, team_partials, write_teams
 from fluxloom.core.access import Access
 
-__all__ = ["KernelDriver", "opening", "prelude"]
+__all__ = ["FINISH", "KernelDriver", "opening", "prelude"]
+
+FINISH = "_finish"
+"""End of the name of the kernel that combines partial results: the last one of a call."""
 
 _COLOURED = ("begin", "end", "partials")
 _REGISTERS = 65536
@@ -295,8 +298,8 @@ class KernelDriver:
                 item.member(member, "e", "pick")
 
     def _finish(self) -> list[str]:
-        lines = [*self._open("_finish", block=self.words.finish), *self.sums.finish(self._partials()), "}", ""]
-        self.launches.append(LaunchSpec(self.group.symbol + "_finish", self.words.finish))
+        lines = [*self._open(FINISH, block=self.words.finish), *self.sums.finish(self._partials()), "}", ""]
+        self.launches.append(LaunchSpec(self.group.symbol + FINISH, self.words.finish))
         return lines
 
     def _partials(self) -> str:

@@ -70,6 +70,11 @@ class Comm(ABC):
     local_size: int = 1
     takes_device_memory: bool = False
 
+    @property
+    def held(self) -> list[Any]:
+        """What lives as long as the communicator."""
+        return self.__dict__.setdefault("_held", [])
+
     @abstractmethod
     def allgather(self, value: Any) -> list[Any]:
         """Return the (small, picklable) value of every rank, on every rank."""

@@ -85,6 +85,9 @@ class Call:
         One 8-byte word a parameter (address, integer or double); may be changed in place between runs.
     kept
         What has to stay alive.
+    aside
+        Whether a device with a second queue may run it there: what stands between `Enqueued` items that fork
+        from the main queue and join it again.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Call:
     words: npt.NDArray[np.int64]
     launches: tuple[Launch, ...]
     kept: list[Any] = field(default_factory=list)
+    aside: bool = False
 
 
 @dataclass(frozen=True, eq=False)

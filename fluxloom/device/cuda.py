@@ -17,7 +17,7 @@ from fluxloom.core.errors import DatError, DeviceUnavailable, OutOfMemory, Solve
 from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch
 from fluxloom.device.cuda_bandwidth import cuda_meter
 from fluxloom.device.cuda_buffer import CudaBuffer
-from fluxloom.device.cuda_courier import CudaCourier
+from fluxloom.device.cuda_courier import CudaCourier, SideStream
 from fluxloom.device.cuda_errors import error_key, explain, gibibytes
 from fluxloom.device.cuda_exchange import assign, import_array, why_not_shared
 from fluxloom.device.cuda_program import CudaProgram, load_program
@@ -89,6 +89,7 @@ class CudaDevice(Device):
             raise DeviceUnavailable(
                 f"GPU {number} cannot be used ({error}): see with nvidia-smi whether another process has it for itself"
             ) from error
+        self._side: SideStream | None = None
         capability = int(cuda.Device(number).compute_capability)
         self._architecture = choose_architecture(capability, cuda.nvrtc.getSupportedArchs()) or ""
 
@@ -325,10 +326,10 @@ class CudaDevice(Device):
                 self._runtime.deviceSynchronize()
             self._wait()
 
-    def mark(self) -> Any:
-        """Return an event of now on the stream; this GPU is current."""
+    def mark(self, stream: Any = None) -> Any:
+        """Return an event of now on a stream, by default the main one; this GPU is current."""
         event = self.events.pop() if self.events else self.cupy.cuda.Event()
-        event.record(self.stream)
+        event.record(self.stream if stream is None else stream)
         return event
 
     def elapsed(self, run: Callable[[], object]) -> float:
@@ -346,6 +347,13 @@ class CudaDevice(Device):
     def meter(self, nbytes: int = 0) -> GpuBandwidthMeter:
         """Return what measures the memory bandwidth: arrays of 1 GiB, or an eighth of the free memory."""
         return cuda_meter(self, nbytes)
+
+    @property
+    def side(self) -> SideStream:
+        """The stream beside the main one, for messages and what waits for them."""
+        if self._side is None:
+            self._side = SideStream(self)
+        return self._side
 
     @property
     def identity(self) -> str:

@@ -70,7 +70,7 @@ class NcclLink:
         self._device = device
         self._nccl = _open_nccl()
         self._users: weakref.WeakSet[Sequencer] = weakref.WeakSet()
-        self._side = SideStream(device)
+        self._side: SideStream = device.side
         with device.active(), self._errors("the ranks do not find together (has each a GPU of its own?)"):
             self._communicator: Any = self._nccl.NcclCommunicator(size, unique_id, rank)
         streams = (device.stream, self._side.stream)
@@ -108,13 +108,24 @@ class NcclLink:
         CommError
             When NCCL refuses, or a peer is no rank of the link.
         """
+        with self._device.active():
+            self._side.fork()
+        self.post(sends, receives)
+
+    def post(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
+        """Send and receive behind what the stream beside the main one was asked for so far.
+
+        Raises
+        ------
+        CommError
+            When NCCL refuses, or a peer is no rank of the link.
+        """
         for peer, _, _ in (*sends, *receives):
             if not 0 <= peer < self.size:
                 raise CommError(f"a message for rank {peer} of a link of {self.size} GPUs")
         nccl, communicator, stream = self._nccl, self._alive(), self._side.stream.ptr
         kind = nccl.NCCL_UINT8
         with self._device.active(), self._errors("an exchange fails"):
-            self._side.fork()
             nccl.groupStart()
             try:
                 for peer, address, nbytes in sends:
@@ -149,6 +160,23 @@ class NcclLink:
         sends, receives = tuple(sends), tuple(receives)
         start = Enqueued(f"{name} start", lambda: self.start(sends, receives), True, self.captured)
         return start, Enqueued(f"{name} finish", self.finish, True, self.captured)
+
+    def apart(self, name: str, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> tuple[Enqueued, ...]:
+        """Return the items that fork from the main stream, send and receive, and join it again.
+
+        Calls with `Call.aside` between them run on the stream beside the main one, in order with the messages.
+        """
+        sends, receives = tuple(sends), tuple(receives)
+
+        def fork() -> None:
+            with self._device.active():
+                self._side.fork()
+
+        return (
+            Enqueued(f"{name} fork", fork, True, self.captured),
+            Enqueued(f"{name} post", lambda: self.post(sends, receives), True, self.captured),
+            Enqueued(f"{name} join", self.finish, True, self.captured),
+        )
 
     def all_reduce(self, address: int, count: int, dtype: npt.DTypeLike, operation: str) -> None:
         """Combine numbers of all ranks in place, on the main stream; all ranks get the same bits.

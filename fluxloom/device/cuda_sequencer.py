@@ -35,6 +35,7 @@ class _Prepared(NamedTuple):
     """Address of the table of addresses of the arguments."""
     call: int
     launch: Launch
+    stream: int
 
 
 class _Stretch:
@@ -93,7 +94,7 @@ class CudaSequencer(Sequencer):
         whole = all(item.capturable for item in work if isinstance(item, Enqueued))
         self._stretches = [_Stretch(work, capturing=len(work) > 1)] if whole else _cut(work)
         self._tried = False
-        self._pending: list[list[Any]] = []
+        self._pending: list[list[tuple[Any, Any]]] = []
         names = list(dict.fromkeys(call.name for call in self._calls))
         self.name = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
         self.seconds: npt.NDArray[np.float64] = np.zeros(len(self._calls), dtype=np.float64)
@@ -148,11 +149,12 @@ class CudaSequencer(Sequencer):
         pending, self._pending = self._pending, []
         with device.active():
             elapsed = device.cupy.cuda.get_elapsed_time
-            pending[-1][-1].synchronize()
+            for _, end in pending[-1]:
+                end.synchronize()
             for events in pending:
-                for k, (begin, end) in enumerate(itertools.pairwise(events)):
+                for k, (begin, end) in enumerate(events):
                     self.seconds[k] += 1e-3 * elapsed(begin, end)
-        device.events.extend(event for events in pending for event in events)
+        device.events.extend({id(e): e for events in pending for pair in events for e in pair}.values())
 
     # ------------------------------------------------------------------------------------- launches
     def _prepare(self, place: int, call: Call) -> list[_Prepared]:
@@ -174,7 +176,8 @@ class CudaSequencer(Sequencer):
             self._tables += [words, tail, table]
             grid = self._grid(program, launch)
             function = program.function(launch.symbol)
-            prepared.append(_Prepared(function, grid, launch.block, table.ctypes.data, place, launch))
+            stream = self._device.side.stream.ptr if call.aside else self._stream.ptr
+            prepared.append(_Prepared(function, grid, launch.block, table.ctypes.data, place, launch, stream))
         return prepared
 
     @staticmethod
@@ -193,12 +196,12 @@ class CudaSequencer(Sequencer):
 
     def _launch(self, work: Sequence[_Prepared | Enqueued]) -> None:
         """Hand kernels to the driver, one by one, and call the functions between them."""
-        start, stream = self._start, self._stream.ptr
+        start = self._start
         for item in work:
             if isinstance(item, Enqueued):
                 item.run()
                 continue
-            function, grid, block, parameters, _, _ = item
+            function, grid, block, parameters, _, _, stream = item
             try:
                 start(function, grid, 1, 1, block, 1, 1, 0, stream, parameters, 0)
             except self._device.failures as error:
@@ -247,8 +250,11 @@ class CudaSequencer(Sequencer):
         if len(self._pending) * (len(self._calls) + 1) > _MOST_PENDING:
             self.settle()
         ranges = device.cupy.cuda.nvtx
-        events = [device.mark()]
+        events: list[tuple[Any, Any]] = []
+        last = device.mark()
         for call, part in zip(self._calls, self._parts, strict=True):
+            aside = isinstance(call, Call) and call.aside
+            begin = device.mark(device.side.stream) if aside else last
             if ranges.available:
                 ranges.RangePush(call.name)
             try:
@@ -256,7 +262,9 @@ class CudaSequencer(Sequencer):
             finally:
                 if ranges.available:
                     ranges.RangePop()
-            events.append(device.mark())
+            end = device.mark(device.side.stream) if aside else device.mark()
+            last = last if aside else end
+            events.append((begin, end))
         self._pending.append(events)
 
 

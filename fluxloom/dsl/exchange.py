@@ -6,7 +6,7 @@ One message a neighbour carries all dats, whatever their sets: for each set a bl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,8 @@ class Exchange:
         side_in = Side(self._inbox, self._receive.slices(WORD))
         self.transport: Transport = choose_transport(context, self.neighbours, side_out, side_in)
         self._items = self.transport.items(f"halo {self.name}")
+        self.apart = self.transport.apart(f"halo {self.name}")
+        """Items that fork, carry the messages and join, where the transport has such."""
         self._sequence: Sequencer | None = None
 
     # ------------------------------------------------------------------------------------- items
@@ -102,6 +104,14 @@ class Exchange:
     def after(self) -> list[Call | Enqueued]:
         """Return the items that wait for what comes and unpack it."""
         return [self._items[1], *self._unpacks]
+
+    def packs(self) -> list[Call]:
+        """Return the calls that pack, to be run beside the main queue."""
+        return [replace(call, aside=True) for call in self._packs]
+
+    def unpacks(self) -> list[Call]:
+        """Return the calls that unpack, to be run beside the main queue."""
+        return [replace(call, aside=True) for call in self._unpacks]
 
     def __call__(self) -> None:
         """Bring the halo up to date now."""

@@ -80,6 +80,11 @@ class Loop:
         self.name = self.bound.name
         self.over = over
         self.context = over.context
+        if over.parent.part is not None and not self.context.device.native:
+            raise LoopError(
+                f"{self.name}: the device {self.context.device.name!r} runs loops on one rank only; on several ranks "
+                "take cpu, opencl or cuda"
+            )
         self.races: RaceInfo = restrict(self.bound, analyse(self.bound), self.context.device)
         self.constants = dict(self.bound.constants)
         self._wanted = schedule if schedule is not None else Schedule.auto()

@@ -7,13 +7,14 @@ a task needs halo values that are not current, it is cut: its interior runs whil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.codegen.kernels import FINISH
 from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer, Call, Enqueued, Sequencer
 from fluxloom.dsl.context import Context
@@ -52,6 +53,8 @@ class Task:
         Where the dats are when it runs (by ``id``); None: where they are at the time of the call.
     resets
         A global that it sets to a value; it does nothing else then.
+    apart
+        Whether spans of it may run at the same time, but for the ends of reductions.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Task:
     copies: Sequence[tuple[Dat, Dat]] = ()
     buffers: dict[int, Buffer] | None = None
     resets: Global | None = None
+    apart: bool = False
 
 
 def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list[list[Dat]], list[Dat]]:
@@ -141,10 +145,30 @@ class RankedSequence(Sequencer):
         exchange = Exchange(self.context, dats, task.buffers)
         self.exchanges.append(exchange)
         interior = [task.limits.interior] if task.cut and len(task.limits.interior) else []
-        self._add(exchange.before())
+        mine = -1 - len(self.exchanges)
+        if exchange.apart and task.apart and interior:
+            self._beside(number, mine, task, exchange)
+            return
+        self._add(exchange.before(), mine)
         self._spans(number, task, interior)
-        self._add(exchange.after())
+        self._add(exchange.after(), mine)
         self._spans(number, task, task.limits.rest if interior else [task.limits.whole])
+
+    def _beside(self, number: int, mine: int, task: Task, exchange: Exchange) -> None:
+        """Let all that has to do with the halo run beside the interior; only sums of both parts wait for each other."""
+        fork, post, join = exchange.apart
+        self._add([fork, *exchange.packs(), post], mine)
+        self._spans(number, task, [task.limits.interior])
+        self._add(exchange.unpacks(), mine)
+        late: list[Call] = []
+        for span, counts in _counted(task, task.limits.rest):
+            call = task.make(span, counts)
+            first = tuple(x for x in call.launches if not x.symbol.endswith(FINISH))
+            self._add([replace(call, launches=first, aside=True)], number)
+            if len(first) < len(call.launches):
+                late.append(replace(call, launches=call.launches[len(first) :]))
+        self._add([join], mine)
+        self._add(late, number)
 
     def _spans(self, number: int, task: Task, spans: Sequence[Span]) -> None:
         whole = task.resets is None or self._waiting[id(task.resets)] is not Access.INC
@@ -245,15 +269,15 @@ class RankedSequence(Sequencer):
 
     def without_exchanges(self) -> Sequencer:
         """Return the same calls without the exchanges, for measurements: nobody brings halos up to date."""
-        moved = [item for exchange in self.exchanges for item in exchange.items]
-        return self.context.device.sequencer([i for i in self._items if not any(i is item for item in moved)])
+        kept = [i for i, owner in zip(self._items, self._owners, strict=True) if owner >= -1]
+        return self.context.device.sequencer([replace(i, aside=False) if isinstance(i, Call) else i for i in kept])
 
     def exchange_times(self) -> list[ExchangeTime]:
         """Return what the exchanges took, one row each."""
         self._native.settle()
         rows = []
-        for exchange in self.exchanges:
-            own = [k for k, item in enumerate(self._items) if any(item is i for i in exchange.items)]
+        for number, exchange in enumerate(self.exchanges):
+            own = [k for k, owner in enumerate(self._owners) if owner == -2 - number]
             seconds = sum(float(self._native.seconds[k]) for k in own)
             count = max((int(self._native.counts[k]) for k in own), default=0)
             rows.append(ExchangeTime(exchange.name, count, seconds, exchange.bytes_sent, exchange.transport.name,

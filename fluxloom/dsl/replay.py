@@ -23,7 +23,7 @@ from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.ranked import Task, fresh_after, sequence
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
-from fluxloom.dsl.spans import ALIGN, Limits, Span, limits_of
+from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, task_globals
 from fluxloom.dsl.work import check_stage, fused_plans, work_shape
@@ -293,13 +293,13 @@ class FusedReplay:
         reads, reduces = task_globals(fused.loops)
         needs = [d for d in fused.neighbours() if d.set.part is not None]
         return Task(fused.name, self._limits(fused, group), True, make, unique(needs), fused.written(),
-                    reads, reduces, self._copies(position), buffers.inputs)  # fmt: skip
+                    reads, reduces, self._copies(position), buffers.inputs, apart=True)  # fmt: skip
 
     def _limits(self, fused: FusedGroup, group: Group) -> Limits:
         if not fused.scatter:
             return limits_of(fused.over, False)
         tile = group.tile if not self.device.items else group.work.block if group.work.stage else 0
-        return limits_of(fused.over, False, max(tile, ALIGN))
+        return limits_of(fused.over, False, tile)
 
     def _copies(self, position: int) -> list[tuple[Dat, Dat]]:
         """Return the renamings between a group and the one before it: target and source."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import lcm
 
 import numpy as np
 import numpy.typing as npt
@@ -55,10 +56,10 @@ class Limits:
         return [s for s in (Span(0, self.begin), Span(self.inside, self.end)) if len(s)]
 
 
-def limits_of(over: Set, executed: bool, align: int = ALIGN) -> Limits:
+def limits_of(over: Set, executed: bool, tile: int = 0) -> Limits:
     """Return the limits of a loop over a set; ``executed``: over its execute halo too.
 
-    The interior is cut to multiples of ``align``, that of a lattice to whole planes.
+    The interior is cut to multiples of `ALIGN`, and to whole tiles if there are any; that of a lattice to planes.
     """
     part = over.parent.part
     if part is None:
@@ -68,6 +69,7 @@ def limits_of(over: Set, executed: bool, align: int = ALIGN) -> Limits:
         return Limits(begin, inside, over.size, over.size)
     if isinstance(over, Subset):
         begin, inside = (int(k) for k in np.searchsorted(over.indices, (begin, inside)))
+    align = lcm(ALIGN, max(1, tile))
     begin, inside = -(-begin // align) * align, inside // align * align
     return Limits(min(begin, inside), inside, over.size, over.executed if executed else over.size)
 

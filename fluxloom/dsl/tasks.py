@@ -20,7 +20,7 @@ from fluxloom.dsl.identity import unique
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.ranked import Task
 from fluxloom.dsl.sets import Grid, Set
-from fluxloom.dsl.spans import ALIGN, Limits, Span, limits_of
+from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["can_begin_anywhere", "gather_limits", "halo_needs", "loop_task", "reset_task"]
 
 _BY_POSITION = ("direct", "serial", "atomic", "gather")
+_APART = ("direct", "atomic", "gather")
+"""Strategies of which two spans may run at the same time."""
+
 _BY_PLAN = ("block_colour", "element_colour", "block_permute")
 
 
@@ -60,7 +63,7 @@ def halo_needs(bound: Bound) -> list[Dat]:
 
 def gather_limits(target: Set, plan: Plan, tile: int) -> Limits:
     """Return the limits of a loop that runs target by target."""
-    found = limits_of(target, False, max(tile, ALIGN))
+    found = limits_of(target, False, tile)
     met = plan.values.get("inv_met")
     if met is None:
         return found
@@ -83,7 +86,7 @@ def loop_task(
     if isinstance(loop.over.parent, Grid) and loop.over.parent.part is not None and executes_halo(loop.bound):
         raise PlanError(
             f"{loop.name}: on several ranks a loop over a lattice cannot add to or write what maps lead to, because "
-            "elements of other ranks that lead to the same targets are not here; let a loop over the targets read instead"
+            "elements of other ranks that lead to the same targets are not here; let a loop over the targets read"
         )
     limits = _limits(loop, group)
     cut = group.ranged or (group.strategy in _BY_PLAN and loop.over.parent.part is not None)
@@ -99,6 +102,8 @@ def loop_task(
         if not counts:
             for target, _ in reduces:
                 block.redirect(numbering.dat(target), loop.context.allocate(target.buffer.nbytes))
+        if block.stale:
+            block.send()  # who sends what has changed has done so already when a loop by itself is first called
         keep(block)
         return block.call(loop.name, program)
 
@@ -111,6 +116,7 @@ def loop_task(
         written=[d for d in loop.written if isinstance(d, Dat)],
         reads=[g for g, _ in _globals(loop, reads=True)],
         reduces=reduces,
+        apart=group.strategy in _APART,
     )
 
 

@@ -26,7 +26,7 @@ _SHARE = 0.6
 _LOW = 1.1
 """Executions an element up to which tiles of consecutive elements are good enough."""
 
-_FEW = 1.15
+_FEW = 1.05
 """Executions an element up to which small tiles are good enough."""
 
 _SAMPLE = 6
@@ -80,13 +80,14 @@ def choose_owners(form: TiledForm, count: int, threads: int) -> tuple[list[TileO
     touched = touched_bytes(form)
     least = threads if touched > cache_bytes(1) else 1
     count = max(least, -(-touched // int(_SHARE * cache_bytes(2))))
-    most = cache_bytes(3) // (4 * threads)
-    while True:
-        owners, how, found = _deal(form, count)
-        fewer = max(least, -(-count // 2))
-        if found <= _FEW or fewer == count or touched // fewer > most:
-            return owners, how
-        count = fewer
+    owners, how, found = _deal(form, count)
+    if found > _FEW and count > least:
+        # What is computed twice grows with the borders: with the square root of the number of tiles.
+        wanted = int(count * ((_FEW - 1) / (found - 1)) ** 2)
+        fewer = max(least, wanted, -(-touched * 4 * threads // cache_bytes(3)))
+        if fewer < count:
+            owners, how, _ = _deal(form, fewer)
+    return owners, how
 
 
 def _deal(form: TiledForm, count: int) -> tuple[list[TileOwners], str, float]:
@@ -124,16 +125,21 @@ def _renumbered(owner: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int3
 
 def _graph(form: TiledForm, lead: Set) -> tuple[Offsets, Indices] | None:
     """Return the neighbours of the elements of a set, from the maps of the chain; None if no map joins any."""
-    ends = [m for m in form.maps if m.target is lead and m.legs >= 2]
+    inside = [m for m in form.maps if m.source is lead and m.target is lead]
+    ends = [m for m in form.maps if m.source is not lead and m.target is lead and m.legs >= 2]
+    around = [m for m in form.maps if m.source is lead and m.target is not lead]
     if ends:
         widest = max(ends, key=lambda m: m.table.size)
         graph = pair_graph(widest.table, lead.size)
-        return graph.offsets, graph.indices
-    shared = [m for m in form.maps if m.source is lead]
-    if shared:
-        graph = dual_graph(shared[0].table, shared[0].target.size)
-        return graph.offsets, graph.indices
-    return None
+    elif inside:
+        table = inside[0].table
+        pairs = np.stack([np.repeat(np.arange(lead.size, dtype=np.int32), table.shape[1]), table.ravel()], 1)
+        graph = pair_graph(pairs, lead.size)
+    elif around:
+        graph = dual_graph(around[0].table, around[0].target.size)
+    else:
+        return None
+    return graph.offsets, graph.indices
 
 
 def owners_from(form: TiledForm, lead: Set, tile: npt.NDArray[np.integer[Any]], count: int) -> list[TileOwners]:

@@ -65,6 +65,10 @@ class Transport(ABC):
     def close(self) -> None:  # noqa: B027 - most transports hold nothing
         """Give back what it holds."""
 
+    def apart(self, name: str) -> tuple[Enqueued, ...]:
+        """Return items that fork from the main queue, carry the messages, and join it again; empty: there are none."""
+        return ()
+
     def items(self, name: str) -> tuple[Enqueued, Enqueued]:
         """Return start and finish as items of a sequence."""
         return Enqueued(f"{name} send", self.start), Enqueued(f"{name} receive", self.finish)
@@ -182,6 +186,10 @@ class NcclTransport(Transport):
         """Return start and finish as items that a graph can hold."""
         return self._link.items(name, self._sends, self._receives)
 
+    def apart(self, name: str) -> tuple[Enqueued, ...]:
+        """Return fork, messages and join."""
+        return self._link.apart(name, self._sends, self._receives)
+
 
 class MixedTransport(Transport):
     """Some neighbours one way, the others another way."""
@@ -266,6 +274,7 @@ class Links:
         token = context.comm.broadcast(NcclLink.unique_id() if context.comm.rank == first else None, first)
         if context.comm.rank in self.gpus and self._nccl is None:
             self._nccl = NcclLink(device, self.number(context.comm.rank), len(self.gpus), token)
+            context.comm.held.append(self._nccl)  # closed by hand only: its end must not depend on the collector
 
 
 def _ways(context: Context) -> tuple[str, ...]:

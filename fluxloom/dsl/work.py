@@ -210,7 +210,7 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
         case "element_colour":
             return _elements(races, span, values)
         case "block_colour":
-            return _blocks(races, span, schedule, values)
+            return _blocks(races, span, schedule, values, bound.over.parent.part is None)
         case "two_pass":
             return _two_pass(bound, values, bound.over.executed)
         case "gather" if schedule.stage and serially(bound.over.context.device, strategy):
@@ -231,7 +231,7 @@ def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Pl
     return Plan(values, partials, colouring.n_colours)
 
 
-def _blocks(races: RaceInfo, span: Span, schedule: Schedule, values: dict[str, Array | int]) -> Plan:
+def _blocks(races: RaceInfo, span: Span, schedule: Schedule, values: dict[str, Array | int], whole: bool) -> Plan:
     block = schedule.block or BLOCK
     tables, sizes = rows_of(races, span)
     plan = two_level_plan(tables, sizes, len(span), block)
@@ -251,7 +251,9 @@ def _blocks(races: RaceInfo, span: Span, schedule: Schedule, values: dict[str, A
     if schedule.stage and len(races.tables) == 1:
         found = block_targets(tables[0], sizes[0], plan.offset)
         local = np.append(np.zeros((span.begin, tables[0].shape[1]), np.uint16), found.local, axis=0)
-        values |= {"tgt_ptr": found.target_ptr, "tgt": found.targets, "tgt_loc": local, "stage": found.most}
+        values |= {"tgt_ptr": found.target_ptr, "tgt": found.targets, "tgt_loc": local}
+        # the code is made once and has room for the blocks of any span
+        values["stage"] = found.most if whole else block * tables[0].shape[1]
     return Plan(values, partials, plan.n_block_colours, blocks)
 
 

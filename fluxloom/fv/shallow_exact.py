@@ -5,14 +5,15 @@ References
 A. Ritter: *Die Fortpflanzung der Wasserwellen*. Z. Ver. Dtsch. Ing. 36, 1892.
 J. J. Stoker: *Water waves*. Interscience, 1957, sec. 10.8.
 W. C. Thacker: *Some exact solutions to the nonlinear shallow-water wave equations*. J. Fluid Mech. 107, 1981.
-O. Delestre et al.: *SWASHES: a compilation of shallow water analytic solutions*. Int. J. Numer. Methods Fluids 72, 2013,
-sec. 4.1 and 4.2.
+O. Delestre et al.: *SWASHES: a compilation of shallow water analytic solutions*. Int. J. Numer. Methods Fluids
+72, 2013, sec. 4.1 and 4.2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +64,8 @@ class DamBreak:
             behind = 2.0 * (cl - sqrt(g * h))
             return behind - (h - self.right) * sqrt(0.5 * g * (1.0 / h + 1.0 / self.right))
 
-        depth = float(brentq(gap, self.right, self.left, xtol=1e-15 * self.left, rtol=1e-14))
+        depth: Any = brentq(gap, self.right, self.left, xtol=1e-15 * self.left, rtol=1e-14)  # pyright: ignore
+        depth = float(depth)
         return depth, 2.0 * (cl - sqrt(g * depth))
 
     @property

@@ -92,7 +92,8 @@ def _padded(rows: TableMap | RaggedMap, name: str, width: int = 0, *, own: bool 
     width = max(width, int(counts.max(initial=1)))
     place = np.minimum(rows.offsets[:-1, None] + np.arange(width), rows.offsets[1:, None] - 1)
     short = np.arange(width) >= counts[:, None]
-    table = rows.indices[np.clip(place, 0, max(0, rows.indices.size - 1))] if rows.indices.size else np.zeros_like(place)
+    inside = np.clip(place, 0, max(0, rows.indices.size - 1))
+    table = rows.indices[inside] if rows.indices.size else np.zeros_like(place)
     if own:
         table = np.where(short, np.arange(len(counts))[:, None], table)
     return TableMap(rows.source, rows.target, table.astype(np.int32), name)

@@ -23,8 +23,8 @@ _FLAT = 1.0e-6
 """Determinant over squared trace below which neighbours lie on a line."""
 
 
-@kernel
-def cell_shape(x: Read, centre: Read, area: Read, shape: Write, middle: Write, *, legs: Const[int]):
+@func
+def set_shape(x, centre, area, shape, middle, legs):
     """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid."""
     around = 0.0
     for j in range(legs):
@@ -36,6 +36,13 @@ def cell_shape(x: Read, centre: Read, area: Read, shape: Write, middle: Write, *
         middle[2 * j + 1] = 0.5 * (x[k][1] + x[j][1]) - centre[1]
     shape[0] = 1.0 / area[0]
     shape[1] = 2.0 * area[0] / around
+
+
+@kernel
+def cell_shape(x: Read, centre: Read, area: Read, shape: Write, middle: Write, *, legs: Const[int]):
+    """See `set_shape`."""
+    set_shape(x, centre, area, shape, middle, legs)
+
 
 
 @kernel
@@ -63,8 +70,8 @@ def boundary_arms(middle: Read, centre: Read, arm: Write):
     arm[1] = middle[1] - centre[1]
 
 
-@kernel
-def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int]):
+@func
+def set_weights(centre, around, weights, legs):
     """Weights ``w_j`` of the slope ``sum w_j (q_j - q)`` that fits best, each difference weighted with 1/distance^2.
 
     Neighbours on one line give the slope along it alone.
@@ -104,6 +111,13 @@ def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int
         weights[2 * j + 1] = near * (b * dx + c * dy)
 
 
+@kernel
+def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int]):
+    """See `set_weights`."""
+    set_weights(centre, around, weights, legs)
+
+
+
 @func
 def bounded(share, change, low, high):
     """Barth and Jespersen: the largest share of a slope that keeps a change between the least and the largest."""
@@ -111,10 +125,8 @@ def bounded(share, change, low, high):
     return select(change * change > most * change, min(share, most / change), share)
 
 
-@kernel
-def shallow_slopes(
-    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, slope: Write, *, legs: Const[int], eps: float
-):
+@func
+def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
     Surface and velocity are limited; the depth follows from the surface and the slope of the bed, both reduced as
@@ -173,3 +185,11 @@ def shallow_slopes(
     slope[5] = share * sa * ay
     slope[6] = share * sb * bx
     slope[7] = share * sb * by
+
+
+@kernel
+def shallow_slopes(
+    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, slope: Write, *, legs: Const[int], eps: float
+):
+    """See `set_slopes`."""
+    set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps)

@@ -257,22 +257,26 @@ class Airfoil:
         return sqrt(float(self._rms.value) / self.cells.total)
 
     def check_finite(self) -> None:
-        """Raise if the state holds a NaN or infinity.
+        """Raise, on all ranks, if the state holds a NaN or infinity. Collective.
 
         Raises
         ------
         SolverError
-            Naming the iteration and the first bad cell.
+            Naming the iteration and the first bad cell by its global number.
         """
-        bad = np.flatnonzero(~np.isfinite(self.q.data_ro).all(axis=1))
-        if bad.size:
+        bad = np.flatnonzero(~np.isfinite(self.q.read()).all(axis=1))
+        numbers = bad if self.cells.part is None else self.cells.part.numbers[bad]
+        comm = self.context.comm
+        count = int(comm.reduce(np.array([bad.size]), "sum")[0])
+        first = int(comm.reduce(np.array([numbers.min(initial=np.iinfo(np.int64).max)]), "min")[0])
+        if count:
             raise SolverError(
-                f"iteration {self.iterations}: the state of cell {bad[0]} is not finite ({bad.size} cells in all); "
+                f"iteration {self.iterations}: the state of cell {first} is not finite ({count} cells in all); "
                 f"lower cfl (now {self.constants.cfl:.3g}) or raise eps (now {self.constants.eps:.3g})"
             )
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
-        """Return cell values: density, velocity, pressure, energy (per volume) and Mach number."""
+        """Return values of the owned cells: density, velocity, pressure, energy (per volume) and Mach number."""
         q = self.q.read()
         rho = q[:, 0]
         velocity = q[:, 1:3] / rho[:, None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
@@ -74,7 +74,7 @@ def locate(mesh: Mesh, points: FloatArray) -> npt.NDArray[np.int64]:
     size = mesh.cells.size
     if not len(points) or not size:
         return np.full(len(points), -1, dtype=np.int64)
-    tree = cKDTree(mesh.centroids.read()[:, :2])
+    tree = KDTree(mesh.centroids.read()[:, :2])
     count = min(_NEAREST, size)
     _, near = tree.query(points, k=count)
     near = np.asarray(near).reshape(len(points), count)

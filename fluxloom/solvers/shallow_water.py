@@ -8,7 +8,6 @@ formulas.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, isfinite, sqrt
 from typing import Any
 
@@ -18,13 +17,13 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain, Reset
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, boundary_tables
+from fluxloom.fv.shallow_boundary import Boundary, boundary_tables
 from fluxloom.fv.shallow_geometry import ShallowGeometry
+from fluxloom.fv.shallow_scheme import FOREVER, ShallowScheme, Survey
 from fluxloom.fv.shallow_water import (
     DRY,
     boundary_flat,
@@ -40,88 +39,14 @@ from fluxloom.fv.shallow_water import (
 from fluxloom.fv.slopes import shallow_slopes
 from fluxloom.mesh.bind import Mesh
 
-__all__ = ["Field", "ShallowScheme", "ShallowWater", "Survey"]
+__all__ = ["Field", "ShallowWater"]
 
 FloatArray = npt.NDArray[np.float64]
 Field = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
 """Values in the cells: a number, an array, or a function of the coordinates of the centroids."""
 
-_FOREVER = 1.0e30
 _ROUNDING = 1.0e-12
 _BATCH = 256
-
-
-@dataclass(frozen=True)
-class ShallowScheme:
-    """Numbers of the scheme.
-
-    Attributes
-    ----------
-    order
-        2: surface and velocity linear in the cells, limited; 1: constant.
-    cfl
-        Part of ``2 A / (P (|v| + c))``, the least over all cells (area, perimeter, velocity, wave speed), that a
-        step takes. Up to 1 (first order) or 1/2 (second) no depth gets negative on even meshes.
-    gravity
-        Metres per second squared.
-    manning
-        Manning's coefficient of friction, seconds per metre to the 1/3; 0: none.
-    dry
-        Depth of thin water, as a part of the largest depth at the start: cells below it carry no waves, and
-        their velocity is damped.
-    longest
-        Longest time step, seconds.
-
-    Raises
-    ------
-    SolverError
-        For numbers that make no scheme.
-    """
-
-    order: int = 2
-    cfl: float = 0.5
-    gravity: float = 9.81
-    manning: float = 0.0
-    dry: float = 1e-6
-    longest: float = _FOREVER
-
-    def __post_init__(self) -> None:
-        if self.order not in (1, 2):
-            raise SolverError(f"order must be 1 or 2, not {self.order}")
-        for name in ("cfl", "gravity", "dry", "longest"):
-            if not getattr(self, name) > 0.0:
-                raise SolverError(f"{name} must be positive, not {getattr(self, name)}")
-        if not self.manning >= 0.0:
-            raise SolverError(f"manning must not be negative, got {self.manning}")
-
-
-@dataclass(frozen=True)
-class Survey:
-    """The state of the water in a few numbers.
-
-    Attributes
-    ----------
-    volume
-        Cubic metres.
-    inflow
-        What has come in through the boundary since the start, less what has left.
-    defect
-        Volume less that of the start less ``inflow``, as a part of the volume at the start; round-off of a
-        conservative scheme.
-    change
-        Root mean square of the change of depth since the last survey.
-    surface
-        Highest surface of wet cells, or None.
-    speed
-        Largest speed.
-    """
-
-    volume: float
-    inflow: float
-    defect: float
-    change: float
-    surface: float | None
-    speed: float
 
 
 class ShallowWater:
@@ -222,7 +147,7 @@ class ShallowWater:
         self._kind = ctx.dat(self.mesh.boundary, tables.kinds, "kind")
         self._row = ctx.dat(self.mesh.boundary, tables.rows, "row")
         self._series = ctx.scalar(tables.series, "series", dtype=real)
-        self._ends = ctx.scalar(np.minimum(tables.ends, _FOREVER), "ends", dtype=real)
+        self._ends = ctx.scalar(np.minimum(tables.ends, FOREVER), "ends", dtype=real)
         self._sampling = {"samples": tables.samples, "spacing": tables.spacing}
 
     def _start(self, elevation: Field, velocity: Sequence[Field]) -> None:
@@ -245,11 +170,12 @@ class ShallowWater:
         second = self._residual(self.mid, self._now, 1, common)
         self._predict = Loop(
             predict, cells, self.u, shape, self._ahead, self.res, self.mid, self._now, self._inflow,
-            cfl=scheme.cfl, longest=scheme.longest, span=_FOREVER, **friction, **common,
+            cfl=scheme.cfl, longest=scheme.longest, span=FOREVER, **friction, **common,
         )  # fmt: skip
         self._correct = Loop(
-            correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow, **friction, **common
-        )
+            correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow,
+            **friction, **common,
+        )  # fmt: skip
         bare = {"eps": self.thin, "schedule": self._schedule}
         film = max(self.thin, self._film)
         self._highest = Loop(highest, cells, self.u, self.zb, self.top, eps=film, schedule=self._schedule)
@@ -261,7 +187,7 @@ class ShallowWater:
         self.loops: tuple[Loop, ...] = (*second, self._correct, *last, *first, self._predict)
         """The loops of the chain, in order: the second stage of a step, then the first stage of the next."""
         self.chain = Chain(
-            [Reset(self._ahead, _FOREVER), *self.loops],
+            [Reset(self._ahead, FOREVER), *self.loops],
             transient=(self.res, *([self.slope] if self.slope is not None else [])),
             fuse=self._fused,
             name="shallow_water",
@@ -278,9 +204,10 @@ class ShallowWater:
             return [
                 Loop(flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, res[inner], **common),
                 Loop(
-                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, *driven, res[edge], **timing, **common
+                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, *driven, res[edge],
+                    **timing, **common,
                 ),
-            ]
+            ]  # fmt: skip
         slope, around = self.slope, shape.neighbours
         return [
             Loop(
@@ -288,7 +215,8 @@ class ShallowWater:
                 legs=around.legs, eps=self.thin, schedule=self._schedule,
             ),
             Loop(
-                flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms, res[inner], **common
+                flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms, res[inner],
+                **common,
             ),
             Loop(
                 boundary_linear, mesh.boundary, u[edge], zb[edge], slope[edge], shape.boundary, shape.boundary_arms,
@@ -311,7 +239,7 @@ class ShallowWater:
         """Find the time scale of the present state, with no step begun."""
         self.mid.write(self.u)
         self._now.value = np.zeros(2)
-        self._ahead.value = np.array([_FOREVER, _FOREVER])
+        self._ahead.value = np.array([FOREVER, FOREVER])
         self._time_scale()
 
     # -------------------------------------------------------------------------------------- advance
@@ -332,7 +260,7 @@ class ShallowWater:
         for loop in self._boundary_loops:
             loop.set(start=self.time)
         self._predict.set(span=span)
-        span = float(self.u.scalar.numpy.type(span))  # as the device compares it
+        span = float(np.float32(span)) if self.u.scalar.size == 4 else span  # as the device compares it
         smallest = 4.0 * float(np.finfo(self.u.scalar.numpy).eps) * span
         calls, passed = -1, 0.0  # the first call begins a step, without one to end
         while passed < span:
@@ -407,8 +335,8 @@ class ShallowWater:
         bad = np.flatnonzero(~np.isfinite(u).all(axis=1))
         if bad.size:
             raise SolverError(
-                f"time {self.time:g} s: the state of {self._place(int(bad[0]))} is not finite ({bad.size} cells in all); "
-                f"lower cfl (now {self.scheme.cfl:g}) or use order = 1"
+                f"time {self.time:g} s: the state of {self._place(int(bad[0]))} is not finite "
+                f"({bad.size} cells in all); lower cfl (now {self.scheme.cfl:g}) or use order = 1"
             )
 
     def _place(self, cell: int) -> str:

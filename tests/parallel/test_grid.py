@@ -114,10 +114,14 @@ def set_ghosts(dat: fl.Dat, grid: Any, whole: Sequence[int], periodic: Sequence[
 
 
 def smooth(
-    comm: Comm, shape: tuple[int, ...], offsets: list[tuple[int, ...]], periodic: Sequence[bool], *, device: str = "cpu",
-    ghost: int = 0, reach: int = 1, dtype: str = "float64", layout: Any = None, cut: Any = None, steps: int = 2,
+    comm: Comm, shape: tuple[int, ...], offsets: list[tuple[int, ...]], periodic: Sequence[bool], *,
+    device: str = "cpu", ghost: int = 0, reach: int = 1, dtype: str = "float64", layout: Any = None, cut: Any = None,
+    alone: bool = False,
 ) -> Values:  # fmt: skip
-    """Return what steps of a chain and loops by themselves leave, with a change by the host in between."""
+    """Return what a chain leaves that is called several times, with changes by the host in between.
+
+    ``alone``: its loops run by themselves too.
+    """
     ctx = context(comm, device)
     grid = ctx.grid(shape, periodic=tuple(periodic), ghost=ghost, reach=reach, cut=cut)
     stencil = ctx.stencil(grid, offsets)
@@ -127,45 +131,44 @@ def smooth(
     if not isinstance(layout, fl.Blocked):
         set_ghosts(u, grid, shape, periodic)
         set_ghosts(v, grid, shape, periodic)
-    forth = Loop(weigh, grid, u[stencil], v, legs=len(offsets))
-    back = Loop(weigh, grid, v[stencil], u, legs=len(offsets))
-    chain = Chain([forth, back])
-    chain()
-    u.write(u.read() + np.asarray(0.25, dtype=u.scalar.numpy))
-    for _ in range(steps - 1):
-        chain()
-    forth()
-    if not isinstance(layout, fl.Blocked):
-        v.data[...] *= 2
-    back()
     real = "float64" if dtype == "float64" else "float32"
     total, most, n = ctx.scalar(0.0, dtype=real), ctx.scalar(-1.0, dtype=real), ctx.scalar(0)
-    Loop(sums, grid, u, total, most, n)()
-    if u.scalar.size == 8:
-        results = {"total": total.value, "most": most.value, "n": n.value}
-    else:
-        results = {"most": most.value, "n": n.value}
+    forth = Loop(weigh, grid, u[stencil], v, legs=len(offsets))
+    back = Loop(weigh, grid, v[stencil], u, legs=len(offsets))
+    chain = Chain([forth, back, Loop(sums, grid, u, total, most, n)])
+    chain()
+    u.write(u.read() + np.asarray(0.25, dtype=u.scalar.numpy))
+    chain()
+    chain()
+    if alone:
+        forth()
+        v.data[...] *= 2
+        back()
+    results = {"most": most.value, "n": n.value} | ({"total": total.value} if real == "float64" else {})
     return {"u": u.read(), "v": v.read(), "sums": results, "window": grid.window, "shape": shape, "cut": grid.factors}
 
 
-PERIODIC = [(True, True), (False, False), (True, False), (False, True)]
+def long(*values: Any) -> Any:
+    """Return parameters of a test that runs when long tests are asked for."""
+    return pytest.param(*values, marks=pytest.mark.long)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 7])
-@pytest.mark.parametrize("periodic", PERIODIC)
+@pytest.mark.parametrize("periodic", [(True, True), (False, False), long((True, False)), long((False, True))])
 def test_five_points(periodic: tuple[bool, bool], ranks: int) -> None:
-    found = agree(smooth, ranks, (23, 10), FIVE, periodic, ghost=0 if all(periodic) else 1)
+    found = agree(smooth, ranks, (23, 10), FIVE, periodic, ghost=0 if all(periodic) else 1, alone=True)
     assert found[0]["cut"] == (ranks, 1)
 
 
-@pytest.mark.parametrize("cut", [(2, 2), (1, 3), (2, 3)])
-@pytest.mark.parametrize("periodic", PERIODIC)
+@pytest.mark.parametrize("cut", [(2, 2), (2, 3), long((1, 3))])
+@pytest.mark.parametrize("periodic", [(True, False), long((True, True)), long((False, False)), long((False, True))])
 def test_nine_points_with_corners(periodic: tuple[bool, bool], cut: tuple[int, int]) -> None:
     agree(smooth, cut[0] * cut[1], (8, 9), NINE, periodic, ghost=0 if all(periodic) else 1, cut=cut)
 
 
-@pytest.mark.parametrize("cut", [(3, 1, 1), (2, 2, 2)])
-@pytest.mark.parametrize("periodic", [(True, True, True), (False, True, False)])
+@pytest.mark.parametrize(
+    ("periodic", "cut"), [((True, True, True), (3, 1, 1)), ((False, True, False), (2, 2, 2))]
+)
 def test_27_points(periodic: tuple[bool, ...], cut: tuple[int, ...]) -> None:
     agree(smooth, int(np.prod(cut)), (7, 6, 5), ALL_27, periodic, ghost=0 if all(periodic) else 1, cut=cut)
 
@@ -177,28 +180,33 @@ def test_27_points_every_cut(periodic: tuple[bool, ...], cut: tuple[int, ...]) -
     agree(smooth, int(np.prod(cut)), (7, 6, 5), ALL_27, periodic, ghost=0 if all(periodic) else 1, cut=cut)
 
 
-@pytest.mark.parametrize("cut", [(4, 1), (2, 2)])
-@pytest.mark.parametrize("periodic", [(True, True), (False, True)])
+@pytest.mark.parametrize(
+    ("periodic", "cut"),
+    [((True, True), (4, 1)), ((False, True), (2, 2)), long((True, True), (2, 2)), long((False, True), (4, 1))],
+)
 def test_reach_of_two(periodic: tuple[bool, bool], cut: tuple[int, int]) -> None:
     agree(smooth, 4, (9, 8), FAR, periodic, ghost=0 if all(periodic) else 2, reach=2, cut=cut)
 
 
-@pytest.mark.parametrize(("ranks", "periodic"), [(2, True), (7, True), (3, False)])
+@pytest.mark.parametrize(("ranks", "periodic"), [(2, True), (7, True), long(3, False)])
 def test_one_dimension(ranks: int, periodic: bool) -> None:
     agree(smooth, ranks, (29,), [(0,), (-1,), (1,)], (periodic,), ghost=0 if periodic else 1)
 
 
-@pytest.mark.parametrize("cut", [(3, 1), (1, 3)])
 @pytest.mark.parametrize(
-    ("dtype", "layout"),
-    [("float32", fl.SoA()), ("float32", fl.Blocked(8)), ("float16", fl.AoS()), ("float64", fl.Blocked(4))],
+    ("dtype", "layout", "cut"),
+    [
+        ("float32", fl.SoA(), (3, 1)), ("float16", fl.AoS(), (1, 3)), ("float64", fl.Blocked(4), (3, 1)),
+        long("float32", fl.SoA(), (1, 3)), long("float16", fl.AoS(), (3, 1)), long("float64", fl.Blocked(4), (1, 3)),
+        long("float32", fl.Blocked(8), (3, 1)), long("float16", fl.SoA(), (3, 1)),
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_types_and_layouts(dtype: str, layout: Any, cut: tuple[int, int]) -> None:
     agree(smooth, 3, (8, 9), FIVE, (True, True), dtype=dtype, layout=layout, cut=cut)
 
 
-@pytest.mark.parametrize(("ranks", "cut"), [(2, None), (3, None), (4, (2, 2))])
+@pytest.mark.parametrize(("ranks", "cut"), [(3, None), long(2, None), (4, (2, 2))])
 def test_opencl(opencl: str, ranks: int, cut: Any) -> None:
     agree(smooth, ranks, (10, 9), FIVE, (True, True), device=opencl, cut=cut)
 
@@ -246,18 +254,23 @@ def mixed(comm: Comm, layouts: Sequence[Any], *, fuse: bool, cut: Any = None) ->
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-@pytest.mark.parametrize(("ranks", "cut"), [(2, None), (4, (2, 2)), (7, (7, 1))])
+@pytest.mark.parametrize(("ranks", "cut"), [(2, None), (4, (2, 2)), (7, None)])
 def test_chain_of_unlike_dats(fuse: bool, ranks: int, cut: Any) -> None:
-    if ranks == 7:
-        agree(mixed, 5, (fl.SoA(), fl.AoS()), fuse=fuse, cut=(5, 1))
     agree(mixed, ranks, (fl.AoS(), fl.SoA()), fuse=fuse, cut=cut)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layouts", [(fl.SoA(), fl.AoS()), (fl.Blocked(4), fl.SoA())], ids=str)
+def test_chain_of_other_layouts(layouts: Any) -> None:
+    agree(mixed, 3, layouts, fuse=True)
+    agree(mixed, 6, layouts, fuse=True, cut=(2, 3))
 
 
 # --------------------------------------------------------------------------------- messages and spans
 
 
-def native(loop: Loop) -> RankedSequence:
-    """Return the one sequence that a loop has run."""
+def form_of(loop: Loop) -> RankedSequence:
+    """Return the one sequence that a loop by itself has run."""
     assert loop._native is not None
     task = loop._native.sequencer
     assert isinstance(task, OneTask)
@@ -265,44 +278,49 @@ def native(loop: Loop) -> RankedSequence:
     return form
 
 
-def spans_of(comm: Comm, shape: tuple[int, ...], cut: tuple[int, ...]) -> tuple[list[int], int, tuple[int, ...]]:
-    """Return the calls that the loop is made of, the bytes of its exchange, and the neighbours."""
+def items_of(comm: Comm, shape: tuple[int, ...], cut: tuple[int, ...]) -> tuple[str, int, tuple[int, ...]]:
+    """Return what a loop is made of ("x": exchange, "c": computing), the bytes it sends, and the neighbours."""
     ctx = context(comm)
     grid = ctx.grid(shape, periodic=True, cut=cut)
     u, v = ctx.dat(grid, name="u"), ctx.dat(grid, name="v")
     loop = Loop(weigh, grid, u[ctx.stencil(grid, FIVE)], v, legs=5)
     loop()
-    form = native(loop)
+    form = form_of(loop)
     (exchange,) = form.exchanges
-    return [sum(o == 0 for o in owners) for _, owners in form._native], exchange.bytes_sent, tuple(exchange.neighbours)
+    items = "".join("xc"[owner == 0] for owner in form._owners)
+    while "xx" in items:
+        items = items.replace("xx", "x")
+    return items, exchange.bytes_sent, tuple(exchange.neighbours)
 
 
 def test_slabs_compute_while_messages_travel() -> None:
-    for calls, sent, _ in run_threads(3, spans_of, (12, 10), (3, 1)):
-        assert calls == [0, 1, 2]  # pack; interior; unpack and both ends
+    for items, sent, _ in run_threads(3, items_of, (12, 10), (3, 1)):
+        assert items == "xcxcc"  # the interior, then both ends
         assert sent == 2 * 10 * 8
-    for calls, sent, neighbours in run_threads(4, spans_of, (6, 10), (2, 2)):
-        assert calls == [0, 1]
-        assert sent == (2 * 3 + 2 * 5 + 4) * 8
+    for items, sent, neighbours in run_threads(4, items_of, (6, 10), (2, 2)):
+        assert items == "xc"
+        assert sent == (2 * 5 + 2 * 3 + 4) * 8
         assert len(neighbours) == 3
 
 
 def test_exchange_only_when_something_changed() -> None:
-    def work(comm: Comm) -> tuple[int, ...]:
+    def work(comm: Comm) -> tuple[bool, ...]:
         ctx = context(comm)
         grid = ctx.grid((8, 5), periodic=True)
         u, v = ctx.dat(grid, np.ones(grid.shape), "u"), ctx.dat(grid, name="v")
         loop = Loop(weigh, grid, u[ctx.stencil(grid, FIVE)], v, legs=5)
-        counts = []
+        current = []
         for change in (None, None, u.storage, None, lambda: u.write(2.0)):
             if change is not None:
                 change()
+            current.append(u.current)
             loop()
-            assert loop._native is not None
-            counts.append(sum(e.count for f in loop._native.sequencer._forms.values() for e in f.exchanges))  # type: ignore[union-attr]
-        return tuple(counts)
+            assert u.current
+            assert not v.current
+        assert (v.read() == 2.0).all()
+        return tuple(current)
 
-    assert run_threads(2, work) == [(1, 1, 2, 2, 3)] * 2
+    assert run_threads(2, work) == [(False, True, False, True, False)] * 2
 
 
 # ---------------------------------------------------------------------------------------------- errors
@@ -338,30 +356,30 @@ def test_writes_through_a_map_of_a_lattice() -> None:
 
 def boltzmann(
     comm: Comm, lattice: Lattice, shape: tuple[int, ...], *, device: str = "cpu", dtype: str = "float32",
-    layout: Any = None, cut: Any = None,
+    layout: Any = None, cut: Any = None, steps: Sequence[int] = (4,),
 ) -> Values:  # fmt: skip
-    """Return what five steps from a random start leave."""
+    """Return what some steps from a random start leave."""
     rng = np.random.default_rng(0)
     flow = LatticeBoltzmann(
         context(comm, device), shape, viscosity=0.03, lattice=lattice, dtype=dtype, layout=layout, cut=cut
     )
     flow.initialise(1 + 0.02 * rng.random(shape), 0.05 * rng.standard_normal((*shape, lattice.dimensions)))
-    flow.step(3)
-    flow.check_finite()
-    flow.step(2)
+    for count in steps:
+        flow.step(count)
     assert flow.cells == np.prod(shape)
-    return {
-        "populations": flow.populations.read(), "density": flow.density(), "velocity": flow.velocity(),
-        "sums": {"energy": flow.kinetic_energy()}, "window": flow.grid.window, "shape": shape,
-    }  # fmt: skip
+    found: Values = {"populations": flow.populations.read(), "window": flow.grid.window, "shape": shape}
+    if len(steps) > 1:
+        flow.check_finite()
+        found |= {"density": flow.density(), "velocity": flow.velocity(), "sums": {"energy": flow.kinetic_energy()}}
+    return found
 
 
-@pytest.mark.parametrize(("ranks", "cut"), [(2, None), (3, None), (4, (2, 2)), (7, None)])
+@pytest.mark.parametrize(("ranks", "cut"), [(2, None), (4, (2, 2)), (7, None), long(3, None)])
 def test_d2q9(ranks: int, cut: Any) -> None:
-    agree(boltzmann, ranks, D2Q9, (16, 21), cut=cut)
+    agree(boltzmann, ranks, D2Q9, (14, 21), cut=cut, steps=(3, 2) if ranks == 2 else (4,))
 
 
-@pytest.mark.parametrize(("ranks", "cut"), [(2, None), (4, (1, 2, 2)), (7, None)])
+@pytest.mark.parametrize(("ranks", "cut"), [(4, (1, 2, 2)), (7, None), long(2, None)])
 def test_d3q19(ranks: int, cut: Any) -> None:
     agree(boltzmann, ranks, D3Q19, (14, 6, 7), dtype="float64", cut=cut)
 
@@ -373,9 +391,9 @@ def test_d3q19_layouts(layout: Any, cut: tuple[int, int, int]) -> None:
     agree(boltzmann, int(np.prod(cut)), D3Q19, (6, 5, 9), layout=layout, cut=cut)
 
 
-@pytest.mark.parametrize(("lattice", "shape", "cut"), [(D2Q9, (9, 21), (3, 1)), (D3Q19, (6, 4, 5), (3, 1, 1))])
+@pytest.mark.parametrize(("lattice", "shape", "cut"), [(D2Q9, (9, 21), (3, 1)), long(D3Q19, (6, 4, 5), (3, 1, 1))])
 def test_lattices_opencl(opencl: str, lattice: Lattice, shape: tuple[int, ...], cut: Any) -> None:
-    agree(boltzmann, 3, lattice, shape, device=opencl, cut=cut)
+    agree(boltzmann, 3, lattice, shape, device=opencl, cut=cut, steps=(3,))
 
 
 def test_processes() -> None:
@@ -392,9 +410,9 @@ def test_processes() -> None:
             for name, value in mine.items():
                 if isinstance(value, np.ndarray) and value.ndim:
                     assert np.array_equal(value, one[name][mine["window"]]), name
-            for name, value in mine["sums"].items():
+            for name, value in mine.get("sums", {}).items():
                 assert np.isclose(value, one["sums"][name], rtol=1e-6), name
-            print("equal", comm.rank)
+            print("equal")
         """,
     )
-    assert sorted(done.stdout.split("\n"))[-6:] == ["equal 0"] * 2 + ["equal 1"] * 2 + ["equal 2"] * 2
+    assert done.stdout.count("equal") == 6

@@ -102,8 +102,8 @@ def integers(world: World, schedules: Mapping[str, fl.Schedule]) -> dict[str, An
                     arguments: list[Any] = [c, r[e[0]], low[e[0]], high[e[1]]]
                 else:
                     arguments = [c, r[e], low[e], high[e], *tail]
-                if tail and name == "two_pass":
-                    continue
+                if (tail and name == "two_pass") or (kernel is counts and name == "gather1"):
+                    continue  # cannot count, takes one map
                 try:
                     loops.append(Loop(kernel, world.sets["edges"], *arguments, schedule=schedule))
                 except PlanError:
@@ -123,10 +123,9 @@ CASES = [
 
 
 def compared(body: Any, ranks: int, kind: str, device: Any, tolerance: float, **options: Any) -> None:
-    exact = [name for name in options.pop("exact", ())]
     want = alone(body, MESH, device, **options)
     got = together(body, MESH, ranks, owners(kind, 500, ranks, 4), device, **options)
-    assert not difference(got, want, tolerance, exact)
+    assert not difference(got, want, tolerance)
 
 
 @pytest.mark.parametrize(("dtype", "layout", "ranks", "kind"), CASES)

@@ -24,8 +24,9 @@ def test_lake_at_rest(order: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("right", "order", "expected", "allowed"), [(0.1, 1, 0.8, 0.018), (0.1, 2, 0.8, 0.009), (0.0, 1, 0.65, 0.022), (0.0, 2, 0.87, 0.011)]
-)  # fmt: skip
+    ("right", "order", "expected", "allowed"),
+    [(0.1, 1, 0.8, 0.018), (0.1, 2, 0.8, 0.009), (0.0, 1, 0.65, 0.022), (0.0, 2, 0.87, 0.011)],
+)
 def test_dam_breaks_converge(right: float, order: int, expected: float, allowed: float) -> None:
     """Depth in the L1 norm against Stoker's and Ritter's solutions; kinks keep the order below one."""
     coarse, fine = (dam_break(context(), right, order, n) for n in (50, 100))

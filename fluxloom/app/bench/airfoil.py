@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text, count_gpus, device_name, steps
+import numpy as np
+
+from fluxloom.app.balance import equal_shares, measured_shares
+from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text, steps
+from fluxloom.app.bench.exchange_cost import measure_exchanges
 from fluxloom.app.bench.exhaustive import exhaustive
 from fluxloom.app.bench.rounds import Rounds, measure_rounds
 from fluxloom.app.bench.strategies import compare_strategies
-from fluxloom.app.cases.airfoil import AirfoilRunner
-from fluxloom.app.summary import loop_rows, overall
+from fluxloom.app.cases.airfoil import AirfoilRunner, airfoil_part
+from fluxloom.app.crew import crew_of
+from fluxloom.app.rank_loops import rows_of_ranks
+from fluxloom.app.summary import overall
 from fluxloom.app.verify.airfoil import RMS_1000
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.mesh.airfoil import AirfoilMesh
 from fluxloom.solvers.airfoil import AirfoilConstants
 
 __all__ = ["AirfoilBench"]
@@ -30,20 +38,26 @@ _QUICK = 60.0
 
 @dataclass(frozen=True)
 class _Case:
-    """What is measured: options, context and mesh, and its size."""
+    """What is measured: options, context, the size of the mesh, and the shares of the ranks."""
 
     options: BenchOptions
     context: Context
-    mesh: AirfoilMesh
     size: tuple[int, int]
+    shares: Sequence[float] | None = None
 
-    def runner(self) -> AirfoilRunner:
-        """Return a new runner at the free stream."""
-        options = self.options
+    def runner(self, context: Context | None = None, shares: Sequence[float] | None = None) -> AirfoilRunner:
+        """Return a new runner at the free stream; its mesh is made for it, and on several ranks not kept."""
+        options, here = self.options, context if context is not None else self.context
+        mesh = airfoil_part(here, *self.size, options.partition, shares if shares is not None else self.shares)
         return AirfoilRunner(
-            self.context, self.mesh, AirfoilConstants(), options.schedule,
-            fused=options.fused, layout=options.chosen_layout,
+            here, mesh, AirfoilConstants(), options.schedule,
+            fused=options.fused, layout=options.chosen_layout, shape=self.size,
         )  # fmt: skip
+
+    @property
+    def ranks(self) -> int:
+        """Their number."""
+        return self.context.comm.size
 
 
 class AirfoilBench:
@@ -51,62 +65,112 @@ class AirfoilBench:
 
     The first round warms up (compilation is not timed) and gives ``rms``: the residual after exactly
     ``iterations`` iterations from the free stream. Further parts, where they are asked for: every schedule of
-    each loop, and the results of every strategy.
+    each loop, and the results of every strategy; on several ranks, every transport.
     """
 
     title = "Airfoil: 2D Euler, five loops, two sub-steps an iteration"
-    extras = ("layout", "exhaustive", "strategies")
+    extras = ("layout", "exhaustive", "strategies", "ranks", "transports")
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
-        size = cells_from_text(options.cells, "720k")
-        iterations, count = options.iterations or ITERATIONS, options.rounds or ROUNDS
         context = options.context()
-        if (options.exhaustive or options.strategies) and not context.device.native:
-            raise CaseError(f"the device {context.device.name} runs kernels as Python: it has no schedules to compare")
-        tell(f"building {3 * size[0] * size[1]:,} cells on {context!r}")
-        case = _Case(options, context, airfoil_mesh(*size), size)
+        case = _case(options, context, tell)
         runner = case.runner()
-        steps(runner, iterations)
-        rms = runner.residual()
-        tell(f"warm-up: residual {rms:.10e} after {iterations} iterations")
-
-        def advance(number: int) -> None:
-            for _ in range(number):
-                runner.advance()
-
-        rounds = measure_rounds(
-            context, advance, runner.reports, iterations, count, tell,
-            lambda seconds: f"{1e3 * seconds / iterations:.4g} ms/iteration",
-        )  # fmt: skip
-        metrics = _metrics(case, runner, rounds, iterations) | {"rms": rms}
+        iterations = options.iterations or ITERATIONS
+        rounds, metrics = _measured(case, runner, tell)
         metrics |= _published(case, runner, iterations + rounds.steps, rounds.seconds / iterations, tell)
-        if options.exhaustive:
-            metrics |= exhaustive(options, case.mesh, tell)
+        crew, copy = crew_of(context), _all(context, rounds.copy_gbs)
+        cells, precision = runner.cells, runner.solver.q.scalar.name
+        if case.ranks > 1:
+            metrics |= _ranked(case, runner)
+        elif options.exhaustive:
+            metrics |= exhaustive(options, _whole(case), tell)
+        del runner
         if options.strategies:
-            metrics |= compare_strategies(options, size, tell)
+            metrics |= compare_strategies(options, case.size, tell)
+        if options.transports:
+            metrics["transports"] = _transports(case, tell)
         return Record(
             case="airfoil",
             model="euler",
-            device=context.device.name,
-            device_name=device_name(context),
-            precision=runner.solver.q.scalar.name,
-            sizes={"cells": runner.cells},
-            copy_gbs=rounds.copy_gbs,
+            device=crew.device,
+            device_name=crew.device_name,
+            precision=precision,
+            sizes={"cells": cells},
+            copy_gbs=copy,
             seconds=rounds.seconds,
             metrics=metrics,
-            loops=[row for row in loop_rows(rounds.loops, rounds.copy_gbs) if row.calls],
+            loops=[row for row in rows_of_ranks(context.comm, rounds.loops, copy) if row.calls],
             command=options.command,
-            gpus=count_gpus(context),
+            gpus=crew.gpus,
+            ranks=case.ranks,
         )
 
 
+def _case(options: BenchOptions, context: Context, tell: Tell) -> _Case:
+    """Return what is measured, with the shares of the ranks.
+
+    Raises
+    ------
+    CaseError
+        For parts that this device, or this number of ranks, cannot have.
+    """
+    size, ranks = cells_from_text(options.cells, "720k"), context.comm.size
+    more = options.exhaustive or options.strategies
+    if more and not context.device.native:
+        raise CaseError(f"the device {context.device.name} runs kernels as Python: it has no schedules to compare")
+    if more and ranks > 1:
+        raise CaseError("--exhaustive and --strategies compare on one rank: start the benchmark without mpiexec")
+    if options.transports and ranks == 1:
+        raise CaseError("--transports compares how messages travel: start several ranks, as with --ranks cuda*2")
+    on = f"{ranks} ranks, {context!r} and others" if ranks > 1 else repr(context)
+    tell(f"building {3 * size[0] * size[1]:,} cells on {on}")
+    case = _Case(options, context, size, None if isinstance(options.shares, str) else options.shares)
+    if options.shares != "measured" or ranks == 1:
+        return case
+    shares = measured_shares(context, case.runner)
+    gc.collect()
+    tell(f"measured shares: {', '.join(f'{share:.4f}' for share in shares)}")
+    return replace(case, shares=shares)
+
+
+def _whole(case: _Case) -> AirfoilMesh:
+    """Return the mesh of a rank alone."""
+    mesh = airfoil_part(case.context, *case.size)
+    assert isinstance(mesh, AirfoilMesh)
+    return mesh
+
+
+def _measured(case: _Case, runner: AirfoilRunner, tell: Tell) -> tuple[Rounds, dict[str, Any]]:
+    """Warm up, time the rounds, and return what they tell."""
+    iterations, count = case.options.iterations or ITERATIONS, case.options.rounds or ROUNDS
+    steps(runner, iterations)
+    rms = runner.residual()
+    tell(f"warm-up: residual {rms:.10e} after {iterations} iterations")
+
+    def advance(number: int) -> None:
+        for _ in range(number):
+            runner.advance()
+
+    rounds = measure_rounds(
+        runner.solver.context, advance, runner.reports, iterations, count, tell,
+        lambda seconds: f"{1e3 * seconds / iterations:.4g} ms/iteration",
+    )  # fmt: skip
+    return rounds, _metrics(case, runner, rounds, iterations) | {"rms": rms}
+
+
+def _all(context: Context, value: float) -> float:
+    """Return the sum over the ranks. Collective."""
+    return float(context.comm.reduce(np.array([value], dtype=np.float64), "sum")[0])
+
+
 def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int) -> dict[str, Any]:
-    """Return everything about the whole iteration."""
+    """Return everything about the whole iteration; bytes and bandwidths are those of all ranks together."""
+    context = runner.solver.context
     seconds = rounds.seconds / iterations
-    moved, _ = overall(rounds.loops)
-    copy = rounds.copy_gbs
-    separate = runner.solver.chain.bytes_unfused
+    moved = _all(context, overall(rounds.loops)[0])
+    copy = _all(context, rounds.copy_gbs)
+    separate = _all(context, runner.solver.chain.bytes_unfused)
     gbs = moved / iterations / seconds / 1e9
     flux = runner.solver.res_calc
     return {
@@ -114,7 +178,7 @@ def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int
         "seconds_per_1000_iterations": 1000 * seconds,
         "iterations": iterations,
         "rounds": len(rounds.times),
-        "threads": case.context.threads,
+        "threads": context.threads,
         "fused": case.options.fused,
         "strategy": flux.strategy,
         "layout": flux.report().layout,
@@ -128,9 +192,45 @@ def _metrics(case: _Case, runner: AirfoilRunner, rounds: Rounds, iterations: int
         "bytes_per_iteration_unfused": separate,
         "unfused_gbs": separate / seconds / 1e9,
         "unfused_percent_of_copy": 100 * separate / seconds / 1e9 / copy if copy else None,
-        "triad_gbs": rounds.triad_gbs,
-        "copy_plain_gbs": rounds.copy_plain_gbs,
+        "triad_gbs": _all(context, rounds.triad_gbs or 0.0) or None,
+        "copy_plain_gbs": _all(context, rounds.copy_plain_gbs or 0.0) or None,
     }
+
+
+def _ranked(case: _Case, runner: AirfoilRunner) -> dict[str, Any]:
+    """Return how the mesh is divided and what the messages cost; the runner is spent afterwards. Collective."""
+    report, context = runner.partition, runner.solver.context
+    assert report is not None
+    cost = measure_exchanges(runner.solver.chain)
+    shares = case.shares if case.shares is not None else equal_shares(case.ranks)
+    cells = next(found for found in report.sets if found.name == "cells")
+    times = context.transport_seconds
+    return {
+        "ranks": case.ranks, "cells": runner.cells, "partition": report.method, "edge_cut": report.edge_cut,
+        "imbalance": report.imbalance, "shares": [share / sum(shares) for share in shares],
+        "owned_most": max(cells.owned), "owned_least": min(cells.owned),
+        **(cost.record() if cost is not None else {}),
+        **({"transport_us": [{k: 1e6 * v for k, v in row.items()} for row in times]} if times else {}),
+        "crew": crew_of(context).record(),
+    }  # fmt: skip
+
+
+def _transports(case: _Case, tell: Tell) -> list[dict[str, Any]]:
+    """Return a row for each way in which messages between the GPUs of this run can travel. Collective."""
+    rows = []
+    for name in case.options.context(device=case.context.device, transport="auto").links.candidates:
+        gc.collect()
+        tell(f"transport {name}")
+        context = case.options.context(device=case.context.device, transport=name)
+        runner = case.runner(context)
+        rounds, metrics = _measured(case, runner, tell)
+        cost = measure_exchanges(runner.solver.chain)
+        rows.append({
+            "name": name, "ms_per_iteration": metrics["ms_per_iteration"], "best": metrics["ms_per_iteration_best"],
+            "exchange_alone_ms": 1e3 * cost.alone if cost else None, "exchange_hidden": cost.hidden if cost else None,
+            "exchange_share": cost.share if cost else None, "rms": metrics["rms"], "rounds": len(rounds.times),
+        })  # fmt: skip
+    return rows
 
 
 def _published(case: _Case, runner: AirfoilRunner, done: int, pace: float, tell: Tell) -> dict[str, Any]:
@@ -143,7 +243,7 @@ def _published(case: _Case, runner: AirfoilRunner, done: int, pace: float, tell:
     pace
         Seconds of an iteration.
     """
-    if not case.context.device.items or _PUBLISHED * pace > _QUICK:
+    if not all(case.context.comm.allgather(case.context.device.items)) or _PUBLISHED * pace > _QUICK:
         return {}
     if done > _PUBLISHED:
         runner, done = case.runner(), 0

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite, sqrt
 from typing import Any, Protocol
 
 from fluxloom.app.application import Runner
+from fluxloom.app.crew import count_gpus, device_name, place_of
 from fluxloom.app.summary import LoopRow
-from fluxloom.app.system import commit, processor
+from fluxloom.app.system import commit
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.mesh.distribute import Partition
 
 __all__ = [
     "LAYOUTS",
+    "METHODS",
     "Bench",
     "BenchOptions",
     "Record",
@@ -33,6 +38,13 @@ Tell = Callable[[str], None]
 
 NAMED_SIZES = {"72k": (126, 190), "720k": (400, 600), "2.88m": (800, 1200)}
 """Sizes of the Airfoil mesh by the number of cells: (i, j)."""
+
+_UNITS = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+_FEWEST = 1000
+"""Cells below which a number is taken for a mistake."""
+
+METHODS: tuple[Partition, ...] = ("auto", "kway", "rcb", "block")
+"""How ranks can divide a mesh."""
 
 LAYOUTS: dict[str, Layout] = {"aos": AoS(), "soa": SoA(), "blocked": Blocked()}
 """Layouts by the name on the command line."""
@@ -60,6 +72,22 @@ class BenchOptions:
         Whether the results of all strategies are compared too.
     command
         The command line, for the record.
+    comm
+        The ranks.
+    ranks
+        What each rank computes on, as text (scaling: the numbers of ranks); empty: ``device`` and ``threads``.
+    partition, shares
+        How the mesh is divided among several ranks, as in the table ``[partition]`` of a case file.
+    transport
+        How messages between GPUs travel.
+    transports
+        Whether all ways in which they can travel are compared too.
+    strong, weak
+        Of the benchmark scaling: sizes that stay, and cells a rank.
+    sources
+        Files of records that are drawn instead of measuring.
+    draw
+        File of the picture.
     """
 
     device: str = "cpu"
@@ -74,10 +102,22 @@ class BenchOptions:
     exhaustive: bool = False
     strategies: bool = False
     command: str = ""
+    comm: Comm = field(default_factory=SelfComm)
+    ranks: str = ""
+    partition: Partition = "auto"
+    shares: str | Sequence[float] = "auto"
+    transport: str = "auto"
+    transports: bool = False
+    strong: str = ""
+    weak: str = ""
+    sources: str = ""
+    draw: str = ""
 
-    def context(self) -> Context:
-        """Return a new context on the device."""
-        return Context(self.device, threads=self.threads)
+    def context(self, **changes: Any) -> Context:
+        """Return a new context on the device of this rank; ``changes`` are other arguments of it."""
+        place = place_of(self.comm, self.device, self.threads, self.ranks)
+        named = {"threads": place.threads, "comm": self.comm, "transport": self.transport} | changes
+        return Context(named.pop("device", place.device), **named)
 
     @property
     def chosen_layout(self) -> Layout | None:
@@ -151,7 +191,9 @@ class Record:
 class Bench(Protocol):
     """A benchmark.
 
-    One that knows the options ``layout``, ``exhaustive`` or ``strategies`` names them in an attribute ``extras``.
+    One that knows the options ``layout``, ``exhaustive``, ``strategies`` and so on names them in an attribute
+    ``extras``; there one that runs on several ranks has ``"ranks"``. On several ranks `run` is collective, and the
+    record is wanted on rank 0.
     """
 
     @property
@@ -170,6 +212,7 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.lbm import LbmBench
     from fluxloom.app.bench.overhead import OverheadBench
     from fluxloom.app.bench.rings import RingsBench
+    from fluxloom.app.bench.scaling import ScalingBench
     from fluxloom.app.bench.spmv import SpmvBench
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
@@ -177,6 +220,7 @@ def benches() -> Registry[Bench]:
     registry.register("lbm", LbmBench())
     registry.register("overhead", OverheadBench())
     registry.register("rings", RingsBench())
+    registry.register("scaling", ScalingBench())
     registry.register("spmv", SpmvBench())
     return registry
 
@@ -187,7 +231,8 @@ def cells_from_text(text: str, default: str) -> tuple[int, int]:
     Parameters
     ----------
     text
-        ``"720k"``, ``"2.88M"``, or ``"I,J"``; empty for the default.
+        ``"720k"``, ``"2.88M"``, another number of cells like ``"46M"``, which is met as well as a mesh with
+        ``j = 1.5 i`` can, or ``"I,J"``; empty for the default.
 
     Raises
     ------
@@ -202,22 +247,25 @@ def cells_from_text(text: str, default: str) -> tuple[int, int]:
         i, j = (int(part) for part in parts)
         if i >= 2 and j >= 1:
             return i, j
+    if (count := _count(word)) >= _FEWEST:
+        i = max(2, round(sqrt(count / 4.5)))
+        return i, max(1, round(count / (3 * i)))
     names = [name.replace("m", "M") for name in NAMED_SIZES]
     hint = did_you_mean(word, names)
-    raise CaseError(f"--cells {word!r}{hint} (allowed: {', '.join(names)}, or I,J with I >= 2 and J >= 1: 3 I J cells)")
+    raise CaseError(
+        f"--cells {word!r}{hint} (allowed: {', '.join(names)}, another number from 1k, or I,J with I >= 2 and J >= 1: "
+        "3 I J cells)"
+    )
 
 
-def device_name(context: Context) -> str:
-    """Return the hardware behind a context."""
-    if context.device.name in ("cpu", "reference"):
-        count = context.threads
-        return f"{processor().name}, {count} thread{'s' if count != 1 else ''}"
-    return context.device.describe()
-
-
-def count_gpus(context: Context) -> int:
-    """Return how many GPUs a context has: a device of work items is one, unless its driver runs on a processor."""
-    return int(context.device.items and not getattr(context.device, "is_cpu", False))
+def _count(word: str) -> int:
+    """Return a number like 46M, 720k or 12000; 0 for anything else."""
+    number, unit = (word[:-1], word[-1].lower()) if word[-1:].lower() in _UNITS else (word, "")
+    try:
+        value = float(number)
+    except ValueError:
+        return 0
+    return round(value * _UNITS.get(unit, 1)) if isfinite(value) else 0
 
 
 def steps(runner: Runner, count: int) -> None:

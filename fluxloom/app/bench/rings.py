@@ -84,6 +84,7 @@ class RingsBench:
     """
 
     title = "R distributed products with one exchange: the size below which rings of halo rows pay"
+    extras = ("ranks",)
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure; every rank gets the same numbers, the first one tells."""

@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
 from fluxloom.app.bench.base import Tell
 from fluxloom.app.summary import difference
+from fluxloom.comm.base import Comm
 from fluxloom.device.bandwidth import Bandwidth, meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
 
-__all__ = ["Rounds", "measure_rounds", "profiled"]
+__all__ = ["Rounds", "measure_rounds", "profiled", "slowest"]
 
 Reports = Callable[[], Sequence[LoopReport]]
 """Returns the counters of every loop."""
@@ -71,7 +74,8 @@ def measure_rounds(
     """Time rounds of some iterations; everything must be compiled already.
 
     Times of loops are kept in the timed rounds only where that is free: elsewhere one more round follows, which
-    keeps them.
+    keeps them. On several ranks a round begins on all of them at once and takes as long as on the slowest; the
+    counters and the memory are those of this rank. Collective.
 
     Parameters
     ----------
@@ -91,19 +95,25 @@ def measure_rounds(
     for number in range(1, rounds + 1):
         before = list(reports())
         context.synchronize()
+        context.comm.barrier()
         start = time.perf_counter()
         advance(steps)
         context.synchronize()
-        times.append(time.perf_counter() - start)
+        times.append(slowest(context.comm, time.perf_counter() - start))
         read.append(difference(list(reports()), before))
         if meter:
             copies.append(meter.measure(_PASSES))
         beside = f", copy {copies[-1].copy_gbs:.1f} GB/s" if copies else ""
         tell(f"round {number}/{rounds}: {pace(times[-1])}{beside}")
-    if context.device.items:
+    if any(context.comm.allgather(context.device.items)):
         loops = profiled(context, lambda: advance(steps), reports)
         return Rounds(times, copies, loops, steps * (rounds + 1))
     return Rounds(times, copies, _median(read), steps * rounds)
+
+
+def slowest(comm: Comm, seconds: float) -> float:
+    """Return the time of the slowest rank. Collective."""
+    return float(comm.reduce(np.array([seconds]), "max")[0])
 
 
 def profiled(context: Context, run: Callable[[], object], reports: Reports) -> list[LoopReport]:

@@ -10,19 +10,24 @@ import numpy.typing as npt
 from pydantic import Field
 
 from fluxloom.app.application import Estimate, Picture
+from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.schedules import parse_schedule
+from fluxloom.core.errors import MeshError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh, airfoil_slice
+from fluxloom.mesh.distribute import Partition, RankedMesh, distribute
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.airfoil import Airfoil, AirfoilConstants
 
-__all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRunner", "mesh_sizes"]
+__all__ = ["AirfoilApplication", "AirfoilCase", "AirfoilRunner", "airfoil_part", "mesh_sizes"]
 
 _DEFAULTS = AirfoilConstants()
 _WINDOW = (-0.5, 1.5, -0.75, 0.75)
@@ -85,6 +90,26 @@ def mesh_sizes(i: int, j: int) -> dict[str, int]:
     }
 
 
+def airfoil_part(
+    context: Context, i: int, j: int, method: Partition = "auto", shares: Sequence[float] | None = None
+) -> AirfoilMesh | RankedMesh:
+    """Return what a rank needs of the mesh: everything on a rank alone, else its part, made from slices.
+
+    Parameters
+    ----------
+    context
+        Has the ranks; on several of them this is collective.
+    i, j
+        As in `fluxloom.mesh.airfoil.airfoil_mesh`.
+    method, shares
+        As `fluxloom.mesh.distribute.distribute` takes them.
+    """
+    comm = context.comm
+    if comm.size == 1:
+        return airfoil_mesh(i, j)
+    return distribute(airfoil_slice(i, j, comm.rank, comm.size), comm, method=method, shares=shares)
+
+
 class AirfoilRunner:
     """The Airfoil solver, ready to advance.
 
@@ -93,7 +118,7 @@ class AirfoilRunner:
     context
         Where it runs.
     mesh
-        The mesh.
+        The mesh; on several ranks this rank's part, which is not kept.
     constants
         Gas and scheme.
     schedule
@@ -102,26 +127,42 @@ class AirfoilRunner:
         Whether loops may be fused.
     layout
         Of values with several components.
+    shape
+        The integers that a mesh in parts was made with; without them `mesh` is not there.
+
+    Attributes
+    ----------
+    partition
+        How the mesh is divided among several ranks; None on a rank alone.
     """
 
     def __init__(
         self,
         context: Context,
-        mesh: AirfoilMesh,
+        mesh: AirfoilMesh | RankedMesh,
         constants: AirfoilConstants,
         schedule: Schedule,
         *,
         fused: bool = True,
         layout: Layout | None = None,
+        shape: tuple[int, int] | None = None,
     ) -> None:
         self.solver = Airfoil(context, mesh, constants, schedule=schedule, fused=fused, layout=layout)
         self.constants = constants
-        self._mesh = mesh
+        ranked = isinstance(mesh, RankedMesh)
+        self.partition: PartitionReport | None = mesh.decomposition.report() if ranked else None
+        self._mesh = None if ranked else mesh
+        self._shape = shape
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
-        return len(self._mesh.cell_nodes)
+        """Number of cells, of all ranks."""
+        return self.solver.cells.total
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the cells that this rank has; None on a rank alone."""
+        return self.solver.cells.part
 
     @property
     def loops(self) -> Sequence[Loop]:
@@ -151,7 +192,7 @@ class AirfoilRunner:
         return self.solver.rms()
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return density, velocity, pressure, energy and Mach number in the cells."""
+        """Return density, velocity, pressure, energy and Mach number in the owned cells."""
         with np.errstate(all="ignore"):
             return self.solver.fields()
 
@@ -161,17 +202,23 @@ class AirfoilRunner:
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return the residual and the extremes of pressure and Mach number."""
-        fields = self.fields()
-        p, mach = fields["pressure"], fields["mach"]
+        fields, comm = self.fields(), self.solver.context.comm
+        values = [fields[name] for name in ("pressure", "mach")]
+        low = comm.reduce(np.array([v.min(initial=np.inf) for v in values]), "min")
+        high = comm.reduce(np.array([v.max(initial=-np.inf) for v in values]), "max")
         return (
             ("residual", f"{self.residual():.10e}"),
-            ("pressure", f"{p.min():.4f} to {p.max():.4f} (free stream 1)"),
-            ("Mach number", f"{mach.min():.4f} to {mach.max():.4f} (free stream {self.constants.mach:.4g})"),
+            ("pressure", f"{low[0]:.4f} to {high[0]:.4f} (free stream 1)"),
+            ("Mach number", f"{low[1]:.4f} to {high[1]:.4f} (free stream {self.constants.mach:.4g})"),
         )
 
     def mesh(self) -> MeshData:
-        """Return the mesh with the two sides of the cut joined."""
-        return self._mesh.to_mesh_data()
+        """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""
+        if self._mesh is not None:
+            return self._mesh.to_mesh_data()
+        if self._shape is None:
+            raise MeshError("the mesh was given in parts without the integers it was made with: the whole is not known")
+        return airfoil_mesh(*self._shape).to_mesh_data()
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
@@ -184,6 +231,7 @@ class AirfoilApplication:
     name = "airfoil"
     title = "steady inviscid flow around NACA 0012 (two-dimensional Euler equations)"
     model: type[CaseModel] = AirfoilCase
+    ranked = True
 
     def estimate(self, case: AirfoilCase) -> Estimate:
         """Return the size of a case without building it."""
@@ -199,9 +247,16 @@ class AirfoilApplication:
         )
 
     def build(self, case: AirfoilCase, context: Context) -> AirfoilRunner:
-        """Build the mesh and the loops."""
-        flow = case.flow
+        """Build the mesh, on several ranks this rank's part of it, and the loops. Collective."""
+        partition = case.partition
+        shares = partition.given
+        if partition.shares == "measured":
+            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
+        return self._runner(case, context, shares)
+
+    def _runner(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None) -> AirfoilRunner:
+        flow, shape = case.flow, (case.mesh.i, case.mesh.j)
         constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
-        mesh = airfoil_mesh(case.mesh.i, case.mesh.j)
+        mesh = airfoil_part(context, *shape, case.partition.method, shares)
         schedule = parse_schedule(case.run.schedule)
-        return AirfoilRunner(context, mesh, constants, schedule, fused=case.run.fused)
+        return AirfoilRunner(context, mesh, constants, schedule, fused=case.run.fused, shape=shape)

@@ -154,4 +154,5 @@ def _esri(path: str, text: str) -> Raster:
     if "nodata_value" in head:
         values[values == head["nodata_value"]] = np.nan
     x0, y0 = (head.get(f"{a}llcenter", head.get(f"{a}llcorner", 0.0) + 0.5 * size) for a in "xy")
-    return Raster(x0 + size * np.arange(nx), y0 + size * np.arange(ny), values, path)
+    x, y = (start + size * np.arange(count, dtype=np.float64) for start, count in ((x0, nx), (y0, ny)))
+    return Raster(x, y, values, path)

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fluxloom.app.bench.base import Bench, BenchOptions, Record, benches
+from fluxloom.app.bench.base import METHODS, Bench, BenchOptions, Record, benches
+from fluxloom.app.case import parse_shares
 from fluxloom.app.cli.console import (
     FusedOption,
     JsonOption,
+    RanksOption,
     ScheduleOption,
     Session,
     ThreadsOption,
+    TransportOption,
     facts,
     messages,
     table,
 )
+from fluxloom.app.crew import starts_ranks
 from fluxloom.app.files import write_json
+from fluxloom.app.ranks import start
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.summary import HEADINGS, LEFT
-from fluxloom.core.errors import CaseError
+from fluxloom.comm import detect, ending_together
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.schedule import Schedule
 
 __all__ = ["NAME", "command"]
@@ -54,9 +63,24 @@ RoundsOption = Annotated[int, typer.Option("--rounds", min=0, metavar="N", help=
 ExhaustiveOption = Annotated[
     bool, typer.Option("--exhaustive", help="Time every schedule of each loop too (airfoil).")
 ]
+PartitionOption = Annotated[
+    str, typer.Option("--partition", metavar="NAME", help="How ranks divide the mesh: auto, kway, rcb or block.")
+]
+SharesOption = Annotated[
+    str, typer.Option("--shares", metavar="TEXT", help="Cells of each rank: auto (equal), measured, or 3,1.")
+]
 StrategiesOption = Annotated[
     bool, typer.Option("--strategies", help="Compare the results of all strategies and layouts too (airfoil).")
 ]
+
+
+DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
+SourcesOption = Annotated[
+    str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
+]
+StrongOption = Annotated[str, _word("--strong", "CELLS,...", "Sizes of the problem that stay: 720k,2.88M (scaling).")]
+WeakOption = Annotated[str, _word("--weak", "CELLS", "Cells a rank (scaling).")]
+TransportsOption = Annotated[bool, typer.Option("--transports", help="Compare all ways of messages too (airfoil).")]
 
 
 def command(
@@ -75,29 +99,66 @@ def command(
     fused: FusedOption = None,
     exhaustive: ExhaustiveOption = False,
     strategies: StrategiesOption = False,
+    ranks: RanksOption = None,
+    partition: PartitionOption = "auto",
+    shares: SharesOption = "auto",
+    transport: TransportOption = None,
+    transports: TransportsOption = False,
+    strong: StrongOption = "",
+    weak: WeakOption = "",
+    draw: DrawOption = "",
+    sources: SourcesOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
+    words = session.obj if isinstance(session.obj, Session) else Session()
+    with ending_together(detect()) as comm:
+        if name == "list":
+            _list(comm)
+            return
+        if partition not in METHODS:
+            hint = did_you_mean(partition, METHODS)
+            raise CaseError(f"--partition {partition!r}{hint} (allowed: {', '.join(METHODS)})")
+        options = BenchOptions(
+            device=device, threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
+            schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision,
+            layout=layout, exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm,
+            ranks=ranks or "", partition=partition, shares=parse_shares(shares), transport=transport or "auto",
+            transports=transports, strong=strong, weak=weak, draw=draw, sources=sources,
+        )  # fmt: skip
+        status = _run(name, options, words.arguments, json_file)
+    if status:
+        raise typer.Exit(status)
+
+
+def _list(comm: Comm) -> None:
+    """Print the benchmarks."""
     known = benches()
-    if name == "list":
+    if comm.rank == 0:
         facts([(key, known[key].title) for key in known.names()])
-        return
-    options = BenchOptions(
-        device=device, threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
-        schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision,
-        layout=layout, exhaustive=exhaustive, strategies=strategies,
-        command=session.obj.command if isinstance(session.obj, Session) else "",
-    )  # fmt: skip
-    chosen = known[name]
+
+
+def _run(name: str, options: BenchOptions, arguments: Sequence[str], json_file: Path | None) -> int:
+    """Run a benchmark on this rank, or start those that are asked for; return the exit status."""
+    chosen = benches()[name]
     _require_extras(name, chosen, options)
-    told = messages()
-    if json_file is not None and not json_file.parent.is_dir():
+    if "numbers" not in getattr(chosen, "extras", ()) and (specs := starts_ranks(options.comm, options.ranks)):
+        return start(specs, arguments)
+    told, first = messages(), options.comm.rank == 0
+    if first and json_file is not None and not json_file.parent.is_dir():
         json_file.parent.mkdir(parents=True, exist_ok=True)
-    record = chosen.run(options, lambda line: told.print(line, soft_wrap=True, markup=False))
-    _show(name, record)
-    if json_file is not None:
+
+    def tell(line: str) -> None:
+        if first:
+            told.print(line, soft_wrap=True, markup=False)
+
+    record = chosen.run(options, tell)
+    if first:
+        _show(name, record)
+    if first and json_file is not None:
         write_json(json_file, record.as_json())
-        told.print(f"{json_file}", soft_wrap=True, markup=False)
+        tell(f"{json_file}")
+    return 0
 
 
 def _schedule(text: str | None, strategy: str, block: int) -> Schedule:
@@ -115,9 +176,11 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
         Naming the option.
     """
     known = getattr(bench, "extras", ())
-    for extra in ("layout", "exhaustive", "strategies"):
+    for extra in ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources"):
         if getattr(options, extra) and extra not in known:
-            raise CaseError(f"the benchmark {name} has no option --{extra}")
+            raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
+    if options.comm.size > 1 and "ranks" not in known:
+        raise CaseError(f"the benchmark {name} runs on one rank: start it without mpiexec")
     _ = options.chosen_layout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from fluxloom.app.ranks import VARIABLE
 from fluxloom.app.system import command_text
 from fluxloom.core.errors import FluxloomError
 
@@ -25,9 +27,11 @@ __all__ = [
     "FusedOption",
     "JsonOption",
     "OutputOption",
+    "RanksOption",
     "ScheduleOption",
     "Session",
     "ThreadsOption",
+    "TransportOption",
     "facts",
     "messages",
     "output",
@@ -62,6 +66,20 @@ FusedOption = Annotated[
     bool | None,
     typer.Option("--fused/--no-fused", " /--unfused", help="Whether loops may be fused.", show_default=False),
 ]
+RanksOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ranks", metavar="TEXT", show_default=False,
+        help="Start ranks on this machine: cuda:0,cpu:14 is a GPU and 14 threads, cpu:1*4 four ranks of a thread.",
+    ),
+]  # fmt: skip
+TransportOption = Annotated[
+    str | None,
+    typer.Option(
+        "--transport", metavar="NAME", show_default=False,
+        help="How messages between GPUs travel: auto, host, mpi or nccl.",
+    ),
+]  # fmt: skip
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output directory.", show_default=False)
 ]
@@ -84,8 +102,9 @@ class Session:
 
     @property
     def command(self) -> str:
-        """The command as one would type it."""
-        return command_text(self.arguments)
+        """The command as one would type it, with what the ranks that it started compute on."""
+        ranks = os.environ.get(VARIABLE, "")
+        return command_text([*self.arguments, "--ranks", ranks] if ranks else self.arguments)
 
 
 def output() -> Console:

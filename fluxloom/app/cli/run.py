@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from fluxloom.app.application import Application, Runner
-from fluxloom.app.bench.base import device_name
+from fluxloom.app.application import Application, Runner, Writer
 from fluxloom.app.case import CaseModel, load_case
 from fluxloom.app.cli.console import (
     Advance,
@@ -18,22 +20,33 @@ from fluxloom.app.cli.console import (
     DeviceOption,
     FusedOption,
     OutputOption,
+    RanksOption,
     ScheduleOption,
     Session,
     ThreadsOption,
+    TransportOption,
     facts,
     messages,
     output,
+    show_error,
     table,
 )
+from fluxloom.app.crew import Crew, crew_of, place_of, starts_ranks
 from fluxloom.app.files import ResidualLog, prepare_directory, vtk_name, write_json, write_vtk
-from fluxloom.app.march import March, march
+from fluxloom.app.gathering import gathered
+from fluxloom.app.march import March, Silent, march
 from fluxloom.app.pictures import draw_field, draw_residual
-from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, loop_rows, overall
+from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, rows_of_ranks, spread
+from fluxloom.app.ranks import start
+from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
 from fluxloom.app.system import commit, fluxloom_version, package_version, python_version
-from fluxloom.core.errors import FluxloomError, SolverError
+from fluxloom.comm import detect, ending_together
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.device.bandwidth import Bandwidth, meter_for
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.hybrid import TimedComm
+from fluxloom.mesh.rows import together
 
 NAME = "run"
 _FEW = 2
@@ -44,6 +57,8 @@ def command(
     case: CaseArgument,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
+    ranks: RanksOption = None,
+    transport: TransportOption = None,
     schedule: ScheduleOption = None,
     iterations: Annotated[
         int | None,
@@ -60,136 +75,193 @@ def command(
     ] = False,
 ) -> None:
     """Run a case file and write its results; options go before what the file says."""
-    model, application = load_case(case)
-    model = model.with_run(device=device, threads=threads, schedule=schedule, iterations=iterations, fused=fused)
-    directory = out if out is not None else model.directory
-    pictures = model.output.picture and not no_picture
-    command_line = session.obj.command if isinstance(session.obj, Session) else ""
-    job = _Job(model, application, directory, pictures, command_line, str(case), profile)
-    status = _profiled(job) if python_profile else job.run()
+    words = session.obj if isinstance(session.obj, Session) else Session()
+    with ending_together(detect()) as comm:
+        if device is not None and ranks:
+            raise CaseError("--device and --ranks both say what to run on: give one of them")
+        ranks = "" if device is not None else ranks  # then those of the file do not count
+        model, application = load_case(case)
+        model = model.with_run(
+            device=device, threads=threads, schedule=schedule, iterations=iterations, fused=fused, ranks=ranks,
+            transport=transport,
+        )  # fmt: skip
+        specs = starts_ranks(comm, model.run.ranks)
+        if (specs or comm.size > 1) and not getattr(application, "ranked", False):
+            raise CaseError(f"the solver {application.name} does not run on several ranks")
+        if specs:
+            status = start(specs, words.arguments)
+        else:
+            directory = out if out is not None else model.directory
+            pictures = model.output.picture and not no_picture
+            job = _Job(comm, model, application, directory, pictures, words.command, str(case), profile)
+            status = _profiled(job) if python_profile else job.run()
     if status:
         raise typer.Exit(status)
 
 
 class _Job:
-    """One run, from the checked case to the files."""
+    """One run, from the checked case to the files. On several ranks all methods are collective, and rank 0 writes."""
 
     def __init__(
-        self, case: CaseModel, application: Application, directory: Path, pictures: bool, command: str, file: str,
-        profile: bool,
+        self, comm: Comm, case: CaseModel, application: Application, directory: Path, pictures: bool, command: str,
+        file: str, profile: bool,
     ) -> None:  # fmt: skip
+        self.comm, self.first = comm, comm.rank == 0
         self.case, self.application, self.directory = case, application, directory
         self.pictures, self.command, self.file, self.profile = pictures, command, file, profile
         self.written: list[str] = []
 
     def run(self) -> int:
-        """Run and return the exit status."""
+        """Run and return the exit status, the same on every rank."""
         run = self.case.run
         estimate = self.application.estimate(self.case)
-        prepare_directory(self.directory, estimate.output if self.case.output.vtk != "none" else 0)
-        start = time.perf_counter()
-        context = Context(run.device, threads=run.threads)
+        needed = estimate.output if self.case.output.vtk != "none" else 0
+        together(self.comm, lambda: prepare_directory(self.directory, needed) if self.first else None)
+        begin = time.perf_counter()
+        place = place_of(self.comm, run.device, run.threads, run.ranks)
+        timed = TimedComm(self.comm) if self.comm.size > 1 else None
+        context = Context(place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport)
         context.profile = self.profile
-        messages().print(f"building {self.case.case.name}: {estimate.cells:,} cells on {context!r}", soft_wrap=True)
+        crew = crew_of(context)
+        on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
+        self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
         runner = self.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
             runner.chain.build()
-        record = self._record(context, runner)
-        record["setup_seconds"] = time.perf_counter() - start
-        write_json(self.directory / "run.json", record | {"status": "running"})
-        log = ResidualLog(self.directory / "residual.csv" if self.case.output.residual else None)
+        if isinstance(runner, Writer):
+            runner.begin(self.directory)
+        record = self._record(context, runner, crew)
+        record["setup_seconds"] = time.perf_counter() - begin
+        self._write_record(record | {"status": "running"})
+        log = ResidualLog(self.directory / "residual.csv" if self.case.output.residual and self.first else None)
+        if timed is not None:
+            timed.waited = 0.0
         try:
-            with Advance(run.iterations, run.report_every) as progress:
-                end = march(runner, run.iterations, log, progress)
+            if self.first:
+                with Advance(run.iterations, run.report_every) as progress:
+                    end = march(runner, run.iterations, log, progress, self.comm)
+            else:
+                end = march(runner, run.iterations, log, Silent(), self.comm)
         finally:
             log.close()
-        rows = self._finish(runner, context, log, end, record)
-        self._show(runner, context, end, rows)
-        if end.status == "failed":
-            raise SolverError(f"{end.error}\nresults so far: {self.directory}")
-        return 130 if end.status == "interrupted" else 0
+        waited = timed.waited if timed is not None else None
+        self._finish(runner, context, log, end, record, waited)
+        if end.status != "failed":
+            return 130 if end.status == "interrupted" else 0
+        lost = SolverError(f"{end.error}\nresults so far: {self.directory}")
+        if self.comm.size == 1:
+            raise lost
+        if self.first:
+            show_error(lost)
+        return 2
 
-    def _record(self, context: Context, runner: Runner) -> dict[str, Any]:
+    def _tell(self, line: str) -> None:
+        if self.first:
+            messages().print(line, soft_wrap=True, markup=False)
+
+    def _write_record(self, record: dict[str, Any]) -> None:
+        if self.first:
+            write_json(self.directory / "run.json", record)
+
+    def _record(self, context: Context, runner: Runner, crew: Crew) -> dict[str, Any]:
         """Return what is known before the first iteration."""
-        packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py")}
+        packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py", "mpi4py")}
         versions = {"fluxloom": fluxloom_version(), "python": python_version()}
-        return {
+        record: dict[str, Any] = {
             "case": self.case.model_dump(),
             "file": self.file,
             "command": self.command,
             "commit": commit(),
             "versions": versions | {name: text for name, text in packages.items() if text},
-            "device": context.device.name,
-            "device_name": device_name(context),
+            "device": crew.device,
+            "device_name": crew.device_name,
             "threads": context.threads,
+            "gpus": crew.gpus,
+            "ranks": self.comm.size,
             "cells": runner.cells,
         }
+        if (report := runner.partition) is not None:
+            cells = next(found for found in report.sets if found.name == report.on)
+            shares = [owned / cells.total for owned in cells.owned]
+            self._tell(f"{report.on} divided by {report.method}: {', '.join(f'{100 * s:.2f} %' for s in shares)}")
+            record |= {"crew": crew.record(), "shares": shares, "partition": asdict(report)}
+        return record
 
     def _finish(
-        self, runner: Runner, context: Context, log: ResidualLog, end: March, record: dict[str, Any]
-    ) -> list[LoopRow]:
-        """Write every result file and return the rows of the summary."""
-        reports = list(runner.reports())
+        self, runner: Runner, context: Context, log: ResidualLog, end: March, record: dict[str, Any],
+        waited: float | None,
+    ) -> None:  # fmt: skip
+        """Write every result file and print the summary."""
+        comm, reports = self.comm, list(runner.reports())
         bandwidth = _bandwidth(context)
-        rows = loop_rows(reports, bandwidth.copy_gbs if bandwidth else 0.0)
+        mine, took = overall(reports)
+        copy, moved = comm.reduce(np.array([bandwidth.copy_gbs if bandwidth else 0.0, mine]), "sum").tolist()
+        seconds = comm.reduce(np.array([took]), "max").tolist()[0]
+        rows = rows_of_ranks(comm, reports, copy)
+        exchanges = exchange_rows(comm, runner.chain.exchanges() if runner.chain is not None else [])
         if log.values and self.case.output.residual:
             self.written.append("residual.csv")
-        problems = self._write_fields(runner, end)
-        if self.pictures and end.iterations:
-            problems += self._draw(runner, log, end)
-        moved, seconds = overall(reports)
+        problems = self._write_fields(runner, log, end)
+        if isinstance(runner, Writer):
+            self.written += runner.finish(pictures=self.pictures and end.status != "failed")
+        summary = tuple(runner.summary()) if end.iterations and end.status != "failed" else ()
         record |= {
             "status": end.status, "error": end.error, "iterations": end.iterations, "seconds": end.seconds,
             "ms_per_iteration": 1e3 * end.pace if end.iterations else None,
             "residual": end.residual,
-            "results": dict(runner.summary()) if end.status != "failed" else {},
-            "copy_gbs": bandwidth.copy_gbs if bandwidth else None,
+            "results": dict(summary),
+            "copy_gbs": copy or None,
             "useful_gbs": moved / seconds / 1e9 if seconds else None,
             "loops": [row.record() | {"colours": row.colours, "lanes": row.lanes, "block": row.block,
                                       "vectorised": row.vectorised} for row in rows],
             "pictures": [vars(picture) for picture in runner.pictures],
             "files": self.written,
         }  # fmt: skip
-        write_json(self.directory / "run.json", record)
+        if waited is not None:
+            share = waited / end.seconds if end.seconds else 0.0
+            record["waiting"] = spread(comm, {"seconds": waited, "share": share})
+            record["exchanges"] = [row.record() for row in exchanges]
+            record["transport_seconds"] = context.transport_seconds
+        self._write_record(record)
         self.written.append("run.json")
         for problem in problems:
             messages().print(f"warning: {problem}", style="yellow", soft_wrap=True, markup=False)
-        return rows
+        if self.first:
+            self._show(context, end, rows, exchanges, summary, record)
 
-    def _write_fields(self, runner: Runner, end: March) -> list[str]:
-        """Write the final fields; return what went wrong, for the other results are still worth having."""
+    def _write_fields(self, runner: Runner, log: ResidualLog, end: March) -> list[str]:
+        """Write the final fields and draw; return what went wrong, for the other results are still worth having."""
         name = vtk_name(self.case.output.vtk)
-        if not name or not end.iterations:
+        shown = list(runner.pictures) if self.pictures and end.status != "failed" else []
+        if not end.iterations or not (name or self.pictures):
             return []
-        try:
-            write_vtk(self.directory / name, runner.mesh(), runner.fields())
-        except FluxloomError as error:
-            return [str(error)]
-        self.written.append(name)
-        return []
-
-    def _draw(self, runner: Runner, log: ResidualLog, end: March) -> list[str]:
-        """Draw the pictures; return what went wrong."""
+        fields = gathered(self.comm, runner.part, runner.fields()) if name or shown else {}
+        if not self.first:
+            return []
         problems: list[str] = []
-        mesh, fields = runner.mesh(), runner.fields()
-        shown = [] if end.status == "failed" else list(runner.pictures)
+        mesh = runner.mesh() if fields else None
+        if name and mesh is not None:
+            try:
+                write_vtk(self.directory / name, mesh, fields)
+                self.written.append(name)
+            except FluxloomError as error:
+                problems.append(str(error))
         try:
-            for picture in shown:
+            for picture in shown if mesh is not None else []:
                 draw_field(self.directory / f"{picture.field}.png", mesh, fields[picture.field], picture)
                 self.written.append(f"{picture.field}.png")
-            if len(log.values) > 1:
-                import numpy as np
-
+            if self.pictures and len(log.values) > 1:
                 title = f"{self.case.case.name}: residual"
-                draw_residual(
-                    self.directory / "residual.png", np.array(log.iterations), np.array(log.values), title
-                )
+                draw_residual(self.directory / "residual.png", np.array(log.iterations), np.array(log.values), title)
                 self.written.append("residual.png")
         except FluxloomError as error:
             problems.append(str(error))
         return problems
 
-    def _show(self, runner: Runner, context: Context, end: March, rows: list[LoopRow]) -> None:
+    def _show(
+        self, context: Context, end: March, rows: list[LoopRow], exchanges: list[ExchangeRow],
+        summary: Sequence[tuple[str, str]], record: dict[str, Any],
+    ) -> None:  # fmt: skip
         """Print the results."""
         if end.iterations:
             copy = next((r.useful_gbs / r.percent_of_copy * 100 for r in rows if r.percent_of_copy and r.useful_gbs), 0)
@@ -197,20 +269,22 @@ class _Job:
             often = max(row.calls for row in rows) if rows else 0
             shown = [row for row in rows if row.calls > _FEW or often < 10 * _FEW]  # the first iteration runs unfused
             table(title, HEADINGS, [row.cells(simd=not context.device.items) for row in shown], left=LEFT)
+            if exchanges:
+                usual = [row for row in exchanges if row.calls > _FEW or often < 10 * _FEW]
+                table("messages", EXCHANGE_HEADINGS, [row.cells() for row in usual], left=(0, 7))
             if context.device.native and not self.profile and rows and not any(row.seconds for row in rows):
                 text = f"the device {context.device.name} keeps no times of loops unless it is asked to: add --profile"
                 output().print(text, soft_wrap=True, markup=False)
         if end.status == "failed":
             return
         pace = f"{1e3 * end.pace:.4g} ms/iteration" if end.iterations else "none finished"
-        facts(
-            [
-                ("case", self.case.case.name),
-                ("iterations", f"{end.iterations:,} in {end.seconds:.2f} s ({pace}), {end.status}"),
-                *(runner.summary() if end.iterations else ()),
-                ("files", f"{self.directory}: {', '.join(self.written)}"),
-            ]
-        )
+        lines = [("case", self.case.case.name)]
+        if "waiting" in record:
+            share = record["waiting"]["share"]
+            text = f"{100 * share['mean']:.1f} % of the time for other ranks, at most {100 * share['max']:.1f} %"
+            lines += [("ranks", f"{self.comm.size}: {record['device_name']}"), ("waiting", text)]
+        lines.append(("iterations", f"{end.iterations:,} in {end.seconds:.2f} s ({pace}), {end.status}"))
+        facts([*lines, *summary, ("files", f"{self.directory}: {', '.join(self.written)}")])
 
 
 def _bandwidth(context: Context) -> Bandwidth | None:
@@ -225,7 +299,7 @@ def _bandwidth(context: Context) -> Bandwidth | None:
 
 
 def _profiled(job: _Job) -> int:
-    """Run under Python's profiler and print the ten dearest functions."""
+    """Run under Python's profiler and print the ten dearest functions, of rank 0."""
     import cProfile
     import pstats
 
@@ -233,9 +307,10 @@ def _profiled(job: _Job) -> int:
     try:
         return profiler.runcall(job.run)
     finally:
-        output().print("\nPython profile (ten largest own times):", style="bold")
-        sys.stdout.flush()
-        pstats.Stats(profiler, stream=sys.stdout).sort_stats("tottime").print_stats(10)
+        if job.first:
+            output().print("\nPython profile (ten largest own times):", style="bold")
+            sys.stdout.flush()
+            pstats.Stats(profiler, stream=sys.stdout).sort_stats("tottime").print_stats(10)
 
 
 __all__ = ["NAME", "command"]

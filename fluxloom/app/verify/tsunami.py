@@ -48,7 +48,7 @@ class TsunamiVerification:
 def _dams(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
     """Compare dam breaks with their exact solutions."""
     coarse = 100 if options.full else 50
-    for right, source, allowed, reach in ((0.1, _STOKER, 0.011, 0.015), (0.0, _RITTER, 0.014, 0.08)):
+    for right, source, allowed, reach in ((0.1, _STOKER, 0.011, 0.015), (0.0, _RITTER, 0.014, 0.1)):
         tell(f"dam break onto depth {right:g}, {coarse} and {2 * coarse} intervals")
         first = dam_break(context(), right, 2, coarse)
         second = dam_break(context(), right, 2, 2 * coarse)
@@ -84,7 +84,7 @@ def _beach(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -
     yield Check("beach: time of it over sqrt(d/g)", found.arrival, 29.0, 0.02, _BEACH)
     yield Check("beach: highest surface at x/d = 0.25", found.near_crest, 0.04541, 0.02, _BEACH)
     yield Check("beach: time of it over sqrt(d/g)", found.near_arrival, 49.6, 0.02, _BEACH)
-    yield Check("beach: mass defect", found.defect, 0.0, 1e-3, "conservation; the absorbing side lets the rest pass")
+    yield Check("beach: mass defect", found.defect, 0.0, 1e-12, "conservation, with what left through the open side")
 
 
 def _island(context: Callable[[], Context], tell: Tell) -> Iterator[Check]:

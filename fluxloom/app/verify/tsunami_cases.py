@@ -11,10 +11,11 @@ import numpy.typing as npt
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_boundary import Incident, Series
 from fluxloom.fv.shallow_exact import DamBreak, ParabolicBasin
+from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import bind, box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowScheme, ShallowWater
+from fluxloom.solvers.shallow_water import ShallowWater
 
 __all__ = ["ISLAND_RUNUP", "Beach", "beach", "dam_break", "island", "lake_at_rest", "parabolic_basin"]
 

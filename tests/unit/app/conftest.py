@@ -37,6 +37,8 @@ class FakeRunner:
     loops: tuple[Any, ...] = ()
     pictures: tuple[Any, ...] = ()
     chain = None
+    part = None
+    partition = None
 
     def __init__(self, *, lost_at: int = 0, stop_at: int = 0) -> None:
         self.lost_at, self.stop_at = lost_at, stop_at

@@ -156,7 +156,7 @@ def test_profile(
     assert "Python profile (ten largest own times)" in run("--python-profile")
     # a device that keeps none says what to do
     rows = [replace(row, seconds=0.0) for row in loop_rows([LoopReport("flux", 3, 1.0, 8, "gather", 0, 1, None, 64)])]
-    monkeypatch.setattr("fluxloom.app.cli.run.loop_rows", lambda *_: rows)
+    monkeypatch.setattr("fluxloom.app.cli.run.rows_of_ranks", lambda *_: rows)
     assert "the device cpu keeps no times of loops unless it is asked to: add --profile" in run()
     assert "add --profile" not in run("--profile")
 

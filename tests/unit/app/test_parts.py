@@ -24,15 +24,21 @@ from fluxloom.app.files import (
     write_json,
     write_vtk,
 )
-from fluxloom.app.march import first_bad_cell, march
+from fluxloom.app.gathering import find_lost, gathered
+from fluxloom.app.march import march
 from fluxloom.app.pictures import draw_field, draw_residual
+from fluxloom.app.rank_loops import ExchangeRow, exchange_rows, rows_of_ranks
 from fluxloom.app.schedules import parse_schedule, schedule_text
-from fluxloom.app.summary import difference, loop_rows, overall
+from fluxloom.app.summary import LoopRow, difference, loop_rows, overall
 from fluxloom.app.system import command_says, commit, fluxloom_version, processor, python_says
 from fluxloom.app.verify.base import Check
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, PlanError
 from fluxloom.device.bandwidth import BandwidthMeter, available_memory, last_level_cache, meter_for
 from fluxloom.device.reference import ReferenceDevice
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.ranked import ExchangeTime
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh, box2d, box3d, read_fields
@@ -150,10 +156,65 @@ def test_interruption(fake_runner: Callable[..., Any]) -> None:
     assert (end.iterations, end.status, end.residual) == (3, "interrupted", 0.5**3)
 
 
-def test_first_bad_cell() -> None:
+def test_lost_cells() -> None:
     good = {"a": np.ones(3)}
-    assert first_bad_cell(good) is None
-    assert first_bad_cell(good | {"v": np.array([[1, 1], [1, np.inf], [np.nan, 1]])}) == ("v", 1, 2)
+    assert find_lost(SelfComm(), None, good) is None
+    assert find_lost(SelfComm(), None, good | {"v": np.array([[1, 1], [1, np.inf], [np.nan, 1]])}) == ("v", 1, 2)
+
+
+def shuffled(rank: int) -> Part:
+    """Return the part of one of three ranks that own every third of eleven cells, one of them in another order."""
+    numbers = np.arange(rank, 11, 3, dtype=np.int64)[:: -1 if rank == 1 else 1]
+    return Part(0, len(numbers), len(numbers), len(numbers), len(numbers) + 1, np.append(numbers, 0), 11)
+
+
+def test_lost_cells_of_several_ranks() -> None:
+    """Every rank names the first cell by its global number; a halo is not looked at."""
+    def on_rank(comm: Comm) -> tuple[object, object]:
+        part = shuffled(comm.rank)
+        values = np.where(part.numbers[: part.owned] > 5, np.nan, 1.0) if comm.rank else np.ones(part.owned)
+        return find_lost(comm, part, {"p": np.ones((part.owned, 2)), "q": values}), find_lost(comm, part, {})
+
+    assert run_threads(3, on_rank) == [(("q", 7, 3), None)] * 3
+
+
+def test_values_are_gathered_in_global_order() -> None:
+    def on_rank(comm: Comm) -> dict[str, np.ndarray]:
+        part = shuffled(comm.rank)
+        numbers = part.numbers[: part.owned]
+        return gathered(comm, part, {"a": 2.0 * numbers, "v": np.stack([numbers, -numbers], axis=1)})
+
+    first, *others = run_threads(3, on_rank)
+    assert first["a"].tolist() == (2.0 * np.arange(11)).tolist()
+    assert first["v"].tolist() == [[k, -k] for k in range(11)]
+    assert others == [{}, {}]
+
+
+def test_loops_of_several_ranks_are_one_row() -> None:
+    """The time is that of the slowest, bytes are those of all; loops that a rank does not have do not disturb."""
+    def on_rank(comm: Comm) -> list[LoopRow]:
+        mine = [LoopReport("a", 4, 1.0 + comm.rank, 10**9 * (1 + comm.rank), "gather", 0, 4, None, 64, 1.0, "aos")]
+        if comm.rank == 0:
+            mine.append(LoopReport("b", 1, 0.0, 8, "direct", 0, 1, None, 0))
+        return rows_of_ranks(comm, mine, 12.0)
+
+    rows = run_threads(2, on_rank)
+    assert rows[0] == rows[1]
+    a, b = rows[0]
+    assert (a.seconds, a.mean_seconds, a.imbalance) == (2.0, 1.5, pytest.approx(1 / 3))
+    assert (a.useful_gbs, a.percent_of_copy) == (pytest.approx(6.0), pytest.approx(50.0))
+    assert a.cells()[-2:] == ["1.500", "33"]
+    assert a.record()["mean_seconds"] == 1.5
+    assert (b.name, b.imbalance, b.cells()[-2:]) == ("b", None, ["-", "-"])
+
+
+def test_exchanges_of_several_ranks_are_one_row() -> None:
+    def on_rank(comm: Comm) -> list[ExchangeRow]:
+        return exchange_rows(comm, [ExchangeTime("q+adt", 10, 0.1 * (1 + comm.rank), 400, "host", 1 + comm.rank)])
+
+    (row,) = run_threads(2, on_rank)[0]
+    assert (row.calls, row.most, row.mean, row.nbytes, row.neighbours) == (10, 0.2, pytest.approx(0.15), 800, 2)
+    assert row.cells() == ["q + adt", "10", "0.200", "0.150", "20.0000", "0.8", "2", "host"]
 
 
 def test_sizes_of_the_airfoil_mesh() -> None:
@@ -228,7 +289,7 @@ def test_loop_rows() -> None:
     idle = loop_rows([LoopReport("idle", 0, 0.0, 1, "direct", 0, 1, None, 0)])[0]
     assert idle.useful_gbs is None
     assert idle.cells()[2:4] == ["-", "-"]
-    assert idle.cells()[-1] == "1?"
+    assert idle.cells()[-3] == "1?"
     assert idle.cells(simd=False)[-1] == "-"
     change = difference([LoopReport("flux", 15, 0.75, 10**9, "gather", 0, 4, True, 64)], [report])[0]
     assert (change.calls, change.seconds) == (5, 0.25)

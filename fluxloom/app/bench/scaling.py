@@ -1,0 +1,3 @@
+"""tmp"""
+class ScalingBench:
+    title="x"

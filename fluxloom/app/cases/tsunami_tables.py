@@ -1,0 +1,266 @@
+"""The tables of tsunami case files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fluxloom.app.case import CaseModel, OutputTable, RunTable, Table
+from fluxloom.app.cases.expressions import Expression
+from fluxloom.core.errors import CaseError
+from fluxloom.fv.shallow_scheme import ShallowScheme
+
+__all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
+
+_DEFAULTS = ShallowScheme()
+
+
+def _formula(*variables: str) -> Callable[[str], str]:
+    """Return a check that a text is a formula in some variables."""
+
+    def check(text: str) -> str:
+        try:
+            if text:
+                Expression(text, variables)
+        except CaseError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return check
+
+
+InSpace = Annotated[str, AfterValidator(_formula("x", "y"))]
+InTime = Annotated[str, AfterValidator(_formula("t"))]
+
+
+def _one_of(table: Table, names: tuple[str, ...], *, needed: bool) -> None:
+    """Raise unless one (or none) of some keys is given."""
+    given = [name for name in names if getattr(table, name) not in (None, "")]
+    if len(given) > 1:
+        raise ValueError(f"give only one of {' and '.join(given)}")
+    if needed and not given:
+        raise ValueError(f"give one of the keys {', '.join(names)}")
+
+
+def _changed(table: Table, names: tuple[str, ...]) -> list[str]:
+    """Return the keys that do not have their default value."""
+    fields = type(table).model_fields
+    return [name for name in names if getattr(table, name) != fields[name].default]
+
+
+class TsunamiMeshTable(Table):
+    """``[mesh]``: a file, or a rectangle of triangles.
+
+    Attributes
+    ----------
+    file
+        SU2, Gmsh, VTU, VTKHDF or what meshio reads.
+    x, y
+        Ends of the rectangle, metres.
+    nx, ny
+        Its intervals; each of the nx ny boxes has two triangles. Its patches are xmin, xmax, ymin and ymax.
+    perturb
+        How far inner nodes are moved at random, as a part of an interval.
+    renumber
+        ``"rcm"`` or ``"gps"`` bring neighbours close together in memory.
+    """
+
+    file: str = ""
+    x: list[float] = Field(default=[0.0, 1.0], min_length=2, max_length=2)
+    y: list[float] = Field(default=[0.0, 1.0], min_length=2, max_length=2)
+    nx: Annotated[int, Field(ge=1, le=50_000)] = 100
+    ny: Annotated[int, Field(ge=1, le=50_000)] = 100
+    perturb: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
+    renumber: Literal["none", "rcm", "gps"] = "none"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TsunamiMeshTable:
+        if self.file and (extra := _changed(self, ("x", "y", "nx", "ny", "perturb"))):
+            raise ValueError(f"a mesh from a file has no {extra[0]}")
+        if self.x[0] >= self.x[1] or self.y[0] >= self.y[1]:
+            raise ValueError("x and y are the lower and the upper end")
+        return self
+
+
+class SurfaceTable(Table):
+    """Elevations: a formula in x and y, or a file with a grid.
+
+    Attributes
+    ----------
+    expression
+        Such as ``"-100 + 0.01 * x"``, metres.
+    file
+        ESRI ASCII grid, or lines ``x y z`` of a regular grid.
+    positive_down
+        Whether the file holds depths.
+    """
+
+    expression: InSpace = ""
+    file: str = ""
+    positive_down: bool = False
+
+
+class BathymetryTable(SurfaceTable):
+    """``[bathymetry]``: the bed.
+
+    Attributes
+    ----------
+    field
+        Values on the cells or nodes of the mesh file, by name, instead of a formula or a grid.
+    """
+
+    field: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> BathymetryTable:
+        _one_of(self, ("expression", "file", "field"), needed=True)
+        return self
+
+
+class InitialTable(SurfaceTable):
+    """``[initial]``: the surface at the start (at rest: 0), and the velocity.
+
+    Attributes
+    ----------
+    velocity_x, velocity_y
+        Formulas in x and y, metres per second.
+    """
+
+    velocity_x: InSpace = "0"
+    velocity_y: InSpace = "0"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> InitialTable:
+        _one_of(self, ("expression", "file"), needed=False)
+        return self
+
+
+class EventTable(SurfaceTable):
+    """``[[event]]``: the bed, and the water on it, is lifted.
+
+    Attributes
+    ----------
+    time
+        When, seconds.
+    """
+
+    time: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EventTable:
+        _one_of(self, ("expression", "file"), needed=True)
+        return self
+
+
+class TsunamiFlowTable(Table):
+    """``[flow]``: the scheme; see `ShallowScheme`.
+
+    Attributes
+    ----------
+    order, cfl, gravity, manning, dry, longest_step
+        Numbers of the scheme.
+    precision
+        ``"float64"`` or ``"float32"``.
+    """
+
+    order: Literal[1, 2] = 2
+    cfl: Annotated[float, Field(gt=0, le=1)] = _DEFAULTS.cfl
+    gravity: Annotated[float, Field(gt=0)] = _DEFAULTS.gravity
+    manning: Annotated[float, Field(ge=0, le=1)] = _DEFAULTS.manning
+    dry: Annotated[float, Field(gt=0, lt=0.1)] = _DEFAULTS.dry
+    longest_step: Annotated[float, Field(gt=0)] = _DEFAULTS.longest
+    precision: Literal["float64", "float32"] = "float64"
+
+
+class BoundaryTable(Table):
+    """``[boundary.PATCH]``: what happens at a patch of the mesh; the rest is wall.
+
+    Attributes
+    ----------
+    type
+        ``"wall"``, ``"outflow"`` (transmissive), ``"level"`` (the surface is given) or ``"incident"`` (a wave comes in,
+        others leave).
+    expression
+        The surface over time t, of a level, or of the incident wave alone.
+    file
+        The same as lines ``time surface``.
+    every
+        Interval at which an expression is sampled, seconds.
+    still
+        Surface of the water at rest, for an incident wave.
+    until
+        Time from which on the boundary is a wall.
+    """
+
+    type: Literal["wall", "outflow", "level", "incident"]
+    expression: InTime = ""
+    file: str = ""
+    every: Annotated[float, Field(gt=0)] | None = None
+    still: float = 0.0
+    until: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> BoundaryTable:
+        driven = self.type in ("level", "incident")
+        extra = _changed(self, ("expression", "file", "every", "still", "until"))
+        if extra and not driven:
+            raise ValueError(f"type = \"{self.type}\" has no {extra[0]}")
+        _one_of(self, ("expression", "file"), needed=self.type == "level")
+        return self
+
+
+class GaugesTable(Table):
+    """``[gauges]``: time series at points, written to gauges.csv.
+
+    Attributes
+    ----------
+    points
+        Name to ``[x, y]``.
+    every
+        Seconds between two rows; absent: those between two reports.
+    """
+
+    points: dict[str, Annotated[list[float], Field(min_length=2, max_length=2)]] = Field(default={})
+    every: Annotated[float, Field(gt=0)] | None = None
+
+
+class TsunamiRunTable(RunTable):
+    """``[run]``: how long; an iteration is the time between two reports, of as many steps as it takes.
+
+    Attributes
+    ----------
+    time
+        End, seconds.
+    """
+
+    time: Annotated[float, Field(gt=0)] = 1.0
+    iterations: Annotated[int, Field(ge=1, le=10**6)] = 100
+    report_every: Annotated[int, Field(ge=1, le=10**6)] = 10
+
+
+class TsunamiOutputTable(OutputTable):
+    """``[output]``: what is written.
+
+    Attributes
+    ----------
+    snapshots
+        Number of files of fields at equal intervals of time, the start not counted; 0: the final fields alone.
+    """
+
+    snapshots: Annotated[int, Field(ge=0, le=10_000)] = 0
+
+
+class TsunamiCase(CaseModel):
+    """A case file of the shallow-water solver."""
+
+    run: TsunamiRunTable  # pyright: ignore[reportIncompatibleVariableOverride]
+    output: TsunamiOutputTable = TsunamiOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
+    mesh: TsunamiMeshTable = TsunamiMeshTable()
+    bathymetry: BathymetryTable = BathymetryTable(expression="-1")
+    initial: InitialTable = InitialTable()
+    flow: TsunamiFlowTable = TsunamiFlowTable()
+    boundary: dict[str, BoundaryTable] = Field(default={})
+    gauges: GaugesTable = GaugesTable()
+    event: list[EventTable] = Field(default=[])

@@ -1,0 +1,85 @@
+"""Numbers that choose a shallow-water scheme, and those that sum up its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fluxloom.core.errors import SolverError
+
+__all__ = ["FOREVER", "ShallowScheme", "Survey"]
+
+FOREVER = 1.0e30
+"""A time that never comes, seconds."""
+
+
+@dataclass(frozen=True)
+class ShallowScheme:
+    """Numbers of the scheme.
+
+    Attributes
+    ----------
+    order
+        2: surface and velocity linear in the cells, limited; 1: constant.
+    cfl
+        Part of ``2 A / (P (|v| + c))``, the least over all cells (area, perimeter, velocity, wave speed), that a
+        step takes. Up to 1 (first order) or 1/2 (second) no depth gets negative on even meshes.
+    gravity
+        Metres per second squared.
+    manning
+        Manning's coefficient of friction, seconds per metre to the 1/3; 0: none.
+    dry
+        Depth of thin water, as a part of the largest depth at the start: cells below it carry no waves, and
+        their velocity is damped.
+    longest
+        Longest time step, seconds.
+
+    Raises
+    ------
+    SolverError
+        For numbers that make no scheme.
+    """
+
+    order: int = 2
+    cfl: float = 0.5
+    gravity: float = 9.81
+    manning: float = 0.0
+    dry: float = 1e-6
+    longest: float = FOREVER
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise SolverError(f"order must be 1 or 2, not {self.order}")
+        for name in ("cfl", "gravity", "dry", "longest"):
+            if not getattr(self, name) > 0.0:
+                raise SolverError(f"{name} must be positive, not {getattr(self, name)}")
+        if not self.manning >= 0.0:
+            raise SolverError(f"manning must not be negative, got {self.manning}")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The state of the water in a few numbers.
+
+    Attributes
+    ----------
+    volume
+        Cubic metres.
+    inflow
+        What has come in through the boundary since the start, less what has left.
+    defect
+        Volume less that of the start less ``inflow``, as a part of the volume at the start; round-off of a
+        conservative scheme.
+    change
+        Root mean square of the change of depth since the last survey.
+    surface
+        Highest surface of wet cells, or None.
+    speed
+        Largest speed.
+    """
+
+    volume: float
+    inflow: float
+    defect: float
+    change: float
+    surface: float | None
+    speed: float
