@@ -6,8 +6,6 @@ The public names of the loop layer. Layers above it are imported on first use, s
 
 from __future__ import annotations
 
-import importlib
-from types import MappingProxyType
 from typing import Any
 
 from fluxloom.core.access import RW as RW
@@ -65,34 +63,43 @@ from fluxloom.kernel.intrinsics import tan as tan
 from fluxloom.kernel.intrinsics import tanh as tanh
 from fluxloom.kernel.intrinsics import zeros as zeros
 
-
-_LATER = MappingProxyType({
-    "Airfoil": "fluxloom.solvers.airfoil",
-    "Checkpoints": "fluxloom.dsl.checkpoint",
-    "CheckpointWarning": "fluxloom.dsl.checkpoint",
-    "LatticeBoltzmann": "fluxloom.solvers.lattice",
-    "Link": "fluxloom.dsl.decompose",
-    "OnlineTuning": "fluxloom.dsl.online",
-    "RingProduct": "fluxloom.linalg.rings",
-    "ShallowWater": "fluxloom.solvers.shallow_water",
-    "SparseMatrix": "fluxloom.linalg.matrix",
-    "TiledChain": "fluxloom.dsl.tiling",
-    "decompose": "fluxloom.dsl.decompose",
-    "detect": "fluxloom.comm",
-    "lazy": "fluxloom.dsl.lazy",
-    "run_threads": "fluxloom.comm",
-    "tune": "fluxloom.dsl.tune",
-    "world": "fluxloom.comm",
-})  # fmt: skip
-"""Names that need more than NumPy, or that most programs do not use: where each is."""
-
-
 def __getattr__(name: str) -> Any:
     """Import what is not needed from the start when it is first asked for."""
-    if name == "mesh":
-        import fluxloom.mesh as mesh
-
-        return mesh
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")
+    match name:
+        case "mesh":
+            import fluxloom.mesh as found
+        case "Airfoil":
+            from fluxloom.solvers.airfoil import Airfoil as found
+        case "Checkpoints":
+            from fluxloom.dsl.checkpoint import Checkpoints as found
+        case "CheckpointWarning":
+            from fluxloom.dsl.checkpoint import CheckpointWarning as found
+        case "LatticeBoltzmann":
+            from fluxloom.solvers.lattice import LatticeBoltzmann as found
+        case "Link":
+            from fluxloom.dsl.decompose import Link as found
+        case "OnlineTuning":
+            from fluxloom.dsl.online import OnlineTuning as found
+        case "RingProduct":
+            from fluxloom.linalg.rings import RingProduct as found
+        case "ShallowWater":
+            from fluxloom.solvers.shallow_water import ShallowWater as found
+        case "SparseMatrix":
+            from fluxloom.linalg.matrix import SparseMatrix as found
+        case "TiledChain":
+            from fluxloom.dsl.tiling import TiledChain as found
+        case "decompose":
+            from fluxloom.dsl.decompose import decompose as found
+        case "detect":
+            from fluxloom.comm import detect as found
+        case "lazy":
+            from fluxloom.dsl.lazy import lazy as found
+        case "run_threads":
+            from fluxloom.comm import run_threads as found
+        case "tune":
+            from fluxloom.dsl.tune import tune as found
+        case "world":
+            from fluxloom.comm import world as found
+        case _:
+            raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")
+    return found

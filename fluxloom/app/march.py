@@ -20,6 +20,8 @@ from fluxloom.core.errors import SolverError
 __all__ = ["March", "Progress", "Silent", "march"]
 
 _WARM = 2
+_SAME_SIGNAL = 1.0
+"""Seconds in which signals count as one."""
 
 
 class Progress(Protocol):
@@ -68,12 +70,13 @@ class March:
 class _Interruption:
     """Whether somebody wants the run to end: on several ranks a signal is remembered, and all stop together.
 
-    On a rank alone an interruption stays an exception. On several ranks the second signal is one.
+    On a rank alone an interruption stays an exception. On several ranks a second one is, if it comes later than what
+    a launcher makes of the first.
     """
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
-        self._here = False
+        self._since = 0.0
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> _Interruption:
@@ -87,13 +90,14 @@ class _Interruption:
             signal.signal(number, handler)
 
     def _note(self, _number: int, _frame: object) -> None:
-        if self._here:
+        now = time.monotonic()
+        if self._since and now - self._since > _SAME_SIGNAL:
             raise KeyboardInterrupt
-        self._here = True
+        self._since = self._since or now
 
     def agreed(self) -> bool:
         """Whether a rank was interrupted; the same on every rank, which all have to ask."""
-        return self._comm.size > 1 and bool(self._comm.reduce(np.array([self._here], dtype=np.int64), "max")[0])
+        return self._comm.size > 1 and bool(self._comm.reduce(np.array([self._since]), "max")[0])
 
 
 def march(

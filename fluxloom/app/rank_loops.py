@@ -19,6 +19,8 @@ __all__ = ["EXCHANGE_HEADINGS", "ExchangeRow", "exchange_rows", "rows_of_ranks",
 def rows_of_ranks(comm: Comm, reports: Sequence[LoopReport], copy_gbs: float) -> list[LoopRow]:
     """Return a row a loop: on several ranks the time of the slowest, the mean, and the bytes of all. Collective.
 
+    Where some ranks keep no times of loops, the others' stand for themselves, without a share of the bandwidth.
+
     Parameters
     ----------
     comm
@@ -34,10 +36,15 @@ def rows_of_ranks(comm: Comm, reports: Sequence[LoopReport], copy_gbs: float) ->
     for found in comm.allgather(list(reports)):
         for report in found:
             by_name.setdefault(report.name, []).append(report)
-    merged = [_merged(same) for same in by_name.values()]
-    rows = loop_rows(merged, copy_gbs)
-    means = [sum(report.seconds for report in same) / len(same) for same in by_name.values()]
-    return [replace(row, mean_seconds=mean) for row, mean in zip(rows, means, strict=True)]
+    return [_row(same, copy_gbs) for same in by_name.values()]
+
+
+def _row(same: Sequence[LoopReport], copy_gbs: float) -> LoopRow:
+    """Return the row of one loop; only ranks that keep times count in what depends on them."""
+    timed = [report for report in same if report.seconds]
+    copy = copy_gbs if len(timed) == len(same) else 0.0
+    (row,) = loop_rows([_merged(timed or same)], copy)
+    return replace(row, mean_seconds=sum(report.seconds for report in timed) / max(1, len(timed)))
 
 
 def _merged(same: Sequence[LoopReport]) -> LoopReport:

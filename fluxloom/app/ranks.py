@@ -28,6 +28,9 @@ __all__ = ["RankSpec", "Starter", "find_starter", "parse", "spec_of", "start", "
 VARIABLE = "FLUXLOOM_RANKS"
 """Environment variable that hands the entries of all ranks over to each of them."""
 
+_PATIENCE = 60.0
+"""Seconds that interrupted ranks may take to end; a second interruption ends them at once."""
+
 _NUMBERED = {"cpu": "the number of threads, at least 1", "cuda": "the number of a GPU"}
 
 _PROBE = """
@@ -240,7 +243,7 @@ def _family(program: str) -> str:
     return "MPICH" if any(word in text for word in ("hydra", "mpich", "intel(r) mpi")) else ""
 
 
-def start(specs: Sequence[RankSpec], arguments: Sequence[str]) -> int:
+def start(specs: Sequence[RankSpec], arguments: Sequence[str], *, quiet: bool = False) -> int:
     """Run the command line on several ranks of this machine and return its exit status.
 
     Parameters
@@ -249,6 +252,8 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str]) -> int:
         What each rank computes on.
     arguments
         Words of the command line; ``--ranks`` among them is left out.
+    quiet
+        Whether what the ranks print as results is thrown away; messages and errors are not.
 
     Returns
     -------
@@ -267,7 +272,7 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str]) -> int:
         said = Path(folder) / "status"
         environment = starter.environment() | {VARIABLE: ",".join(map(str, specs)), STATUS_FILE: str(said)}
         try:
-            process = subprocess.Popen(command, env=environment)
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL if quiet else None)
         except OSError as error:
             raise CommError(f"{shlex.join(command)} could not be started: {error}") from error
         status = _wait(process)
@@ -288,8 +293,8 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
         status = process.wait()
     except KeyboardInterrupt:  # a terminal has interrupted the launcher too
         try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
+            process.wait(timeout=_PATIENCE)  # the ranks write what they have
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
             process.terminate()
             process.wait()
         return 130

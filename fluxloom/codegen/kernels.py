@@ -313,7 +313,7 @@ class KernelDriver:
                 count = "targets"
             case _:
                 count = "n"
-        return f"({self.group.since(count)} + {PART - 1}) / {PART}"
+        return f"({count} + {PART - 1}) / {PART}"
 
 
 def increment_arity(member: Member) -> int:

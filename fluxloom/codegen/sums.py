@@ -74,7 +74,7 @@ class GroupSums:
         lines = [f"    const int l = {self.words.member};"]
         kinds = sorted({self.kind(arg) for _, arg in found})
         lines += [f"    {self.words.shared} {kind} s_{kind}[{work.block}];" for kind in kinds]
-        live, chunk = f"l % {PART} == 0 && {item} < {count}", f"{first}{self.group.since(item)} / {PART}"
+        live, chunk = f"l % {PART} == 0 && {item} < {count}", f"{first}{item} / {PART}"
         for member, arg in found:
             kind = self.kind(arg)
             for c in range(arg.dim):
@@ -119,7 +119,7 @@ class GroupSums:
                 total = f"{w}[0]"
                 for k in range(1, PART // _WARP):
                     total = self.combined(arg, total, f"{w}[{k * _WARP}]")
-                lines.append(f"part{name}[({self.group.since('part')} / {PART}) * {arg.dim} + {c}] = {total};")
+                lines.append(f"part{name}[(part / {PART}) * {arg.dim} + {c}] = {total};")
         return lines
 
     def _tree(self, arg: ArgSpec, value: str, kind: str) -> list[str]:

@@ -64,7 +64,7 @@ def numbers_of(dat: Dat) -> npt.NDArray[np.int64] | None:
             f"dat {dat.name!r}: the elements of {dat.set} have no global numbers, so that a checkpoint of several "
             "ranks cannot hold them; run on one rank"
         )
-    return np.asarray(part.numbers[part.begin : part.begin + dat.set.size], dtype=np.int64)
+    return np.asarray(part.numbers[: dat.set.size], dtype=np.int64)
 
 
 def _count(dat: Dat) -> int:

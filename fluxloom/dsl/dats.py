@@ -14,8 +14,8 @@ from fluxloom.core.layout import AoS, Blocked, Layout, SoA, padded
 from fluxloom.device.base import Device
 from fluxloom.device.buffer import Buffer
 from fluxloom.device.exchange import View
-from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
 from fluxloom.dsl.globals import Global, check_type
+from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
 from fluxloom.dsl.sets import Grid, Set, Subset
 
 if TYPE_CHECKING:

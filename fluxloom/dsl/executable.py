@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
+from fluxloom.codegen.sums import PART
 from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
@@ -49,6 +50,8 @@ class ArgumentBlock:
         Threads of the loop.
     span
         Which elements, of a gather which targets; by default all.
+    partials
+        Where several spans of one loop keep their partial results together, by slot.
     """
 
     def __init__(
@@ -61,8 +64,9 @@ class ArgumentBlock:
         threads: int,
         constants: Mapping[str, float | int | bool],
         span: Span | None = None,
+        partials: dict[str, Buffer] | None = None,
     ) -> None:
-        self.span = span
+        self.span, self._partials = span, partials
         self.entry, self.group, self.numbering = entry, group, numbering
         self.plans, self.over, self.threads = plans, over, threads
         self.words = np.zeros(len(entry.slots), dtype=np.int64)
@@ -238,7 +242,13 @@ class ArgumentBlock:
         count = self.plans[number].partials
         if isinstance(self.over, Grid):
             count = max(count, self.over.size // self.over.shape[-1])
-        return self._allocate(count * arg.dim, 8)
+        if self.span is not None:
+            count = max(count, -(-self.over.parent.stored // PART))
+        if self._partials is None:
+            return self._allocate(count * arg.dim, 8)
+        if slot.name not in self._partials:
+            self._partials[slot.name] = self._context.allocate(max(1, count * arg.dim) * 8)
+        return self._partials[slot.name].device(write=True)
 
     def _plan(self, slot: Slot) -> int:
         if slot.name == "targets" and self.span is not None:

@@ -13,10 +13,9 @@ from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
-from fluxloom.device.base import Program, Sequencer
+from fluxloom.device.base import Buffer, Program, Sequencer
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.cost import choose, redundancy_is_low
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
@@ -80,7 +79,7 @@ class Loop:
         self.name = self.bound.name
         self.over = over
         self.context = over.context
-        if over.parent.part is not None and not self.context.device.native:
+        if self.context.ranked and not self.context.device.native:
             raise LoopError(
                 f"{self.name}: the device {self.context.device.name!r} runs loops on one rank only; on several ranks "
                 "take cpu, opencl or cuda"
@@ -236,13 +235,14 @@ class Loop:
         return replace(group, ranged=can_begin_anywhere(group, self.over))
 
     def argument_block(
-        self, entry: Entry, group: Group, numbering: Numbering, span: Span | None = None
-    ) -> ArgumentBlock:
+        self, entry: Entry, group: Group, numbering: Numbering, span: Span | None = None,
+        partials: dict[str, Buffer] | None = None,
+    ) -> ArgumentBlock:  # fmt: skip
         """Return what one call of the generated function is given; it follows changes of constants."""
         constants = {f"0_{k}": v for k, v in self.constants.items()}
         threads = 1 if serial_below(self.over) else self.schedule.threads
         plan = self.plan if span is None else self.plan_of(span)
-        block = ArgumentBlock(entry, group, numbering, {0: plan}, self.over, threads, constants, span)
+        block = ArgumentBlock(entry, group, numbering, {0: plan}, self.over, threads, constants, span, partials)
         self.attach(block, 0)
         return block
 

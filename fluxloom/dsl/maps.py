@@ -194,7 +194,8 @@ class OffsetMap(Map):
     Raises
     ------
     DatError
-        If a leg leaves the box along an axis that is neither periodic nor has enough ghost layers.
+        If a leg leaves the lattice along an axis that is neither periodic nor has enough ghost layers, or leads past
+        the layers that ranks exchange.
     """
 
     def __init__(self, grid: Grid, offsets: npt.ArrayLike, name: str) -> None:
@@ -203,15 +204,7 @@ class OffsetMap(Map):
             raise DatError(f"stencil {name!r}: offsets of shape {array.shape} do not fit a {len(grid.shape)}D grid")
         if not len(array):
             raise DatError(f"stencil {name!r}: it has no legs; give at least one offset")
-        reach = np.abs(array).max(axis=0)
-        for axis, (r, n) in enumerate(zip(reach, grid.shape, strict=True)):
-            if grid.periodic[axis] and r > n:
-                raise DatError(f"stencil {name!r}: reach {r} is longer than the periodic axis {axis} ({n} elements)")
-            if not grid.periodic[axis] and r > grid.ghost[axis]:
-                raise DatError(
-                    f"stencil {name!r}: reach {r} along axis {axis} leaves the box; make the axis periodic "
-                    f"or give the grid ghost={r}"
-                )
+        grid.check_reach(name, [int(r) for r in np.abs(array).max(axis=0)])
         self.source = self.target = grid
         self.name = name
         self.offsets = tuple(tuple(int(v) for v in row) for row in array)

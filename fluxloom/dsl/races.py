@@ -137,7 +137,8 @@ def _check_aliases(bound: Bound, modes: list[Access]) -> None:
 def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> None:
     """Check that a second use of a dat, which is written directly, only meets unwritten elements."""
     if isinstance(arg.map, (TableMap, RaggedMap)):
-        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(bound.over.executed, dtype=np.int32)
+        over = bound.over
+        elements = over.indices if isinstance(over, Subset) else np.arange(over.executed, dtype=np.int32)
         written = np.zeros(bound.over.parent.stored, dtype=bool)
         written[elements] = True
         met = _targets(bound.over, arg)

@@ -16,96 +16,17 @@ import numpy.typing as npt
 
 from fluxloom.codegen.kernels import FINISH
 from fluxloom.core.access import Access
-from fluxloom.device.base import Buffer, Call, Enqueued, Sequencer
+from fluxloom.device.base import Call, Enqueued, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.reductions import forget, note_written, open_partial, require_totals
-from fluxloom.dsl.spans import Limits, Span
+from fluxloom.dsl.spans import Span
+from fluxloom.dsl.task import Task, counted, exchange_places, last_of, next_access
 
-__all__ = ["ExchangeTime", "OneTask", "RankedSequence", "Task", "exchange_places", "may_be_stale", "sequence",
+__all__ = ["ExchangeTime", "OneTask", "RankedSequence", "may_be_stale", "sequence",
            "stale_somewhere"]  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One loop or fused group of a sequence.
-
-    Attributes
-    ----------
-    limits
-        Where its positions are cut.
-    cut
-        Whether it may run in several spans.
-    make
-        Returns the call of a span; with False as second argument its reductions go nowhere, and what it resets
-        is the sum of the ranks.
-    needs
-        Dats whose halo it reads.
-    written
-        Dats that it changes.
-    reads, reduces
-        Globals that it reads, and those that it reduces into, with the access.
-    copies
-        Dats that take the values of others before it runs (a fused chain renames): target and source.
-    buffers
-        Where the dats are when it runs (by ``id``); None: where they are at the time of the call.
-    resets
-        A global that it sets to a value; it does nothing else then.
-    apart
-        Whether spans of it may run at the same time, but for the ends of reductions.
-    """
-
-    name: str
-    limits: Limits
-    cut: bool
-    make: Callable[[Span, bool], Call]
-    needs: Sequence[Dat]
-    written: Sequence[Dat]
-    reads: Sequence[Global] = ()
-    reduces: Sequence[tuple[Global, Access]] = ()
-    copies: Sequence[tuple[Dat, Dat]] = ()
-    buffers: dict[int, Buffer] | None = None
-    resets: Global | None = None
-    apart: bool = False
-
-
-def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list[list[Dat]], list[Dat]]:
-    """Return which dats are exchanged before each task, and which are current in the end.
-
-    Parameters
-    ----------
-    current
-        Dats whose halo is known to be current at the beginning.
-
-    Notes
-    -----
-    A dat is exchanged before the first task that needs it; what a later task needs and no task in between
-    changes travels in the same message.
-    """
-    fresh = list(current)
-    places: list[list[Dat]] = []
-    for k, task in enumerate(tasks):
-        for target, source in task.copies:
-            fresh = [d for d in fresh if d is not target] + ([target] if among(source, fresh) else [])
-        wanted = [d for d in task.needs if not among(d, fresh)]
-        if wanted:
-            wanted += _later(tasks, k, [*fresh, *wanted])
-        places.append(wanted)
-        fresh = [d for d in [*fresh, *wanted] if not among(d, task.written)]
-    return places, fresh
-
-
-def _later(tasks: Sequence[Task], first: int, fresh: Sequence[Dat]) -> list[Dat]:
-    """Return dats that tasks behind ``first`` need as they are now."""
-    out: list[Dat] = []
-    changed: list[Dat] = list(tasks[first].written)
-    for task in tasks[first + 1 :]:
-        changed += [target for target, _ in task.copies]
-        out += [d for d in task.needs if not (among(d, changed) or among(d, fresh) or among(d, out))]
-        changed += task.written
-    return out
 
 
 class RankedSequence(Sequencer):
@@ -150,29 +71,46 @@ class RankedSequence(Sequencer):
             self._beside(number, mine, task, exchange)
             return
         self._add(exchange.before(), mine)
+        rest = task.limits.rest if interior else [task.limits.whole]
+        if task.together and interior:
+            inner, ends = self._made(task, interior)
+            self._add(inner, number)
+            self._add(exchange.after(), mine)
+            outer, more = self._made(task, rest)
+            self._add([*outer, *last_of(task, [*ends, *more])], number)
+            return
         self._spans(number, task, interior)
         self._add(exchange.after(), mine)
-        self._spans(number, task, task.limits.rest if interior else [task.limits.whole])
+        self._spans(number, task, rest)
 
     def _beside(self, number: int, mine: int, task: Task, exchange: Exchange) -> None:
         """Let all that has to do with the halo run beside the interior; only sums of both parts wait for each other."""
         fork, post, join = exchange.apart
         self._add([fork, *exchange.packs(), post], mine)
-        self._spans(number, task, [task.limits.interior])
+        inner, ends = self._made(task, [task.limits.interior])
+        self._add(inner, number)
         self._add(exchange.unpacks(), mine)
-        late: list[Call] = []
-        for span, counts in _counted(task, task.limits.rest):
+        outer, more = self._made(task, task.limits.rest)
+        self._add([replace(call, aside=True) for call in outer], number)
+        self._add([join], mine)
+        self._add(last_of(task, [*ends, *more]), number)
+
+    @staticmethod
+    def _made(task: Task, spans: Sequence[Span]) -> tuple[list[Call], list[tuple[int, Call]]]:
+        """Return the calls of some spans without what combines partial results, and that, with the spans' ends."""
+        calls: list[Call] = []
+        ends: list[tuple[int, Call]] = []
+        for span, counts in counted(task, spans):
             call = task.make(span, counts)
             first = tuple(x for x in call.launches if not x.symbol.endswith(FINISH))
-            self._add([replace(call, launches=first, aside=True)], number)
-            if len(first) < len(call.launches):
-                late.append(replace(call, launches=call.launches[len(first) :]))
-        self._add([join], mine)
-        self._add(late, number)
+            calls.append(replace(call, launches=first))
+            if len(first) < len(call.launches) and counts:
+                ends.append((span.end, replace(call, launches=call.launches[len(first) :])))
+        return calls, ends
 
     def _spans(self, number: int, task: Task, spans: Sequence[Span]) -> None:
         whole = task.resets is None or self._waiting[id(task.resets)] is not Access.INC
-        for span, counts in _counted(task, spans):
+        for span, counts in counted(task, spans):
             self._add([task.make(span, counts and whole)], number)
 
     def _add(self, items: Sequence[Call | Enqueued], owner: int = -1) -> None:
@@ -212,7 +150,7 @@ class RankedSequence(Sequencer):
     def _reset(self, place: int, target: Global) -> None:
         """Let a global that is about to be reset wait, if that spares the ranks a turn later."""
         if id(target) not in self._waiting:
-            access = _next_access(self.tasks[place + 1 :], target)
+            access = next_access(self.tasks[place + 1 :], target)
             self._before.append(partial(forget, target) if access is None else partial(open_partial, target, access))
             self._waiting[id(target)] = access
         self._reduced = unique([*self._reduced, target])
@@ -307,28 +245,6 @@ class ExchangeTime:
     nbytes: int
     transport: str
     neighbours: int
-
-
-def _counted(task: Task, spans: Sequence[Span]) -> list[tuple[Span, bool]]:
-    """Cut spans where elements stop to count in reductions."""
-    owned = task.limits.owned
-    if not task.reduces or not task.cut or task.limits.end == owned:
-        return [(s, True) for s in spans]
-    out: list[tuple[Span, bool]] = []
-    for s in spans:
-        out += [(Span(s.begin, min(s.end, owned)), True), (Span(max(s.begin, owned), s.end), False)]
-    return [(s, counts) for s, counts in out if len(s)]
-
-
-def _next_access(tasks: Sequence[Task], target: Global) -> Access | None:
-    """Return how the next task that uses a global reduces into it; None: not at all."""
-    for task in tasks:
-        if among(target, task.reads) or task.resets is target:
-            return None
-        for other, access in task.reduces:
-            if other is target:
-                return access
-    return None
 
 
 def may_be_stale(dat: Dat) -> bool:

@@ -5,34 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fluxloom.codegen.group import CHUNK, Group, WorkShape
-from fluxloom.codegen.member import Member
-from fluxloom.codegen.spec import Entry, symbol_name
-from fluxloom.core.access import Access
-from fluxloom.device.base import Call, Device, Sequencer
-from fluxloom.dsl.bind import Numbering, specialise
-from fluxloom.dsl.cost import choose_tile, direct_lanes
+from fluxloom.codegen.group import Group
+from fluxloom.codegen.spec import Entry
+from fluxloom.device.base import Buffer, Call, Device, Sequencer
+from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.fused_groups import FusedGroups
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop, serial_below
 from fluxloom.dsl.plain import compile_groups, may_contract
 from fluxloom.dsl.plan import Plan, build_plan
-from fluxloom.dsl.ranked import Task, fresh_after, sequence
+from fluxloom.dsl.ranked import fresh_after, sequence
 from fluxloom.dsl.rename import Arrangement, GroupBuffers, Placement
 from fluxloom.dsl.report import LoopReport, layouts, useful_bytes, vectorised
 from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
-from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, task_globals
-from fluxloom.dsl.work import check_stage, fused_plans, work_shape
+from fluxloom.dsl.task import Task
+from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, sums_together, task_globals
+from fluxloom.dsl.work import fused_plans
 
 __all__ = ["FusedReplay"]
-
-_TILE_BYTES = 2**20
-"""Bytes of increments a tile may hold."""
-
 
 @dataclass(frozen=True, eq=False)
 class _Prepared:
@@ -60,7 +55,7 @@ class FusedReplay:
         agree_on_scatters(self.loops)
         self.fusion: Fusion = fuse(self.loops, transient)
         self.placement = Placement(self.context, self.fusion, dats, transient)
-        self._transient = {id(d) for d in transient}
+        self._builder = FusedGroups(device, self.fusion, self.placement, dats, transient)
         self._prepared: dict[tuple[int, ...], _Prepared] = {}
         self._now: Arrangement | None = None
         self._next: _Prepared | None = None
@@ -71,9 +66,9 @@ class FusedReplay:
             self.fusion = Fusion((), (), {})
             return
         self._numberings = [Numbering() for _ in self.fusion.groups]
-        self._groups = [self._group(g, n) for g, n in zip(self.fusion.groups, self._numberings, strict=True)]
+        self._groups = [self._builder.group(g, n) for g, n in zip(self.fusion.groups, self._numberings, strict=True)]
         self._head_numbering = Numbering()
-        self._head = [self._head_group(self._head_numbering)] if self.fusion.head else []
+        self._head = [self._builder.head_group(self._head_numbering)] if self.fusion.head else []
         groups = [*self._groups, *self._head]
         unit, self.compiled, entries = compile_groups(groups, device, f"{name}_fused", may_contract(self.loops))
         self.text = unit.text
@@ -90,103 +85,6 @@ class FusedReplay:
             else:
                 used += [a.data for a in step.bound.arguments]
         return False
-
-    # ---------------------------------------------------------------------------------- groups
-    def _group(self, fused: FusedGroup, numbering: Numbering) -> Group:
-        members = [Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(fused.loops)]
-        scatter, direct = tuple(members[: len(fused.scatter)]), tuple(members[len(fused.scatter) :])
-        renamed = frozenset(numbering.dat(d) for d in self.dats if id(d) in self.placement.renamed(fused))
-        if fused.alone:
-            return fused.loops[0].group(numbering)
-        if self.device.items:
-            return self._work_group(fused, numbering, renamed, (scatter, direct))
-        first, over = fused.loops[0].schedule, fused.over
-        buffered = frozenset(numbering.dat(d) for d in self._buffered(fused))
-        return Group(
-            symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
-            scatter=scatter,
-            direct=direct,
-            strategy="gather" if scatter else "direct",
-            lanes=first.lanes,
-            direct_lanes=direct_lanes(fused.loops[0].bound),
-            tile=self._tile(fused),
-            buffered=buffered,
-            zero=frozenset(numbering.dat(d) for d in self._buffered(fused) if id(d) in self.fusion.zero[id(fused)]),
-            elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
-            renamed=renamed,
-            stream=renamed if any(loop.schedule.stream for loop in fused.direct) else frozenset(),
-            ranged=over.part is not None,
-        )
-
-    def _work_group(
-        self, fused: FusedGroup, numbering: Numbering, renamed: frozenset[int],
-        members: tuple[tuple[Member, ...], tuple[Member, ...]],
-    ) -> Group:  # fmt: skip
-        """Return the group for a device of work items: one item a target, increments in its registers."""
-        plans = fused_plans(fused.scatter, 0) if fused.scatter else []
-        group = Group(
-            symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
-            scatter=members[0],
-            direct=members[1],
-            strategy="gather" if fused.scatter else "direct",
-            tile=0,
-            zero=frozenset(numbering.dat(d) for d in fused.incremented() if id(d) in self.fusion.zero[id(fused)]),
-            elide=frozenset(numbering.dat(d) for d in self._elided(fused)),
-            renamed=renamed,
-            work=work_shape(fused.loops[0].schedule, plans, self.device, fused=True),
-            ranged=fused.over.part is not None,
-        )
-        check_stage(group, self.device)
-        return group
-
-    def _tile(self, fused: FusedGroup) -> int:
-        """Return the targets a tile: as chosen, but with buffers that fit on the stack of a thread."""
-        row = sum(d.dim * d.scalar.size for d in self._buffered(fused))
-        most = max(CHUNK, _TILE_BYTES // max(1, row) // CHUNK * CHUNK)
-        return min(self._wanted_tile(fused), most)
-
-    @staticmethod
-    def _wanted_tile(fused: FusedGroup) -> int:
-        chosen = [s.block for s in (loop.schedule for loop in fused.scatter) if s.strategy == "gather" and s.block > 1]
-        if chosen or not fused.scatter:
-            return chosen[0] if chosen else 0
-        largest = max(fused.scatter, key=lambda loop: loop.over.size)
-        return choose_tile(largest.bound, largest.races)
-
-    def _head_group(self, numbering: Numbering) -> Group:
-        members = tuple(Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(self.fusion.head))
-        ahead = frozenset(numbering.dat(d) for d in self.placement.ahead_dats)
-        head = self.fusion.head[0]
-        work = work_shape(head.schedule, [], self.device) if self.device.items else WorkShape()
-        return Group(
-            "fl_ahead", (), members, "direct", lanes=direct_lanes(head.bound), tile=0, renamed=ahead, work=work
-        )
-
-    def _buffered(self, fused: FusedGroup) -> list[Dat]:
-        """Incremented dats that a direct loop of the same group rewrites: they live in the tile only.
-
-        A work item keeps all of them to itself.
-        """
-        if self.device.items:
-            return fused.incremented()
-        rewritten = fused.own((Access.WRITE, Access.RW))
-        return [d for d in fused.incremented() if any(d is r for r in rewritten)]
-
-    def _elided(self, fused: FusedGroup) -> list[Dat]:
-        """Transient dats whose final value in this group nobody reads, or everybody knows to be zero."""
-        groups = self.fusion.groups
-        place = next(k for k, g in enumerate(groups) if g is fused)
-        out = []
-        for dat in [] if fused.alone else fused.own((Access.WRITE, Access.RW, Access.INC)):
-            if id(dat) not in self._transient or any(dat is d for d in self.placement.ahead_dats):
-                continue
-            for step in range(1, len(groups) + 1):
-                other = groups[(place + step) % len(groups)]
-                if any(a.data is dat for loop in other.loops for a in loop.bound.arguments):
-                    if id(dat) in self.fusion.zero[id(other)] and any(dat is d for d in self._buffered(other)):
-                        out.append(dat)
-                    break
-        return out
 
     # ------------------------------------------------------------------------------------- steps
     @property
@@ -285,15 +183,18 @@ class FusedReplay:
             task = loop_task(fused.loops[0], entry, group, numbering, self.compiled, keep)
             return replace(task, buffers=buffers.inputs, copies=self._copies(position))
 
+        partials: dict[str, Buffer] = {}
+        together = sums_together(group, self.device)
+
         def make(span: Span, _counts: bool) -> Call:
-            block = self._block(entry, group, numbering, fused.loops, True, span)
+            block = self._block(entry, group, numbering, fused.loops, True, span, partials if together else None)
             keep(block)
             return block.call(fused.name, self.compiled)
 
         reads, reduces = task_globals(fused.loops)
         needs = [d for d in fused.neighbours() if d.set.part is not None]
         return Task(fused.name, self._limits(fused, group), True, make, unique(needs), fused.written(),
-                    reads, reduces, self._copies(position), buffers.inputs, apart=True)  # fmt: skip
+                    reads, reduces, self._copies(position), buffers.inputs, apart=True, together=together)  # fmt: skip
 
     def _limits(self, fused: FusedGroup, group: Group) -> Limits:
         if not fused.scatter:
@@ -312,7 +213,7 @@ class FusedReplay:
 
     def _block(
         self, entry: Entry, group: Group, numbering: Numbering, loops: list[Loop], attach: bool,
-        span: Span | None = None,
+        span: Span | None = None, partials: dict[str, Buffer] | None = None,
     ) -> ArgumentBlock:  # fmt: skip
         constants = {f"{k}_{name}": v for k, loop in enumerate(loops) for name, v in loop.constants.items()}
         plans = self._item_plans(group, loops, span) if self.device.items else {
@@ -323,7 +224,7 @@ class FusedReplay:
         }
         over = loops[-1].over
         threads = 1 if serial_below(over) else loops[0].schedule.threads
-        block = ArgumentBlock(entry, group, numbering, plans, over, threads, constants, span)
+        block = ArgumentBlock(entry, group, numbering, plans, over, threads, constants, span, partials)
         if attach:
             for k, loop in enumerate(loops):
                 loop.attach(block, k)
@@ -349,7 +250,7 @@ class FusedReplay:
         return [prepared.sequencer for prepared in self._prepared.values()]
 
     def _group_bytes(self, position: int, fused: FusedGroup, buffers: GroupBuffers) -> int:
-        hidden = {id(d) for d in self._elided(fused)}
+        hidden = {id(d) for d in self._builder.elided(fused)}
         seen: dict[int, int] = {}
         for dat in self.dats:
             key = id(buffers.inputs[id(dat)])
@@ -416,7 +317,7 @@ class FusedReplay:
         lines = []
         for fused in self.fusion.groups:
             renamed = [d.name for d in self.dats if id(d) in self.placement.renamed(fused)]
-            elided = [d.name for d in self._elided(fused)]
+            elided = [d.name for d in self._builder.elided(fused)]
             text = f"  {fused.name}"
             text += f"; renamed: {', '.join(renamed)}" if renamed else ""
             text += f"; not stored: {', '.join(elided)}" if elided else ""

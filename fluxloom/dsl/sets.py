@@ -93,6 +93,8 @@ def members_of_halo(parent: Set, owned: npt.NDArray[Any]) -> npt.NDArray[np.int6
     """Return the elements of the execute halo that are in a subset, of which each rank knows its own; collective."""
     part = parent.part
     assert part is not None
+    if isinstance(parent, Grid):
+        return np.empty(0, dtype=np.int64)  # a lattice has no execute halo
     inside = np.zeros(part.stored, dtype=np.uint8)
     inside[owned] = 1
     refresh_host(parent.context.comm, part, inside)

@@ -14,8 +14,8 @@ from fluxloom.graph import target_tiles
 
 __all__ = ["Limits", "Span", "Tiles", "global_order", "limits_of", "tiles_of", "whole_span"]
 
-ALIGN = 64
-"""Spans inside a set begin at multiples of this: packs, warps and streaming stores want it."""
+ALIGN = 128
+"""Spans inside a set begin at multiples of this: packs, warps, streaming stores and partial results want it."""
 
 Table = npt.NDArray[np.int32]
 
@@ -59,13 +59,14 @@ class Limits:
 def limits_of(over: Set, executed: bool, tile: int = 0) -> Limits:
     """Return the limits of a loop over a set; ``executed``: over its execute halo too.
 
-    The interior is cut to multiples of `ALIGN`, and to whole tiles if there are any; that of a lattice to planes.
+    The interior is cut to multiples of `ALIGN`, and to whole tiles if there are any; that of a lattice to planes,
+    where no work items run.
     """
     part = over.parent.part
     if part is None:
         return Limits(0, over.size, over.size, over.size)
     begin, inside = part.begin, part.inside
-    if isinstance(over, Grid):
+    if isinstance(over, Grid) and not over.context.device.items:
         return Limits(begin, inside, over.size, over.size)
     if isinstance(over, Subset):
         begin, inside = (int(k) for k in np.searchsorted(over.indices, (begin, inside)))

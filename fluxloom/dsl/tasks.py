@@ -12,16 +12,16 @@ from fluxloom.codegen.spec import Entry
 from fluxloom.codegen.teams import in_teams
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
-from fluxloom.device.base import Call, Program
+from fluxloom.device.base import Buffer, Call, Device, Program
 from fluxloom.dsl.bind import Bound, Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.plan import Plan
-from fluxloom.dsl.ranked import Task
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
+from fluxloom.dsl.task import Task
 
 if TYPE_CHECKING:
     from fluxloom.dsl.loop import Loop
@@ -42,6 +42,11 @@ def can_begin_anywhere(group: Group, over: Set) -> bool:
     if isinstance(over, Grid) and any(m.spec.grid is None for m in group.members):
         return False  # spans of a lattice begin with a plane, not where packs want it
     return not (in_teams(group) or group.work.long)
+
+
+def sums_together(group: Group, device: Device) -> bool:
+    """Whether spans of a group keep their partial results together, so that they are combined once."""
+    return device.items and group.ranged
 
 
 def executes_halo(bound: Bound) -> bool:
@@ -80,8 +85,9 @@ def _limits(loop: Loop, group: Group) -> Limits:
 
 
 def loop_task(
-    loop: Loop, entry: Entry, group: Group, numbering: Numbering, program: Program, keep: Callable[[ArgumentBlock], None]
-) -> Task:
+    loop: Loop, entry: Entry, group: Group, numbering: Numbering, program: Program,
+    keep: Callable[[ArgumentBlock], None],
+) -> Task:  # fmt: skip
     """Return one loop as a task; ``keep`` is told of each argument block that is made."""
     if isinstance(loop.over.parent, Grid) and loop.over.parent.part is not None and executes_halo(loop.bound):
         raise PlanError(
@@ -97,8 +103,11 @@ def loop_task(
             "ranks; use block_colour or atomic, or reduce in a loop of its own"
         )
 
+    partials: dict[str, Buffer] = {}
+    shared = partials if sums_together(group, loop.context.device) else None
+
     def make(span: Span, counts: bool) -> Call:
-        block = loop.argument_block(entry, group, numbering, span)
+        block = loop.argument_block(entry, group, numbering, span, shared if counts else None)
         if not counts:
             for target, _ in reduces:
                 block.redirect(numbering.dat(target), loop.context.allocate(target.buffer.nbytes))
@@ -117,6 +126,7 @@ def loop_task(
         reads=[g for g, _ in _globals(loop, reads=True)],
         reduces=reduces,
         apart=group.strategy in _APART,
+        together=shared is not None,
     )
 
 

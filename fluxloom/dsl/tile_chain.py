@@ -191,6 +191,11 @@ class TiledForm:
         known = self._set if isinstance(thing, Set) else self._dat if isinstance(thing, Dat) else self._map
         return known[id(thing)]
 
+    def is_free(self, over: Set) -> bool:
+        """Whether loops run over a set, and none of them adds up through a map, so that their order does not matter."""
+        racing = [loop.races.racing for loop in self.loops if loop.over is over]
+        return bool(racing) and not any(racing)
+
     def resets(self) -> list[Reset]:
         """Return the last reset of each global."""
         return list({id(s.target): s for s in self.steps if isinstance(s, Reset)}.values())

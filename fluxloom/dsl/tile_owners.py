@@ -179,7 +179,9 @@ def owners_from(form: TiledForm, lead: Set, tile: npt.NDArray[np.integer[Any]], 
                 owner[m.table[::-1].ravel()] = np.repeat(known[id(m.source)][::-1], m.legs)
                 known[id(m.target)] = owner
                 found = True
-    return [TileOwners.of(known.get(id(s), _consecutive(s.size, count)), count) for s in form.sets]
+    return [
+        TileOwners.of(known.get(id(s), _consecutive(s.size, count)), count, free=form.is_free(s)) for s in form.sets
+    ]
 
 
 def redundancy(form: TiledForm, owners: list[TileOwners], tiles: npt.NDArray[np.int32]) -> float:

@@ -312,7 +312,8 @@ def _build(context: Context, links: Links, between_gpus: str, out: Side, into: S
     parts: list[Transport] = []
     if direct:
         near, far = out.of(direct), into.of(direct)
-        parts.append(NcclTransport(links, near, far) if between_gpus == "nccl" else MpiTransport(context, near, far, tag))
+        nccl = between_gpus == "nccl"
+        parts.append(NcclTransport(links, near, far) if nccl else MpiTransport(context, near, far, tag))
     if not direct or out.of(others).any or into.of(others).any:
         parts.append(HostTransport(context, out.of(others), into.of(others), context.next_tag() if direct else tag))
     return parts[0] if len(parts) == 1 else MixedTransport(parts)

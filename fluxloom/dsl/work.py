@@ -17,6 +17,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.contributions import SPARSE, contributions
 from fluxloom.dsl.cost import require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
@@ -25,16 +26,13 @@ from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span
+from fluxloom.dsl.spans import Span, tiles_of, whole_span
 from fluxloom.dsl.split import why_whole
 from fluxloom.dsl.work_cpu import SPAN, group_memory, serial_tile, serial_tiles, serially, stages_fit
 from fluxloom.graph import (
     block_targets,
     colour_elements,
     colour_permutation,
-    ell_fill,
-    ell_inverse,
-    flat_inverse,
     staged_tiles,
     two_level_plan,
 )
@@ -48,13 +46,6 @@ _GRID_BLOCK = 512
 """The same for loops over grids, whose items read neighbours from whole rows."""
 
 _LIMITED = ("serial", "block_permute")
-_SPARSE = 0.5
-"""With fewer contributions a target, only the targets that have any are visited."""
-
-_MOST_COLUMNS, _LEAST_FILL = 32, 0.8
-"""Contributions are padded to the fullest target when that wastes little and there are few of them."""
-
-
 # ------------------------------------------------------------------------------------------ choices
 
 
@@ -266,7 +257,7 @@ def _two_pass(bound: Bound, values: dict[str, Array | int], n: int) -> Plan:
     for name, (through, leg) in found.items():
         table = through.table if leg < 0 else np.ascontiguousarray(through.table[:, leg : leg + 1])
         alone = len(found) == 1
-        values |= _contributions(name, [bound.over], [table], through.target, pad=alone, sparse=alone)
+        values |= contributions(name, [bound.over], [table], through.target, pad=alone, sparse=alone)
     return Plan(values, -(-n // PART))
 
 
@@ -330,9 +321,9 @@ def gather_plan(overs: Sequence[Set], races: Sequence[RaceInfo], *, direct: bool
     for k, table in enumerate(tables):
         values[f"base{k}"] = base
         base += table.size
-    if not direct and size < _SPARSE * target.size and _single(tables):
+    if not direct and size < SPARSE * target.size and _single(tables):
         return Plan({"single": 1}, -(-elements // PART))
-    values |= _contributions("inv", overs, tables, target, pad=True, sparse=not direct)
+    values |= contributions("inv", overs, tables, target, pad=True, sparse=not direct)
     values["targets"] = values.pop("inv_n")
     return Plan(values, -(-target.size // PART), redundancy=size / max(1, elements))
 
@@ -341,54 +332,6 @@ def _single(tables: Sequence[npt.NDArray[np.int32]]) -> bool:
     """Whether no target has more than one contribution."""
     whole = np.concatenate([t.ravel() for t in tables])
     return np.unique(whole).size == whole.size
-
-
-def _laid_out(
-    overs: Sequence[Set], tables: Sequence[npt.NDArray[np.int32]]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64] | None]:
-    """Return the tables end to end, elements in their global order, and the position that each entry has as it is."""
-    orders = [global_order(over) for over in overs]
-    if all(order is None for order in orders):
-        flat = [t.ravel() for t in tables]
-        return (flat[0] if len(flat) == 1 else np.concatenate(flat)), None
-    places, base = [], 0
-    for table, order in zip(tables, orders, strict=True):
-        rows, arity = table.shape
-        sorted_rows = np.arange(rows, dtype=np.int64) if order is None else order
-        places.append((base + sorted_rows[:, None] * arity + np.arange(arity)).ravel())
-        base += table.size
-    back = np.concatenate(places)
-    return np.concatenate([t.ravel() for t in tables])[back], back
-
-
-def _contributions(
-    name: str, overs: Sequence[Set], tables: Sequence[npt.NDArray[np.int32]], target: Set, *, pad: bool, sparse: bool
-) -> dict[str, Array | int]:
-    """Return the table of contributions: padded, or of the targets that are met only, where that may be and pays."""
-    values: dict[str, Array | int] = {}
-    table, back = _laid_out(overs, tables)
-    values[f"{name}_n"], targets = target.size, target.stored
-    if sparse and table.size < _SPARSE * target.size:
-        met = np.unique(table)
-        table = np.searchsorted(met, table).astype(np.int32)
-        values[f"{name}_met"], targets = met, met.size
-        values[f"{name}_n"] = int(np.searchsorted(met, target.size))
-    table = np.ascontiguousarray(table[:, None])
-    few = f"{name}_met" in values  # a short table: what counts is how many loads wait for another one
-    if pad and table.size and (few or ell_fill(table, targets) >= _LEAST_FILL):
-        found = ell_inverse(table, targets)
-        if found.degree <= _MOST_COLUMNS:
-            position = _put_back(found.position, back)
-            return values | {f"{name}_pos": position, f"{name}_stride": found.stride, "degree": found.degree}
-    flat = flat_inverse(table, targets)
-    values |= {f"{name}_ptr": flat.pointer, f"{name}_pos": _put_back(flat.position, back)}
-    return values
-
-
-def _put_back(position: npt.NDArray[np.int32], back: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int32]:
-    if back is None or not back.size:
-        return position
-    return np.where(position >= 0, back[np.maximum(position, 0)], -1).astype(np.int32)
 
 
 def _staged(over: Set, races: RaceInfo, span: Span, tile: int, values: dict[str, Array | int]) -> Plan:

@@ -12,9 +12,10 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.shallow_water import INCIDENT, LEVEL, OUTFLOW, WALL
 from fluxloom.mesh.bind import Mesh
 
-__all__ = ["Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Series", "Wall", "boundary_tables"]
+__all__ = ["WINDOW", "Boundary", "BoundaryTables", "Incident", "Level", "Outflow", "Series", "Wall", "boundary_tables"]
 
-_MOST_SAMPLES = 200_000
+WINDOW = 32
+"""Samples of each series that the kernels have at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,20 +115,27 @@ class BoundaryTables:
     ----------
     kinds, rows : (n_boundary,) int32
         Kind of each face, and its row in the tables.
-    series : (rows * samples,) float64
-        Values of each row at times ``k spacing``.
+    series
+        Of each row.
     ends : (2 * rows,) float64
         Of each row: when it turns into a wall, and the surface at rest.
-    samples, spacing
-        Of the series.
     """
 
     kinds: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
-    series: npt.NDArray[np.float64]
+    series: tuple[Series, ...]
     ends: npt.NDArray[np.float64]
-    samples: int
-    spacing: float
+
+    @property
+    def finest(self) -> float:
+        """Shortest interval of all series, seconds; infinite when none changes."""
+        gaps = [float(np.diff(one.times).min()) for one in self.series if len(one.times) > 1]
+        return min(gaps, default=float("inf"))
+
+    def window(self, begin: float, spacing: float) -> npt.NDArray[np.float64]:
+        """Return the values of every row at `WINDOW` times from ``begin`` on, row after row."""
+        times = begin + spacing * np.arange(WINDOW)
+        return np.concatenate([np.interp(times, one.times, one.values) for one in self.series])
 
 
 def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryTables:
@@ -137,8 +145,6 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
     ------
     MeshError
         For a patch that the mesh does not have.
-    SolverError
-        When series at short intervals last so long that they do not fit the table.
     """
     kinds = np.full(mesh.boundary.size, WALL, dtype=np.int32)
     rows = np.zeros(mesh.boundary.size, dtype=np.int32)
@@ -152,23 +158,6 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
                 kinds[faces] = LEVEL if isinstance(boundary, Level) else INCIDENT
                 rows[faces] = len(driven)
                 driven.append(boundary)
-    times = [item.series.times for item in driven if len(item.series.times) > 1]
-    spacing = min((float(np.diff(t).min()) for t in times), default=1.0)
-    last = max((float(t[-1]) for t in times), default=1.0)
-    samples = max(2, int(np.ceil(last / spacing - 1e-9)) + 1)
-    if samples > _MOST_SAMPLES:
-        raise SolverError(
-            f"the series of the boundaries need {samples:,} samples at intervals of {spacing:g} s (at most "
-            f"{_MOST_SAMPLES:,}); give them at longer intervals"
-        )
-    grid = spacing * np.arange(samples)
-    values = [np.interp(grid, item.series.times, item.series.values) for item in driven]
     ends = [(item.until, item.still if isinstance(item, Incident) else 0.0) for item in driven]
-    return BoundaryTables(
-        kinds,
-        rows,
-        np.concatenate(values) if values else np.zeros(samples),
-        np.array(ends).reshape(-1) if ends else np.array([np.inf, 0.0]),
-        samples,
-        spacing,
-    )
+    series = tuple(item.series for item in driven) or (Series.constant(0.0),)
+    return BoundaryTables(kinds, rows, series, np.array(ends or [(np.inf, 0.0)]).reshape(-1))

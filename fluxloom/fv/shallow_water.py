@@ -174,7 +174,7 @@ def flux_linear(u: Read, zb: Read, slope: Read, face: Read, arm: Read, res: Inc,
 
 @func
 def sample(series, row, samples, spacing, t):
-    """Value of a series, given at equal intervals, at a time; the last value holds for ever."""
+    """Value of a series, given at equal intervals, at a time since the first; the last value holds for ever."""
     place = min(max(t / spacing, 0.0), samples - 1.0)
     k = min(int(place), samples - 2)
     first = series[row * samples + k]
@@ -221,16 +221,19 @@ def boundary_flux(h, e, a, b, nx, ny, kind, level, still, g):
 
 @func
 def boundary_state(kind, row, series, ends, clock, start, stage, samples, spacing):
-    """Return the kind of a boundary face now, and its level; ``clock[stage]`` is the time of the stage, negative."""
-    t = start - clock[stage]
-    now = select(t > ends[2 * row], WALL, kind)
+    """Return the kind of a boundary face now, and its level.
+
+    ``-clock[stage]`` is the time of the stage since ``start``, when the series begin.
+    """
+    t = -clock[stage]
+    now = select(start + t > ends[2 * row], WALL, kind)
     return now, sample(series, row, samples, spacing, t), ends[2 * row + 1]
 
 
 @kernel
 def boundary_flat(
     u: Read, zb: Read, face: Read, kind: Read, row: Read, series: Read, ends: Read, clock: Read, res: Inc,
-    *, g: float, eps: float, start: float, spacing: float, samples: int, stage: int,
+    *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: int,
 ):  # fmt: skip
     """Flux through a boundary face, first order; the mass is noted a second time, for the balance."""
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
@@ -249,7 +252,7 @@ def boundary_flat(
 def boundary_linear(
     u: Read, zb: Read, slope: Read, face: Read, arm: Read, kind: Read, row: Read, series: Read, ends: Read,
     clock: Read, res: Inc,
-    *, g: float, eps: float, start: float, spacing: float, samples: int, stage: int,
+    *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: int,
 ):  # fmt: skip
     """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
 
@@ -273,8 +276,8 @@ def still(a):
 
 
 @func
-def advanced(h, hu, hv, dt, g, eps, manning):
-    """Return depth and velocity of a new state: no negative depth, thin water slowed, friction taken implicitly.
+def advanced(h, hu, hv, dt, g, eps, manning, rough):
+    """Return depth and velocity of a new state: no negative depth, thin water slowed, friction taken implicitly if ``rough`` is 1.
 
     Friction: ``g n^2 |v| v / H^(1/3)`` with Manning's coefficient ``n``.
     """
@@ -282,7 +285,7 @@ def advanced(h, hu, hv, dt, g, eps, manning):
     f = select(depth < _FILM * eps, 0.0, desingularised(depth, eps))
     a = f * hu
     b = f * hv
-    if manning > 0.0:
+    if rough == 1:
         thick = max(depth, eps)
         drag = 1.0 / (1.0 + dt * g * manning * manning * sqrt(a * a + b * b) / (thick * cbrt(thick)))
         a *= drag
@@ -293,7 +296,7 @@ def advanced(h, hu, hv, dt, g, eps, manning):
 @kernel
 def predict(
     u: Read, shape: Read, ahead: Read, res: RW, mid: Write, now: Min, inflow: Inc,
-    *, g: float, eps: float, manning: Const[float], cfl: float, longest: float, span: float,
+    *, g: float, eps: float, manning: float, rough: Const[int], cfl: float, longest: float, span: float,
 ):  # fmt: skip
     """First stage, ``mid = U + dt L(U)``; chooses ``dt`` and tells it to the second.
 
@@ -313,7 +316,9 @@ def predict(
     now[0] = min(now[0], -t)
     now[1] = min(now[1], -after)
     rate = dt * shape[0]
-    h, a, b = advanced(u[0] - rate * res[0], u[1] - rate * res[1], u[2] - rate * res[2], dt, g, eps, manning)
+    h, a, b = advanced(
+        u[0] - rate * res[0], u[1] - rate * res[1], u[2] - rate * res[2], dt, g, eps, manning, rough
+    )  # fmt: skip
     mid[0] = h
     mid[1] = h * a
     mid[2] = h * b
@@ -325,13 +330,15 @@ def predict(
 @kernel
 def correct(
     u: RW, mid: Read, shape: Read, now: Read, res: RW, ahead: Min, inflow: Inc,
-    *, g: float, eps: float, manning: Const[float],
+    *, g: float, eps: float, manning: float, rough: Const[int],
 ):  # fmt: skip
     """Second stage, ``U = (U + mid + dt L(mid)) / 2``, and the time scale ``2 A / (P (|v| + c))`` of the result."""
     dt = now[0] - now[1]
     rate = dt * shape[0]
-    h, a, b = advanced(mid[0] - rate * res[0], mid[1] - rate * res[1], mid[2] - rate * res[2], dt, g, eps, manning)
-    depth, a, b = advanced(0.5 * (u[0] + h), 0.5 * (u[1] + h * a), 0.5 * (u[2] + h * b), dt, g, eps, 0.0)
+    h, a, b = advanced(
+        mid[0] - rate * res[0], mid[1] - rate * res[1], mid[2] - rate * res[2], dt, g, eps, manning, rough
+    )  # fmt: skip
+    depth, a, b = advanced(0.5 * (u[0] + h), 0.5 * (u[1] + h * a), 0.5 * (u[2] + h * b), dt, g, eps, 0.0, 0)
     u[0] = depth
     u[1] = depth * a
     u[2] = depth * b

@@ -1,7 +1,5 @@
 /* Overlapped tiles of a chain of loops: what each tile executes, reads and hands over, in local numbers.
- *
- * Everything of a tile is marked with stamps that no other tile has, so that nothing has to be cleared.
- */
+ * Everything of a tile is marked with stamps that no other tile has, so that nothing has to be cleared. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +10,7 @@ typedef struct {
 } Vec;
 
 typedef struct {
-    int64_t size;
+    int64_t size, free;
     const int32_t *owner;
     const int64_t *own_ptr;
     const int32_t *own;
@@ -57,7 +55,7 @@ typedef struct {
     int64_t n_out;
     Vec *out;                     /* the results, see chain_tiles_plan */
     int64_t *foreign;             /* per dat: whether a tile starts from values that another one owns */
-    int32_t **need, **mark, **loc, **in_step, **in_pass;
+    int32_t **need, **mark, **loc, **in_step, **in_pass, **level;
     Vec *needed, *member, *executed, here;
     Vec sorted;
     int32_t stamp;
@@ -93,9 +91,7 @@ static void push3(Work *w, Vec *v, int32_t a, int32_t b, int32_t c) {
     if (place) place[0] = a, place[1] = b, place[2] = c;
 }
 
-static const int32_t *items(const Vec *v) {
-    return (const int32_t *)(const void *)v->at;
-}
+static const int32_t *items(const Vec *v) { return (const int32_t *)(const void *)v->at; }
 
 /* Sort element numbers by three digits of 11 bits; short lists by insertion. */
 static void sort(Work *w, Vec *v) {
@@ -131,6 +127,7 @@ static void sort(Work *w, Vec *v) {
 static void add_member(Work *w, int64_t set, int32_t e, int32_t tile) {
     if (w->mark[set][e] != tile + 1) {
         w->mark[set][e] = tile + 1;
+        w->level[set][e] = 0;
         push(w, &w->member[set], e);
     }
 }
@@ -223,22 +220,44 @@ static void analyse(Work *w, const Chain *c, int32_t tile) {
             w->in_pass[step->set][e] = of_pass;
             push(w, &w->executed[pass], e);
             add_member(w, step->set, e, tile);
+            if (!w->level[step->set][e]) w->level[step->set][e] = (int32_t)(c->n_passes - pass);
         }
     }
 }
 
-static void number(Work *w, const Chain *c) {
+/* Sort the members of a set whose order is free: owned ones, then those that run in the last pass, in the one before
+ * and so on, then those that never run. Each pass is then one run or few.
+ */
+static void sort_by_level(Work *w, const Chain *c, int64_t s, int32_t tile) {
+    const int64_t n = w->member[s].n, last = c->n_passes + 1;
+    int32_t *e = (int32_t *)(void *)w->member[s].at;
+    w->here.n = w->sorted.n = 0;
+    int32_t *first = more(w, &w->here, last + 2), *to = more(w, &w->sorted, n);
+    if (!first || !to) return;
+    memset(first, 0, (size_t)(last + 2) * sizeof *first);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t *level = &w->level[s][e[i]];
+        *level = c->sets[s].owner[e[i]] == tile ? 0 : *level ? *level : (int32_t)last;
+        first[*level + 1]++;
+    }
+    for (int64_t k = 0; k < last; k++) first[k + 1] += first[k];
+    for (int64_t i = 0; i < n; i++) to[first[w->level[s][e[i]]]++] = e[i];
+    memcpy(e, to, (size_t)n * sizeof *e);
+}
+
+static void number(Work *w, const Chain *c, int32_t tile) {
     for (int64_t s = 0; s < c->n_sets && !w->failed; s++) {
         sort(w, &w->member[s]);
+        if (c->sets[s].free) sort_by_level(w, c, s, tile);
         for (int64_t i = 0; i < w->member[s].n; i++) w->loc[s][items(&w->member[s])[i]] = (int32_t)i;
         push64(w, &w->out[0], w->member[s].n);
     }
 }
 
-/* Runs of consecutive global numbers, which are consecutive local ones too: first global, first local, length. */
+/* Runs of consecutive global and local numbers: first global, first local, length. */
 static void write_run(Work *w, Vec *runs, int64_t begin, int32_t e, int32_t local) {
     int32_t *last = runs->n > begin ? (int32_t *)(void *)runs->at + runs->n - 3 : NULL;
-    if (last && last[0] + last[2] == e)
+    if (last && last[0] + last[2] == e && last[1] + last[2] == local)
         last[2]++;
     else
         push3(w, runs, e, local, 1);
@@ -268,9 +287,13 @@ static void write_pass(Work *w, const Chain *c, int64_t p, int32_t tile) {
     const Pass *pass = &c->passes[p];
     Vec *ptr = &w->out[1 + 4 * c->n_dats + 2 * p], *runs = ptr + 1, *list = &w->executed[p];
     int64_t begin = runs->n;
+    for (int64_t i = 0; i < list->n; i++) {
+        int32_t *e = (int32_t *)(void *)list->at + i;
+        *e = w->loc[pass->set][*e];
+    }
     sort(w, list);
     for (int64_t i = 0; i < list->n && !w->failed; i++) {
-        int32_t e = items(list)[i], local = w->loc[pass->set][e];
+        int32_t local = items(list)[i], e = items(&w->member[pass->set])[local];
         int32_t owned = pass->flagged && c->sets[pass->set].owner[e] == tile;
         int32_t *last = runs->n > begin ? (int32_t *)(void *)runs->at + runs->n - 3 : NULL;
         if (last && local - last[1] <= pass->gap && owned == last[2])
@@ -335,19 +358,20 @@ int64_t chain_tiles_plan(const Chain *c, const int32_t *tiles, int64_t n_tiles, 
     w->need = arrays(w, c->n_dats, c, 1);
     w->mark = arrays(w, c->n_sets, c, 0), w->loc = arrays(w, c->n_sets, c, 0);
     w->in_step = arrays(w, c->n_sets, c, 0), w->in_pass = arrays(w, c->n_sets, c, 0);
+    w->level = arrays(w, c->n_sets, c, 0);
     w->needed = vectors(w, c->n_dats), w->member = vectors(w, c->n_sets), w->executed = vectors(w, c->n_passes);
     for (int64_t k = 0; w->out && k < w->n_out; k += k ? 2 : 1) w->out[k].size = sizeof(int64_t);
     for (int64_t k = 1; w->out && k < w->n_out; k += 2) push64(w, &w->out[k], 0);
     for (int64_t k = 0; k < n_tiles && !w->failed; k++) {
         int32_t tile = tiles[k];
         analyse(w, c, tile);
-        number(w, c);
+        number(w, c, tile);
         for (int64_t d = 0; d < c->n_dats; d++) write_values(w, c, d, tile);
         for (int64_t p = 0; p < c->n_passes; p++) write_pass(w, c, p, tile);
         for (int64_t m = 0; m < c->n_maps; m++) write_table(w, c, m, tile);
     }
     free_arrays(w->need, c->n_dats), free_arrays(w->mark, c->n_sets), free_arrays(w->loc, c->n_sets);
-    free_arrays(w->in_step, c->n_sets), free_arrays(w->in_pass, c->n_sets);
+    free_arrays(w->in_step, c->n_sets), free_arrays(w->in_pass, c->n_sets), free_arrays(w->level, c->n_sets);
     free_vectors(w->needed, c->n_dats), free_vectors(w->member, c->n_sets), free_vectors(w->executed, c->n_passes);
     free(w->here.at), free(w->sorted.at);
     if (!w->failed) return (int64_t)(intptr_t)w;

@@ -39,19 +39,23 @@ class TileOwners:
         int64, ``(tiles + 1,)``: where the elements of each tile begin in ``elements``.
     elements
         int32, ``(n,)``: elements tile by tile, ascending in each.
+    free
+        Whether a tile may number its elements in any order, because no result depends on the order in which they run.
+        Otherwise the numbers ascend with the global ones.
     """
 
     owner: Indices
     first: Offsets
     elements: Indices
+    free: bool = False
 
     @classmethod
-    def of(cls, owner: npt.NDArray[np.integer[Any]], tiles: int) -> TileOwners:
+    def of(cls, owner: npt.NDArray[np.integer[Any]], tiles: int, *, free: bool = False) -> TileOwners:
         """Sort the elements of a set by the tile that owns them."""
         owner = np.ascontiguousarray(owner, dtype=np.int32)
         first = np.zeros(tiles + 1, dtype=np.int64)
         np.cumsum(np.bincount(owner, minlength=tiles), out=first[1:])
-        return cls(owner, first, np.argsort(owner, kind="stable").astype(np.int32))
+        return cls(owner, first, np.argsort(owner, kind="stable").astype(np.int32), free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +223,7 @@ def _chain_words(
     steps: Sequence[ChainStep], passes: Sequence[ChainPass],
 ) -> tuple[npt.NDArray[np.int64], list[Any]]:  # fmt: skip
     """Return the C description of a chain, one 8-byte word a number or address, and what has to stay alive."""
-    sets = [(o.owner.size, _at(o.owner), _at(o.first), _at(o.elements)) for o in owners]
+    sets = [(o.owner.size, o.free, _at(o.owner), _at(o.first), _at(o.elements)) for o in owners]
     links = [
         (m.source, m.target, m.table.shape[1], _at(m.table), *(
             (0, 0, 0) if m.inverse is None else (_at(m.inverse.offsets), _at(m.inverse.element), _at(m.inverse.leg))

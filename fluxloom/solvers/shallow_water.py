@@ -21,7 +21,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.fv.shallow_boundary import Boundary, boundary_tables
+from fluxloom.fv.shallow_boundary import WINDOW, Boundary, boundary_tables
 from fluxloom.fv.shallow_geometry import ShallowGeometry
 from fluxloom.fv.shallow_scheme import FOREVER, ShallowScheme, Survey
 from fluxloom.fv.shallow_water import (
@@ -143,12 +143,11 @@ class ShallowWater:
         self._inflow = ctx.scalar(0.0, "inflow", dtype=real)
         self._sums = ctx.scalar(np.zeros(3), "sums", dtype=real)
         self._most = ctx.scalar(np.zeros(2), "most", dtype=real)
-        tables = boundary_tables(self.mesh, self.boundaries)
+        self._tables = tables = boundary_tables(self.mesh, self.boundaries)
         self._kind = ctx.dat(self.mesh.boundary, tables.kinds, "kind")
         self._row = ctx.dat(self.mesh.boundary, tables.rows, "row")
-        self._series = ctx.scalar(tables.series, "series", dtype=real)
+        self._series = ctx.scalar(tables.window(0.0, 1.0), "series", dtype=real)
         self._ends = ctx.scalar(np.minimum(tables.ends, FOREVER), "ends", dtype=real)
-        self._sampling = {"samples": tables.samples, "spacing": tables.spacing}
 
     def _start(self, elevation: Field, velocity: Sequence[Field]) -> None:
         """Set the state."""
@@ -165,7 +164,8 @@ class ShallowWater:
     def _build(self) -> None:
         scheme = self.scheme
         common: dict[str, Any] = {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule}
-        cells, shape, friction = self.mesh.cells, self.geometry.shape, {"manning": scheme.manning}
+        cells, shape = self.mesh.cells, self.geometry.shape
+        friction = {"manning": scheme.manning, "rough": int(scheme.manning > 0.0)}
         first = self._residual(self.u, self._ahead, 0, common)
         second = self._residual(self.mid, self._now, 1, common)
         self._predict = Loop(
@@ -197,7 +197,7 @@ class ShallowWater:
         """Return the loops that add the fluxes of a state to the residual."""
         mesh, shape = self.mesh, self.geometry
         inner, edge = mesh.face_cells, mesh.boundary_cell[0]
-        timing = {"start": 0.0, "stage": stage, **self._sampling}
+        timing = {"start": 0.0, "stage": stage, "samples": WINDOW, "spacing": 1.0}
         driven = (self._kind, self._row, self._series, self._ends, clock)
         zb, res = self.zb, self.res
         if self.slope is None:
@@ -251,17 +251,30 @@ class ShallowWater:
         SolverError
             If the time has passed already, or the step shrinks to nothing; names the cell with the largest speed.
         """
-        span = time - self.time
-        if not (span >= 0.0 and isfinite(span)):
+        if not (time >= self.time and isfinite(time)):
             raise SolverError(f"cannot advance to {time:g} s: it is {self.time:g} s already")
+        finest = self._tables.finest
+        while self.time < time:
+            spacing, stop = 1.0, time
+            if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
+                step = min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+                spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
+                stop = min(time, self.time + (WINDOW - 1) * spacing)
+            self._series.value = self._tables.window(self.time, spacing)
+            for loop in self._boundary_loops:
+                loop.set(start=self.time, spacing=spacing)
+            self._advance(stop)
+
+    def _advance(self, time: float) -> None:
+        """Advance to a time within the windows of the series."""
+        span = time - self.time
         # The device counts from the start of this call, which keeps its digits in single precision.
         self._ahead.value = np.array([0.0, self._ahead.value[1]])
         self._now.value = np.zeros(2)
-        for loop in self._boundary_loops:
-            loop.set(start=self.time)
         self._predict.set(span=span)
-        span = float(np.float32(span)) if self.u.scalar.size == 4 else span  # as the device compares it
-        smallest = 4.0 * float(np.finfo(self.u.scalar.numpy).eps) * span
+        single = self.u.scalar.size == 4
+        span = float(np.float32(span)) if single else span  # as the device compares it
+        smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span
         calls, passed = -1, 0.0  # the first call begins a step, without one to end
         while passed < span:
             step = min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import fluxloom as fl
 from fluxloom import Loop, Read, Schedule, Write
+from fluxloom.codegen.exchange import Field, exchange_unit
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
+from fluxloom.core.dtypes import scalar
 from fluxloom.dsl.bind import Numbering
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
@@ -67,6 +69,11 @@ def res_calc(dialect: str, **choices) -> list[Group]:
     return alone(airfoil(dialect, Schedule(**choices)).res_calc)
 
 
+def part_of(groups: list[Group]) -> list[Group]:
+    """Return groups as on several ranks: they may begin at any element."""
+    return [replace(group, ranged=True) for group in groups]
+
+
 def update(dialect: str) -> list[Group]:
     """A direct loop with a reduction."""
     return alone(airfoil(dialect, Schedule()).update)
@@ -116,6 +123,7 @@ def makers(dialect: str) -> dict[str, Make]:
     }
     if dialect != "c":
         out["update"] = lambda: update(dialect)
+    out["res_calc_gather_part"] = lambda: part_of(res_calc(dialect, **strategies["gather"]))
     return out | {
         "spmv_csr": lambda: product(dialect, fl.CSR()),
         "spmv_sliced": lambda: product(dialect, fl.SlicedELL(8)),
@@ -125,6 +133,14 @@ def makers(dialect: str) -> dict[str, Make]:
 
 
 SOURCES: dict[tuple[str, str], Make] = {(d, name): make for d in DIALECTS for name, make in makers(d).items()}
+
+
+EXCHANGE = "exchange"
+NAMES = [*SOURCES, *((dialect, EXCHANGE) for dialect in DIALECTS)]
+"""Language and name of every source: those made of groups, and what packs and unpacks the messages of ranks."""
+
+FIELDS = (Field(scalar("float64"), 4, fl.AoS()), Field(scalar("float32"), 2, fl.SoA()),
+          Field(scalar("float16"), 1, fl.Blocked(8)), Field(scalar("uint8"), 3, fl.AoS()))  # fmt: skip
 
 
 def file_name(dialect: str, name: str) -> str:
@@ -139,11 +155,12 @@ def loops_only(dialect: str, text: str) -> str:
     """Return a source without the prelude and without the row helpers."""
     if dialect != "c":
         return text.removeprefix(generate([], dialect).text).lstrip("\n")
-    start = re.search(r"^/\* [^\n]* \*/\ntypedef struct \{", text, re.MULTILINE)
+    start = re.search(r"^(/\* [^\n]* \*/\n)?typedef struct \{", text, re.MULTILINE)
     assert start is not None
     return text[start.start() :]
 
 
 def source(dialect: str, name: str) -> str:
     """Return the text of the loops of one source."""
-    return loops_only(dialect, unit(dialect, SOURCES[dialect, name]()).text)
+    made = exchange_unit(FIELDS, dialect) if name == EXCHANGE else unit(dialect, SOURCES[dialect, name]())
+    return loops_only(dialect, made.text)

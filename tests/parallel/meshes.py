@@ -11,7 +11,6 @@ import numpy as np
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import FluxloomError
 from fluxloom.device.base import Device
 from fluxloom.dsl.decompose import Link, decompose
 from fluxloom.dsl.parts import Part
@@ -28,15 +27,22 @@ class Mesh:
 
 
 def random_mesh(seed: int, cells: int = 60, *, local: bool = False) -> Mesh:
-    """Return points, edges, cells and border elements; ``local``: edges join cells of like numbers."""
+    """Return points, edges, cells and border elements; ``local``: maps join elements of like numbers.
+
+    Consecutive cells of a local mesh have an interior, those of the others hardly ever.
+    """
     rng = np.random.default_rng(seed)
     points, edges, border = cells // 2 + 3, 2 * cells, max(1, cells // 6)
-    first = rng.integers(0, cells, edges)
+    first = np.sort(rng.integers(0, cells, edges)) if local else rng.integers(0, cells, edges)
     second = (first + rng.integers(0, 5, edges)) % cells if local else rng.integers(0, cells, edges)
+    corners, ends = rng.integers(0, points, (cells, 3)), rng.integers(0, points, (edges, 2))
+    if local:
+        corners = np.arange(cells)[:, None] // 2 + rng.integers(0, 4, (cells, 3))
+        ends = first[:, None] // 2 + rng.integers(0, 4, (edges, 2))
     tables = {
         "edge_cells": ("edges", "cells", np.stack([first, second], 1)),
-        "edge_points": ("edges", "points", rng.integers(0, points, (edges, 2))),
-        "cell_points": ("cells", "points", rng.integers(0, points, (cells, 3))),
+        "edge_points": ("edges", "points", ends % points),
+        "cell_points": ("cells", "points", corners % points),
         "near": ("cells", "cells", (np.arange(cells)[:, None] + rng.integers(0, 9, (cells, 3))) % cells),
         "border_cell": ("border", "cells", rng.permutation(cells)[:border, None]),
     }
@@ -155,11 +161,12 @@ def together(
     """
 
     def rank(comm: Comm) -> dict[str, tuple[np.ndarray | None, np.ndarray]]:
-        mine = device[comm.rank] if isinstance(device, list | tuple) else device
+        mine: Any = device[comm.rank] if isinstance(device, list | tuple) else device
         more = dict(options)
         if isinstance(mine, tuple):
             mine, more["threads"] = mine
-        world = World(mesh, comm, owner, mine() if callable(mine) else mine, **more)
+        made: Any = mine() if callable(mine) else mine
+        world = World(mesh, comm, owner, made, **more)
         return world.found(body(world))
 
     return join(run_threads(ranks, rank))
@@ -195,13 +202,4 @@ def difference(got: Values, want: Values, tolerance: float, exact: Sequence[str]
         worst = float(np.abs(left.astype(np.float64) - right.astype(np.float64)).max(initial=0.0)) / scale
         if not worst <= tolerance:
             return f"{name}: largest difference {worst:.2e}"
-    return ""
-
-
-def refusal(action: Callable[[], Any]) -> str:
-    """Return the message of the error that an action ends with; empty if it does not."""
-    try:
-        action()
-    except FluxloomError as error:
-        return f"{type(error).__name__}: {error}"
     return ""

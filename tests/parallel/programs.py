@@ -127,7 +127,7 @@ def corners3(x: Read, u: Read, v: Write):
     v[1] = 0.2 * (x[0][0] - x[2][0]) + 0.5 * u[1]
 
 
-Form = tuple[Any, str, str, dict[str, float]]
+Form = tuple[Any, str, str, dict[str, Any]]
 """Kernel, what it runs over (with + some of it), a letter an argument, constants."""
 
 FORMS: list[Form] = [

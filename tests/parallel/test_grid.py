@@ -54,6 +54,12 @@ def sums(u: Read, total: Inc, most: Max, n: Inc):
 
 
 @fl.kernel
+def weigh_and_sum(u: Read, v: Write, total: Inc):
+    v[0] = 0.25 * (u[1] + u[2] + u[3] + u[4]) - u[0]
+    total[0] += u[0] + u[1] * u[2]
+
+
+@fl.kernel
 def add(u: RW, *, value: float):
     u[0] += value
 
@@ -209,6 +215,30 @@ def test_types_and_layouts(dtype: str, layout: Any, cut: tuple[int, int]) -> Non
 @pytest.mark.parametrize(("ranks", "cut"), [(3, None), long(2, None), (4, (2, 2))])
 def test_opencl(opencl: str, ranks: int, cut: Any) -> None:
     agree(smooth, ranks, (10, 9), FIVE, (True, True), device=opencl, cut=cut)
+
+
+def summed(comm: Comm, device: str) -> Values:
+    """Return what a loop leaves that reads neighbours and sums: parts of the sum belong to spans."""
+    ctx = context(comm, device)
+    shape = (48, 30)
+    grid = ctx.grid(shape, periodic=True)
+    u = ctx.dat(grid, grid.local(np.random.default_rng(2).random(shape)), "u")
+    v, total = ctx.dat(grid, name="v"), ctx.scalar(1.0)
+    loop = Loop(weigh_and_sum, grid, u[ctx.stencil(grid, FIVE)], v, total)
+    loop()
+    first = total.value
+    loop()
+    sums = {"first": first, "both": total.value}
+    return {"v": v.read(), "sums": sums, "window": grid.window, "shape": shape}
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_sums_of_neighbours(ranks: int) -> None:
+    agree(summed, ranks, "cpu")
+
+
+def test_sums_of_neighbours_opencl(opencl: str) -> None:
+    agree(summed, 3, opencl)
 
 
 @pytest.fixture(scope="module")

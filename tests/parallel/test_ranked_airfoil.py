@@ -76,7 +76,8 @@ def test_the_flow_is_that_of_one_rank(devices: list[tuple[str, int]], fused: boo
 
 @pytest.mark.parametrize("devices", [
     pytest.param([("cpu", 1)] * 7, id="7"),
-    pytest.param([("cpu", 1), ("cpu", 1), ("opencl", 0)], id="mixed", marks=pytest.mark.opencl),
+    pytest.param([("cpu", 1), ("cpu", 1), ("opencl", 0)], id="mixed",
+                 marks=[pytest.mark.opencl, pytest.mark.long]),
 ])  # fmt: skip
 def test_residuals_of_72000_cells(devices: list[tuple[str, int]]) -> None:
     want, q = alone(NORMAL, 20)

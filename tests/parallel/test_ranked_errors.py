@@ -74,7 +74,7 @@ def test_a_map_leads_to_what_is_stored() -> None:
 
 def edge_loop(world: World, kernel: Any, schedule: fl.Schedule, over: Any = None) -> Loop:
     u, r = (world.dat("cells", np.ones((CELLS, 2)), name) for name in "ur")
-    e, more = world.maps["edge_cells"], {"w": 1.0} if kernel is flux else {}
+    e, more = world.maps["edge_cells"], dict[str, Any](w=1.0) if kernel is flux else {}
     sums = [world.ctx.scalar(0.0, "g"), world.ctx.scalar(0.0, "low")] if kernel is flux_and_sum else []
     return Loop(kernel, over or world.sets["edges"], u[e], r[e], *sums, schedule=schedule, **more)
 

@@ -16,6 +16,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.dsl import exchange
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.spans import ALIGN
 from fluxloom.dsl.transports import Side, Transport
 from fluxloom.mesh.airfoil import airfoil_slice
 from fluxloom.mesh.distribute import distribute
@@ -184,14 +185,15 @@ def test_the_interior_runs_while_messages_travel(watch: Watch, chained: bool) ->
     """When the messages are waited for, exactly the interior has been computed, in whole packs of elements."""
     n = 900
     ring = np.arange(n)[:, None]
-    rows = {"near": ("cells", "cells", (ring + np.arange(3)) % n), "edge_cells": ("edges", "cells", (ring + [0, 1]) % n)}
+    next_two, next_one = (ring + np.arange(3)) % n, (ring + np.arange(2)) % n
+    rows = {"near": ("cells", "cells", next_two), "edge_cells": ("edges", "cells", next_one)}
     seen: dict[int, list[tuple[str, np.ndarray]]] = defaultdict(list)
     stored: dict[int, np.ndarray] = {}
 
     def body(world: World, has: dict[str, Any]) -> None:
         part, v, me = world.sets["cells"].part, has["v"], world.rank
         assert part is not None
-        inside = part.inside // 64 * 64
+        inside = part.inside // ALIGN * ALIGN
         assert 0 < inside < part.owned
         run = Chain([has["back"], has["around"]], fuse=False) if chained else has["around"]
         run()

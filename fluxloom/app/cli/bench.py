@@ -22,6 +22,7 @@ from fluxloom.app.cli.console import (
     TransportOption,
     facts,
     messages,
+    output,
     table,
 )
 from fluxloom.app.crew import starts_ranks
@@ -179,7 +180,7 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     for extra in ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources"):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
-    if options.comm.size > 1 and "ranks" not in known:
+    if options.comm.size > 1 and ("ranks" not in known or "numbers" in known):
         raise CaseError(f"the benchmark {name} runs on one rank: start it without mpiexec")
     _ = options.chosen_layout
 
@@ -187,8 +188,13 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
 def _show(name: str, record: Record) -> None:
     """Print a record: the loops, the numbers, then a table of each metric that has many."""
     shown = [row.cells(simd=record.device == "cpu") for row in record.loops]
-    table(f"{name} on {record.device_name}", HEADINGS, shown, left=LEFT)
-    rows = [("copy", f"{record.copy_gbs:.1f} GB/s"), ("seconds", f"{record.seconds:.6g}")]
+    title = f"{name} on {record.device_name}"
+    if shown:
+        table(title, HEADINGS, shown, left=LEFT)
+    else:
+        output().print(title, style="bold", soft_wrap=True, markup=False)
+    rows = [("copy", f"{record.copy_gbs:.1f} GB/s")] if record.copy_gbs else []
+    rows.append(("seconds", f"{record.seconds:.6g}"))
     rows += [(key, _text(value)) for key, value in record.metrics.items() if not _rows(value)]
     facts(rows)
     for key, value in record.metrics.items():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 from fluxloom.app.application import Application, Runner, Writer
@@ -46,6 +47,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.device.bandwidth import Bandwidth, meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import TimedComm
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 
 NAME = "run"
@@ -193,7 +195,9 @@ class _Job:
     ) -> None:  # fmt: skip
         """Write every result file and print the summary."""
         comm, reports = self.comm, list(runner.reports())
-        bandwidth = _bandwidth(context)
+        # Launchers do not wait for long after an interruption.
+        hurry = comm.size > 1 and end.status == "interrupted"
+        bandwidth = None if hurry else _bandwidth(context)
         mine, took = overall(reports)
         copy, moved = comm.reduce(np.array([bandwidth.copy_gbs if bandwidth else 0.0, mine]), "sum").tolist()
         seconds = comm.reduce(np.array([took]), "max").tolist()[0]
@@ -239,17 +243,13 @@ class _Job:
         if not self.first:
             return []
         problems: list[str] = []
-        mesh = runner.mesh() if fields else None
-        if name and mesh is not None:
-            try:
-                write_vtk(self.directory / name, mesh, fields)
-                self.written.append(name)
-            except FluxloomError as error:
-                problems.append(str(error))
         try:
-            for picture in shown if mesh is not None else []:
-                draw_field(self.directory / f"{picture.field}.png", mesh, fields[picture.field], picture)
-                self.written.append(f"{picture.field}.png")
+            if fields:
+                mesh = runner.mesh()
+                problems += self._write_vtk(name, mesh, fields)
+                for picture in shown:
+                    draw_field(self.directory / f"{picture.field}.png", mesh, fields[picture.field], picture)
+                    self.written.append(f"{picture.field}.png")
             if self.pictures and len(log.values) > 1:
                 title = f"{self.case.case.name}: residual"
                 draw_residual(self.directory / "residual.png", np.array(log.iterations), np.array(log.values), title)
@@ -257,6 +257,17 @@ class _Job:
         except FluxloomError as error:
             problems.append(str(error))
         return problems
+
+    def _write_vtk(self, name: str, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+        """Write a file of fields, if it has a name; return what went wrong."""
+        if not name:
+            return []
+        try:
+            write_vtk(self.directory / name, mesh, fields)
+        except FluxloomError as error:
+            return [str(error)]
+        self.written.append(name)
+        return []
 
     def _show(
         self, context: Context, end: March, rows: list[LoopRow], exchanges: list[ExchangeRow],

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from fluxloom.app.cli.console import JsonOption, ThreadsOption, facts, messages, output
+from fluxloom.app.cli.console import JsonOption, RanksOption, Session, ThreadsOption, facts, messages, output
+from fluxloom.app.crew import starts_ranks
 from fluxloom.app.files import write_json
-from fluxloom.app.verify.base import Check, VerifyOptions, as_json, verifications
+from fluxloom.app.ranks import start
+from fluxloom.app.verify.base import Check, Verification, VerifyOptions, as_json, verifications
+from fluxloom.comm import detect, ending_together
+from fluxloom.core.errors import CaseError
 
 __all__ = ["NAME", "command"]
 
@@ -17,32 +22,52 @@ NAME = "verify"
 
 
 def command(
+    session: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Verification; 'list' shows them.")],
     full: Annotated[bool, typer.Option("--full", help="The long checks too.")] = False,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="Device.")] = "cpu",
     threads: ThreadsOption = None,
+    ranks: RanksOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compare computed numbers with published ones; exit status 1 when one is out of its tolerance."""
-    known = verifications()
-    if name == "list":
-        facts([(key, known[key].title) for key in known.names()])
-        return
-    verification = known[name]
-    if json_file is not None:
+    words = session.obj if isinstance(session.obj, Session) else Session()
+    with ending_together(detect()) as comm:
+        known = verifications()
+        if name == "list":
+            facts([(key, known[key].title) for key in known.names()] if comm.rank == 0 else [])
+            return
+        specs = starts_ranks(comm, ranks or "")
+        if (specs or comm.size > 1) and not getattr(known[name], "ranked", False):
+            raise CaseError(f"the verification {name} runs on one rank: start it without mpiexec and --ranks")
+        options = VerifyOptions(device=device, threads=threads or 0, full=full, comm=comm, ranks=ranks or "")
+        status = start(specs, words.arguments) if specs else _run(name, known[name], options, json_file)
+    if status:
+        raise typer.Exit(status)
+
+
+def _run(name: str, verification: Verification, options: VerifyOptions, json_file: Path | None) -> int:
+    """Run the checks and return the exit status, the same on every rank; rank 0 prints and writes."""
+    comm, told = options.comm, messages()
+    first = comm.rank == 0
+    if first and json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
-    told = messages()
+
+    def tell(line: str) -> None:
+        if first:
+            told.print(line, soft_wrap=True, markup=False)
+
     checks: list[Check] = []
-    options = VerifyOptions(device=device, threads=threads or 0, full=full)
-    for check in verification.run(options, lambda line: told.print(line, soft_wrap=True, markup=False)):
+    for check in verification.run(options, tell):
         checks.append(check)
-        _show(check)
-    if json_file is not None:
-        write_json(json_file, as_json(name, device, checks))
-    good = sum(check.ok for check in checks)
-    output().print(f"{good} of {len(checks)} checks passed", style="green" if good == len(checks) else "bold red")
-    if good < len(checks):
-        raise typer.Exit(1)
+        if first:
+            _show(check)
+    good = comm.broadcast(sum(check.ok for check in checks))
+    if first:
+        if json_file is not None:
+            write_json(json_file, as_json(name, options.device, checks, comm.size))
+        output().print(f"{good} of {len(checks)} checks passed", style="green" if good == len(checks) else "bold red")
+    return int(good < len(checks))
 
 
 def _show(check: Check) -> None:

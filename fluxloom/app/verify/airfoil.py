@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fluxloom.app.cases.airfoil import AirfoilRunner
+from fluxloom.app.cases.airfoil import AirfoilRunner, airfoil_part
+from fluxloom.app.gathering import gathered
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.app.verify.base import Check, Tell, VerifyOptions
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
+from fluxloom.mesh.distribute import RankedMesh, distribute
 from fluxloom.solvers.airfoil import AirfoilConstants
 
 __all__ = ["RMS_100", "RMS_1000", "AirfoilVerification"]
@@ -43,12 +45,13 @@ class AirfoilVerification:
     """Sizes of the mesh, agreement with the reference device, published residuals."""
 
     title = "Airfoil: published residuals, agreement of devices and strategies"
+    ranked = True
 
     def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         yield from self._conformance(options, tell)
         tell("building the mesh of 720,000 cells")
-        mesh = airfoil_mesh(400, 600)
+        mesh = airfoil_part(options.context(), 400, 600)
         yield from _mesh_checks(mesh)
         yield from self._residuals(options, mesh, tell)
 
@@ -58,20 +61,19 @@ class AirfoilVerification:
         tell(f"{len(mesh.cell_nodes):,} cells on the reference device")
         wanted = _state(mesh, Context("reference"), _Way(Schedule(), 1, False))
         for way in _small_ways(options):
-            context = Context(options.device, threads=way.threads, tuning=False)
-            found = _state(mesh, context, way)
+            found = _state(mesh, options.context(way.threads, tuning=False), way)
             error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
             yield Check(
                 f"state after {_SMALL_STEPS} iterations, largest deviation ({way})",
                 error, 0.0, _ROUNDING, "the kernels run as Python (reference device)",
             )  # fmt: skip
-            again = _state(mesh, Context(options.device, threads=way.threads, tuning=False), way)
+            again = _state(mesh, options.context(way.threads, tuning=False), way)
             yield Check(
                 f"repeated, values that differ ({way})", float((found != again).sum()), 0.0, 0.0,
                 "bitwise repeatable for a given plan",
             )  # fmt: skip
 
-    def _residuals(self, options: VerifyOptions, mesh: AirfoilMesh, tell: Tell) -> Iterator[Check]:
+    def _residuals(self, options: VerifyOptions, mesh: AirfoilMesh | RankedMesh, tell: Tell) -> Iterator[Check]:
         """Compare residuals on the published mesh."""
         ways = [_Way(Schedule(), options.threads, True)]
         if options.full:
@@ -80,7 +82,7 @@ class AirfoilVerification:
             ways += [_Way(Schedule(), 1, True)]
         for number, way in enumerate(ways):
             tell(f"720,000 cells: {way}")
-            context = Context(options.device, threads=way.threads)
+            context = options.context(way.threads)
             runner = AirfoilRunner(context, mesh, AirfoilConstants(), way.schedule, fused=way.fused)
             for _ in range(100):
                 runner.advance()
@@ -99,12 +101,10 @@ class AirfoilVerification:
             )  # fmt: skip
 
 
-def _mesh_checks(mesh: AirfoilMesh) -> Iterator[Check]:
+def _mesh_checks(mesh: AirfoilMesh | RankedMesh) -> Iterator[Check]:
     """Compare the sizes of the mesh."""
-    found = {
-        "nodes": len(mesh.points), "cells": len(mesh.cell_nodes),
-        "edges": len(mesh.edge_nodes), "boundary_edges": len(mesh.boundary_nodes),
-    }  # fmt: skip
+    sizes = {name: part if isinstance(part, int) else part.total for name, part in mesh.sets.items()}
+    found = {"boundary_edges" if name == "bedges" else name: count for name, count in sizes.items()}
     published = {"nodes": 721_801, "cells": 720_000, "edges": 1_438_600, "boundary_edges": 2_800}
     for name, count in found.items():
         yield Check(f"{name.replace('_', ' ')} of the mesh", count, published[name], 0.0, _OP2)
@@ -122,10 +122,12 @@ def _small_ways(options: VerifyOptions) -> list[_Way]:
 
 
 def _state(mesh: AirfoilMesh, context: Context, way: _Way) -> np.ndarray:
-    """Return density, velocity, pressure and energy after some iterations, one row a cell."""
-    runner = AirfoilRunner(context, mesh, AirfoilConstants(), way.schedule, fused=way.fused)
+    """Return density, velocity, pressure and energy after some iterations, one row a cell, on every rank."""
+    comm = context.comm
+    part = distribute(mesh, comm) if comm.size > 1 else mesh
+    runner = AirfoilRunner(context, part, AirfoilConstants(), way.schedule, fused=way.fused)
     for _ in range(_SMALL_STEPS):
         runner.advance()
-    fields = runner.fields()
+    fields = comm.broadcast(gathered(comm, runner.part, runner.fields()))
     parts = [fields[name].reshape(runner.cells, -1) for name in ("density", "velocity", "pressure", "energy")]
     return np.concatenate(parts, axis=1).copy()

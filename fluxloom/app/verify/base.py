@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Protocol
 
+from fluxloom.app.crew import place_of
+from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.core.registry import Registry
+from fluxloom.dsl.context import Context
 
 __all__ = ["Check", "Tell", "Verification", "VerifyOptions", "as_json", "verifications"]
 
@@ -71,15 +74,30 @@ class VerifyOptions:
         Where to run.
     full
         Whether to run the long checks too.
+    comm
+        The ranks.
+    ranks
+        What each rank computes on, as text; empty: ``device`` and ``threads``.
     """
 
     device: str = "cpu"
     threads: int = 0
     full: bool = False
+    comm: Comm = field(default_factory=SelfComm)
+    ranks: str = ""
+
+    def context(self, threads: int | None = None, *, tuning: bool = True) -> Context:
+        """Return a new context on the device of this rank, with other threads if they are given."""
+        place = place_of(self.comm, self.device, self.threads if threads is None else threads, self.ranks)
+        return Context(place.device, threads=place.threads, tuning=tuning, comm=self.comm)
 
 
 class Verification(Protocol):
-    """A set of checks."""
+    """A set of checks.
+
+    One that runs on several ranks has an attribute ``ranked`` that is true; every rank yields the same checks then,
+    and the numbers of rank 0 count.
+    """
 
     @property
     def title(self) -> str:
@@ -100,6 +118,6 @@ def verifications() -> Registry[Verification]:
     return registry
 
 
-def as_json(case: str, device: str, checks: list[Check]) -> dict[str, Any]:
+def as_json(case: str, device: str, checks: list[Check], ranks: int = 1) -> dict[str, Any]:
     """Return the record of a verification."""
-    return {"case": case, "device": device, "ranks": 1, "checks": [check.record() for check in checks]}
+    return {"case": case, "device": device, "ranks": ranks, "checks": [check.record() for check in checks]}

@@ -151,7 +151,7 @@ def test_reports_and_counters() -> None:
     counters = chain.counters
     # a ring: in front of a sweep, a tile needs one node and one edge more on each side than behind it
     extra = sum(2 * k for k in range(3)) + sum(2 * k + 1 for k in range(3))
-    gaps = 2 * 10  # the first and the last tile run what lies between the two ends of their numbers too
+    gaps = 2 * 4  # the first and the last tile run what lies between the two ends of their edges too
     assert counters.executed - counters.needed == 6 * extra + gaps
     assert counters.bytes_in == 8 * (600 + 6 * 2 * 3) + 8 * (600 + 6 * 2 * 2)
     assert counters.bytes_out == 8 * 600

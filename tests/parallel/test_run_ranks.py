@@ -1,0 +1,341 @@
+"""The command line on several ranks: runs, benchmarks, verification; what happens when a rank fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fluxloom.app.cli.main import main
+from fluxloom.app.crew import place_of, starts_ranks
+from fluxloom.app.files import read_residuals
+from fluxloom.app.ranks import VARIABLE, RankSpec, Starter
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import CommError
+from fluxloom.mesh import read_fields
+from tests.parallel.launch import ROOT, run
+
+pytestmark = pytest.mark.mpi
+
+CASE = """
+[case]
+name = "tiny"
+solver = "airfoil"
+[mesh]
+i = 8
+j = 12
+[run]
+iterations = 20
+report_every = 10
+threads = 1
+schedule = "deterministic=global"
+[output]
+picture = false
+"""
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Path:
+    path = tmp_path / "case.toml"
+    path.write_text(CASE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the results of one rank."""
+    folder = tmp_path_factory.mktemp("alone")
+    path = folder / "case.toml"
+    path.write_text(CASE)
+    assert main(["run", str(path), "-o", str(folder / "out")]) == 0
+    return folder / "out"
+
+
+def call(words: Sequence[object], timeout: float = 100) -> CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    environment = {**os.environ, "FLUXLOOM_TUNING": "off"}
+    return run([sys.executable, "-m", "fluxloom", *map(str, words)], environment, timeout)
+
+
+def mpi(starter: Starter, ranks: int, words: Sequence[object], timeout: float = 100) -> CompletedProcess[str]:
+    """Run the command line below mpiexec."""
+    command = starter.command(ranks, ["-m", "fluxloom", *map(str, words)])
+    return run(command, starter.environment() | {"FLUXLOOM_TUNING": "off"}, timeout)
+
+
+def same_run(found: Path, wanted: Path, *, bitwise: bool) -> dict[str, Any]:
+    """Compare the results of two runs; return the record of the first."""
+    steps, residuals = read_residuals(found / "residual.csv")
+    assert steps.tolist() == list(range(1, 21))
+    np.testing.assert_allclose(residuals, read_residuals(wanted / "residual.csv")[1], rtol=1e-12)
+    mine, other = (read_fields(next(folder.glob("final.*"))) for folder in (found, wanted))
+    assert np.array_equal(mine.mesh.points, other.mesh.points)
+    assert list(mine.cell_data) == list(other.cell_data)
+    for name, values in other.cell_data.items():
+        if bitwise:
+            assert np.array_equal(mine.cell_data[name], values), name
+        else:
+            np.testing.assert_allclose(mine.cell_data[name], values, rtol=1e-12, atol=1e-13)
+    return json.loads((found / "run.json").read_text())
+
+
+# ------------------------------------------------------------------------------------- where a rank runs
+
+
+class Placed(SelfComm):
+    """One of several ranks, as far as numbers go."""
+
+    def __init__(self, rank: int, size: int, local_rank: int) -> None:
+        self.rank, self.size, self.local_rank, self.local_size = rank, size, local_rank, size
+
+
+def test_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    third = Placed(6, 8, 2)
+    assert place_of(SelfComm(), "cuda", 3) == RankSpec("cuda")
+    assert place_of(third, "cuda") == RankSpec("cuda:2")
+    assert place_of(third, "cuda:5") == RankSpec("cuda:5")
+    assert place_of(third, "cpu", 3) == RankSpec("cpu", 3)
+    assert place_of(third, "cpu").threads >= 1
+    assert place_of(third, ranks="cpu:1*6,cuda:3,opencl") == RankSpec("cuda:3")
+    with pytest.raises(CommError, match="names 2, but 8 run"):
+        place_of(third, ranks="cpu:1*2")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")  # as launchers do that give each rank its GPU
+    assert place_of(third, "cuda") == RankSpec("cuda:0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
+    assert place_of(third, "cuda") == RankSpec("cuda:2")
+    monkeypatch.setenv(VARIABLE, "cpu:1*6,cpu:7,opencl")
+    assert place_of(third, "cuda", ranks="opencl*8") == RankSpec("cpu", 7)
+
+
+def test_who_starts_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert len(starts_ranks(SelfComm(), "cpu:1*3")) == 3
+    assert not starts_ranks(SelfComm(), "")
+    assert not starts_ranks(SelfComm(), "cpu:4")  # one rank is this process
+    assert not starts_ranks(Placed(0, 3, 0), "cpu:1*3")
+    monkeypatch.setenv(VARIABLE, "cpu:1*2")
+    assert not starts_ranks(SelfComm(), "cpu:1*3")
+
+
+def test_places_do_not_need_mpi() -> None:
+    def on_rank(comm: Comm) -> RankSpec:
+        return place_of(comm, ranks="cpu:1,cpu:2,reference")
+
+    assert run_threads(3, on_rank) == [RankSpec("cpu", 1), RankSpec("cpu", 2), RankSpec("reference")]
+
+
+# ---------------------------------------------------------------------------------------------------- run
+
+
+def test_run(launcher: Starter, alone: Path, case: Path, tmp_path: Path) -> None:
+    """Two ranks write what one does, once, and say what they did."""
+    done = mpi(launcher, 2, ["run", case, "-o", tmp_path / "out"])
+    assert done.returncode == 0, done.stderr
+    record = same_run(tmp_path / "out", alone, bitwise=True)
+    assert (record["ranks"], record["gpus"], record["status"]) == (2, 0, "finished")
+    assert [row["rank"] for row in record["crew"]] == [0, 1]
+    assert sum(record["shares"]) == pytest.approx(1.0)
+    assert record["partition"]["ranks"] == 2
+    assert record["partition"]["edge_cut"] > 0
+    assert [(row["name"], row["calls"]) for row in record["exchanges"]] == [("q+adt", 40)]
+    assert 0 < record["waiting"]["share"]["mean"] <= record["waiting"]["share"]["max"]
+    assert all({"mean_seconds", "imbalance"} <= set(row) for row in record["loops"])
+    assert done.stderr.count("iteration      20/20") == 1
+    assert done.stdout.count("uneven %") == done.stdout.count("messages") == 1
+    assert "ranks        2: 2 x " in done.stdout
+
+
+def test_started_ranks(launcher: Starter, alone: Path, case: Path, tmp_path: Path) -> None:
+    """`--ranks` starts them, as the file does; the mesh is divided as the file says."""
+    case.write_text(CASE.replace("threads = 1", 'ranks = "cpu:1*3"') + '[partition]\nmethod = "rcb"\nshares = [2, 1, 1]\n')
+    done = call(["run", case, "-o", tmp_path / "out"])
+    assert done.returncode == 0, done.stderr
+    record = same_run(tmp_path / "out", alone, bitwise=True)
+    assert record["partition"]["method"] == "rcb"
+    assert record["shares"] == pytest.approx([0.5, 0.25, 0.25], abs=0.02)
+    assert "--ranks cpu:1,cpu:1,cpu:1" in record["command"]
+
+
+@pytest.mark.opencl
+def test_mixed_ranks(launcher: Starter, alone: Path, case: Path, tmp_path: Path) -> None:
+    """A CPU rank and an OpenCL rank share the mesh as fast as they are."""
+    case.write_text(CASE + '[partition]\nshares = "measured"\n')
+    done = call(["run", case, "-o", tmp_path / "out", "--ranks", "cpu:1,opencl"])
+    assert done.returncode == 0, done.stderr
+    record = same_run(tmp_path / "out", alone, bitwise=False)
+    assert record["device"] == "cpu+opencl"
+    assert min(record["shares"]) > 0
+    assert f"divided by kway: {100 * record['shares'][0]:.2f} %" in done.stderr
+
+
+def test_lost_solution(launcher: Starter, case: Path, tmp_path: Path) -> None:
+    """All ranks end with one message, which names the cell as one rank would; files are kept."""
+    case.write_text(CASE + "[flow]\ncfl = 9.0\n")
+    assert main(["run", str(case), "-o", str(tmp_path / "alone")]) == 2
+    done = mpi(launcher, 2, ["run", case, "-o", tmp_path / "out"])
+    assert done.returncode == 2
+    records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("alone", "out")]
+    assert records[1]["status"] == "failed"
+    assert records[0]["error"] == records[1]["error"]
+    assert "the first cell without a finite density is" in records[1]["error"]
+    assert done.stderr.count("error: ") == 1
+    assert records[1]["error"] in done.stderr.replace("\n", " ").replace("  ", " ")
+
+
+def test_expected_errors_end_all_ranks(launcher: Starter, case: Path, tmp_path: Path) -> None:
+    """What only rank 0 sees, what only one rank cannot do, and what all of them see."""
+    (tmp_path / "file").touch()
+    done = mpi(launcher, 2, ["run", case, "-o", tmp_path / "file"])
+    assert done.returncode
+    assert "error: output directory" in done.stderr
+    assert "in the way" in done.stderr
+    done = call(["run", case, "-o", tmp_path / "out", "--ranks", "cpu:1,opencl:nonsense"])
+    assert done.returncode == 2
+    assert "rank 1 of 2: error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_before_ranks_start(case: Path, tmp_path: Path) -> None:
+    case.write_text(CASE + '[partition]\nmethod = "kwai"\nshares = "measurd"\n')
+    done = call(["run", case, "--ranks", "cpu:1*2"])
+    assert done.returncode == 2
+    assert "partition.method: unknown value \"kwai\"; did you mean 'kway'?" in done.stderr
+    assert "partition.shares: unknown 'measurd'; did you mean 'measured'?" in done.stderr
+    for words, text in (
+        (("--ranks", "cpu:1*2", "--device", "cpu"), "--device and --ranks both say what to run on"),
+        (("--ranks", "gpu*2"), "unknown device 'gpu'"),
+    ):
+        done = call(["run", "airfoil", *words])
+        assert done.returncode == 2
+        assert text in done.stderr
+
+
+@pytest.fixture
+def endless(launcher: Starter, case: Path, tmp_path: Path) -> Any:
+    """Start a run on two ranks that does not end by itself, and wait until it advances."""
+    case.write_text(CASE.replace("iterations = 20", "iterations = 100_000_000"))
+    words = ["run", str(case), "-o", str(tmp_path / "out"), "--ranks", "cpu:1*2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fluxloom", *words], cwd=ROOT, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    log, end = tmp_path / "out" / "residual.csv", time.monotonic() + 100
+    while time.monotonic() < end and process.poll() is None and (not log.exists() or log.stat().st_size < 1000):
+        time.sleep(0.02)
+    assert process.poll() is None
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_interruption(endless: subprocess.Popen[str], tmp_path: Path) -> None:
+    """All ranks stop after the same iteration, and the results so far are written."""
+    os.killpg(endless.pid, signal.SIGINT)  # as a terminal does
+    endless.communicate(timeout=100)
+    assert endless.returncode == 130
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["status"] == "interrupted"
+    assert len(read_residuals(tmp_path / "out" / "residual.csv")[0]) == record["iterations"]
+    assert list((tmp_path / "out").glob("final.*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc")
+def test_killed_rank(endless: subprocess.Popen[str], tmp_path: Path) -> None:
+    """The others end too, with a status; what was written stays."""
+    ranks = [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/environ") if is_rank(p, tmp_path)]
+    assert len(ranks) == 2
+    os.kill(max(ranks), signal.SIGKILL)
+    endless.communicate(timeout=100)
+    assert endless.returncode
+    assert len(read_residuals(tmp_path / "out" / "residual.csv")[0]) > 10
+    assert not [p for p in Path("/proc").glob("[0-9]*/environ") if is_rank(p, tmp_path)]
+
+
+def is_rank(environ: Path, folder: Path) -> bool:
+    """Whether a process is a rank of the run in a folder."""
+    try:
+        words = (environ.parent / "cmdline").read_bytes()
+        return b"PMI_RANK=" in environ.read_bytes() and os.fsencode(folder) in words and b"fluxloom" in words
+    except OSError:
+        return False
+
+
+# ------------------------------------------------------------------------------------ bench and verify
+
+
+def test_bench(launcher: Starter, tmp_path: Path) -> None:
+    words = ("bench", "airfoil", "--cells", "8,12", "-n", 5, "--rounds", 2, "--threads", 1, "--json")
+    done = mpi(launcher, 2, [*words, tmp_path / "two.json", "--partition", "rcb", "--transports"])
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "two.json").read_text())
+    metrics = record["metrics"]
+    assert (record["ranks"], record["gpus"], record["sizes"]) == (2, 0, {"cells": 288})
+    assert record["device_name"].startswith("2 x ")
+    assert metrics["rms"] == pytest.approx(3.2135433344452e-03, rel=1e-12)
+    assert (metrics["ranks"], metrics["cells"], metrics["partition"], metrics["exchanges"]) == (2, 288, "rcb", 2)
+    assert metrics["owned_least"] + metrics["owned_most"] == 288
+    assert 0 < metrics["halo_bytes_most"] < metrics["halo_bytes"]
+    assert metrics["halo_bytes"] % 40 == 0  # q and adt of a cell
+    assert metrics["transport"] == "host"
+    part = (metrics["with_exchange_ms"] - metrics["without_exchange_ms"]) / metrics["exchange_alone_ms"]
+    assert metrics["exchange_hidden"] == pytest.approx(1 - part)
+    assert [row["name"] for row in metrics["transports"]] == ["host"]
+    assert metrics["transports"][0]["rms"] == metrics["rms"]
+    assert {row["calls"] for row in record["loops"]} == {5}
+    assert done.stdout.count("airfoil on 2 x") == 1
+
+
+def test_bench_refuses() -> None:
+    for words, text in (
+        (("lbm", "--ranks", "cpu:1*2"), "the benchmark lbm has no option --ranks"),
+        (("airfoil", "--partition", "kwai"), "did you mean 'kway'?"),
+        (("airfoil", "--shares", "equal"), "shares 'equal': unknown 'equal'"),
+        (("airfoil", "--transports", "--cells", "8,12"), "start several ranks"),
+        (("scaling", "--ranks", "2"), "give two or more numbers of ranks"),
+        (("airfoil", "--draw", "a.png"), "has no option --draw"),
+    ):
+        done = call(["bench", *words])
+        assert done.returncode == 2
+        assert text in done.stderr, done.stderr
+
+
+def test_scaling(launcher: Starter, tmp_path: Path) -> None:
+    picture = tmp_path / "pictures" / "scaling.png"
+    words = ("bench", "scaling", "--ranks", "1,2", "--strong", "1k", "--weak", "1k", "-n", 3, "--rounds", 1)
+    done = call([*words, "--json", tmp_path / "s.json", "--draw", picture])
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "s.json").read_text())
+    assert (record["case"], record["ranks"], record["gpus"], record["device"]) == ("scaling", 2, 0, "cpu")
+    strong, weak = record["metrics"]["strong"], record["metrics"]["weak"]
+    assert [row["ranks"] for row in strong] == [row["ranks"] for row in weak] == [1, 2]
+    assert strong[0]["cells"] == strong[1]["cells"] == weak[0]["cells"]
+    assert weak[1]["cells"] == pytest.approx(2 * weak[0]["cells"], rel=0.02)
+    assert strong[0]["rms"] == pytest.approx(strong[1]["rms"], rel=1e-12)
+    assert strong[1]["transport"] == "host"
+    assert strong[1]["efficiency"] == pytest.approx(strong[0]["ms_per_iteration"] / strong[1]["ms_per_iteration"] / 2)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "airfoil on" not in done.stdout  # tables of the runs are not shown
+
+
+@pytest.mark.long
+def test_verify(launcher: Starter, tmp_path: Path) -> None:
+    done = mpi(launcher, 3, ["verify", "airfoil", "--threads", 1, "--json", tmp_path / "v.json"], timeout=300)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "v.json").read_text())
+    assert record["ranks"] == 3
+    assert all(check["ok"] for check in record["checks"])
+    assert done.stdout.count("checks passed") == 1
