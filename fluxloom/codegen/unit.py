@@ -51,7 +51,7 @@ def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = Tr
         bodies.append(driver.write())
         entries.append(driver.entry())
         helpers |= driver.helpers
-    return Unit("\n".join([fixed_part(), _helpers(helpers), *bodies]), tuple(entries))
+    return Unit("\n".join([fixed_part(), row_helpers(helpers), *bodies]), tuple(entries))
 
 
 def fixed_part() -> str:
@@ -68,7 +68,7 @@ def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: boo
     return Unit("\n".join(texts), tuple(d.entry() for d in drivers))
 
 
-def _helpers(shapes: set[RowShape]) -> str:
+def row_helpers(shapes: set[RowShape]) -> str:
     types: dict[str, str] = {}
     streams: dict[str, str] = {}
     for shape in sorted(shapes, key=lambda s: s.name):

@@ -120,6 +120,9 @@ class Subset(Set):
                 raise DatError(f"mask of shape {values.shape} does not fit {parent}")
             values = np.flatnonzero(values)
         values = np.unique(values)
+        if values.size and not np.issubdtype(values.dtype, np.integer):
+            raise DatError(f"subset of {parent}: element numbers must be integers, got {values.dtype}")
+        values = values.astype(np.int64)
         if values.size and (values[0] < 0 or values[-1] >= parent.size):
             raise DatError(f"subset of {parent}: element {values[-1] if values[0] >= 0 else values[0]} does not exist")
         super().__init__(parent.context, values.size, name or f"{parent.name}[subset]")

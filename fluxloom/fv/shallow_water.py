@@ -277,9 +277,9 @@ def still(a):
 
 @func
 def advanced(h, hu, hv, dt, g, eps, manning, rough):
-    """Return depth and velocity of a new state: no negative depth, thin water slowed, friction taken implicitly if ``rough`` is 1.
+    """Return depth and velocity of a new state: no negative depth, thin water slowed.
 
-    Friction: ``g n^2 |v| v / H^(1/3)`` with Manning's coefficient ``n``.
+    If ``rough`` is 1, friction ``g n^2 |v| v / H^(1/3)`` with Manning's coefficient ``n`` is taken implicitly.
     """
     depth = select(h < _NOTHING * eps, 0.0, h)  # so written that NaN stays NaN
     f = select(depth < _FILM * eps, 0.0, desingularised(depth, eps))

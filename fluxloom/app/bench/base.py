@@ -30,6 +30,7 @@ __all__ = [
     "cells_from_text",
     "count_gpus",
     "device_name",
+    "shape_of",
     "steps",
 ]
 
@@ -214,6 +215,7 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.rings import RingsBench
     from fluxloom.app.bench.scaling import ScalingBench
     from fluxloom.app.bench.spmv import SpmvBench
+    from fluxloom.app.bench.tiling import TilingBench
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
@@ -222,6 +224,7 @@ def benches() -> Registry[Bench]:
     registry.register("rings", RingsBench())
     registry.register("scaling", ScalingBench())
     registry.register("spmv", SpmvBench())
+    registry.register("tiling", TilingBench())
     return registry
 
 
@@ -248,14 +251,19 @@ def cells_from_text(text: str, default: str) -> tuple[int, int]:
         if i >= 2 and j >= 1:
             return i, j
     if (count := _count(word)) >= _FEWEST:
-        i = max(2, round(sqrt(count / 4.5)))
-        return i, max(1, round(count / (3 * i)))
+        return shape_of(count)
     names = [name.replace("m", "M") for name in NAMED_SIZES]
     hint = did_you_mean(word, names)
     raise CaseError(
         f"--cells {word!r}{hint} (allowed: {', '.join(names)}, another number from 1k, or I,J with I >= 2 and J >= 1: "
         "3 I J cells)"
     )
+
+
+def shape_of(cells: int) -> tuple[int, int]:
+    """Return the size ``(i, j)`` of an Airfoil mesh with about so many cells and ``j`` near ``1.5 i``."""
+    i = max(2, round(sqrt(cells / 4.5)))
+    return i, max(1, round(cells / (3 * i)))
 
 
 def _count(word: str) -> int:

@@ -16,7 +16,7 @@ from fluxloom.dsl.context import Context
 
 __all__ = ["ExchangeCost", "measure_exchanges"]
 
-_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.1, 200
+_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.05, 200
 
 Run = Callable[[], object]
 

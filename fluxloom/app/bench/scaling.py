@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text
+from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text, shape_of
 from fluxloom.app.bench.scaling_plot import draw_scaling
 from fluxloom.app.ranks import RankSpec, start
 from fluxloom.app.schedules import schedule_text
@@ -194,24 +194,22 @@ class ScalingBench:
 def _measure(options: BenchOptions, tell: Tell) -> tuple[list[Row], list[Row], list[Point], float]:
     """Run what is asked for: the strong and the weak rows, all points, the copy bandwidth of the fewest ranks."""
     numbers = _numbers(options.ranks or _RANKS)
-    known: dict[tuple[int, str], Row] = {}
+    known: dict[tuple[int, int, int], Row] = {}
 
-    def point(ranks: int, cells: str) -> Point:
-        i, j = cells_from_text(cells, "")
-        key = (ranks, f"{i},{j}")
+    def point(ranks: int, i: int, j: int) -> Point:
+        key = (ranks, i, j)
         if key not in known:
             tell(f"{ranks} rank{'s' if ranks > 1 else ''}, {3 * i * j:,} cells")
-            known[key] = _run(options, ranks, key[1])
+            known[key] = _run(options, *key)
         return points_of(known[key])[0]
 
     strong = options.strong or ("" if options.weak else _STRONG)
-    fixed = [word.strip() for word in strong.split(",") if word.strip()]
-    sizes = [f"{i},{j}" for i, j in (cells_from_text(word, "") for word in fixed)]
-    first = [point(ranks, cells) for cells in sizes for ranks in numbers]
+    sizes = [cells_from_text(word, _STRONG) for word in strong.split(",") if word.strip()]
+    first = [point(ranks, *shape) for shape in sizes for ranks in numbers]
     second: list[Point] = []
     if options.weak:
-        i, j = cells_from_text(options.weak, "")
-        second = [point(ranks, str(3 * i * j * ranks)) for ranks in numbers]
+        i, j = cells_from_text(options.weak, _STRONG)
+        second = [point(ranks, *((i, j) if ranks == 1 else shape_of(3 * i * j * ranks))) for ranks in numbers]
     copy = float(known[min(known)]["copy_gbs"])
     return strong_rows(first), weak_rows(second), [*first, *second], copy
 
@@ -230,9 +228,9 @@ def _numbers(text: str) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def _run(options: BenchOptions, ranks: int, cells: str) -> Row:
+def _run(options: BenchOptions, ranks: int, i: int, j: int) -> Row:
     """Run the benchmark ``airfoil`` on some ranks of this machine and return its record."""
-    words = ["bench", "airfoil", "--cells", cells, "--schedule", schedule_text(options.schedule),
+    words = ["bench", "airfoil", "--cells", f"{i},{j}", "--schedule", schedule_text(options.schedule),
              "--partition", options.partition, "--transport", options.transport]  # fmt: skip
     words += ["--iterations", str(options.iterations), "--rounds", str(options.rounds)]
     words += [] if options.fused else ["--no-fused"]

@@ -20,6 +20,7 @@ from fluxloom.app.bench.lbm import LbmBench, _side
 from fluxloom.app.bench.overhead import OverheadBench
 from fluxloom.app.bench.rounds import measure_rounds, profiled
 from fluxloom.app.bench.strategies import Outcome, Way, compare_strategies, require_agreement, ways_of
+from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.layout import SoA
 from fluxloom.device.text import TextDevice
@@ -101,7 +102,8 @@ def test_airfoil_on_a_cpu() -> None:
 
 
 def test_slow_devices_skip_the_published_residual(monkeypatch: pytest.MonkeyPatch) -> None:
-    case: Any = SimpleNamespace(context=SimpleNamespace(device=SimpleNamespace(items=True)), size=(8, 12))
+    context = SimpleNamespace(device=SimpleNamespace(items=True), comm=SelfComm())
+    case: Any = SimpleNamespace(context=context, size=(8, 12))
     assert airfoil._published(case, SimpleNamespace(), 10, 1.0, silent) == {}  # type: ignore[arg-type]
 
 
@@ -122,6 +124,7 @@ def test_rounds_profile_by_themselves() -> None:
     class Fake:
         profile = False
         threads = 1
+        comm = SelfComm()
         device = SimpleNamespace(native=False, items=True)
 
         def synchronize(self) -> None:
