@@ -63,43 +63,77 @@ from fluxloom.kernel.intrinsics import tan as tan
 from fluxloom.kernel.intrinsics import tanh as tanh
 from fluxloom.kernel.intrinsics import zeros as zeros
 
+
 def __getattr__(name: str) -> Any:
     """Import what is not needed from the start when it is first asked for."""
     match name:
         case "mesh":
-            import fluxloom.mesh as found
+            import fluxloom.mesh as mesh
+
+            return mesh
         case "Airfoil":
-            from fluxloom.solvers.airfoil import Airfoil as found
+            from fluxloom.solvers.airfoil import Airfoil
+
+            return Airfoil
         case "Checkpoints":
-            from fluxloom.dsl.checkpoint import Checkpoints as found
+            from fluxloom.dsl.checkpoint import Checkpoints
+
+            return Checkpoints
         case "CheckpointWarning":
-            from fluxloom.dsl.checkpoint import CheckpointWarning as found
+            from fluxloom.dsl.checkpoint import CheckpointWarning
+
+            return CheckpointWarning
         case "LatticeBoltzmann":
-            from fluxloom.solvers.lattice import LatticeBoltzmann as found
+            from fluxloom.solvers.lattice import LatticeBoltzmann
+
+            return LatticeBoltzmann
         case "Link":
-            from fluxloom.dsl.decompose import Link as found
+            from fluxloom.dsl.decompose import Link
+
+            return Link
         case "OnlineTuning":
-            from fluxloom.dsl.online import OnlineTuning as found
+            from fluxloom.dsl.online import OnlineTuning
+
+            return OnlineTuning
         case "RingProduct":
-            from fluxloom.linalg.rings import RingProduct as found
+            from fluxloom.linalg.rings import RingProduct
+
+            return RingProduct
         case "ShallowWater":
-            from fluxloom.solvers.shallow_water import ShallowWater as found
+            from fluxloom.solvers.shallow_water import ShallowWater
+
+            return ShallowWater
         case "SparseMatrix":
-            from fluxloom.linalg.matrix import SparseMatrix as found
+            from fluxloom.linalg.matrix import SparseMatrix
+
+            return SparseMatrix
         case "TiledChain":
-            from fluxloom.dsl.tiling import TiledChain as found
+            from fluxloom.dsl.tiling import TiledChain
+
+            return TiledChain
         case "decompose":
-            from fluxloom.dsl.decompose import decompose as found
+            from fluxloom.dsl.decompose import decompose
+
+            return decompose
         case "detect":
-            from fluxloom.comm import detect as found
+            from fluxloom.comm import detect
+
+            return detect
         case "lazy":
-            from fluxloom.dsl.lazy import lazy as found
+            from fluxloom.dsl.lazy import lazy
+
+            return lazy
         case "run_threads":
-            from fluxloom.comm import run_threads as found
+            from fluxloom.comm import run_threads
+
+            return run_threads
         case "tune":
-            from fluxloom.dsl.tune import tune as found
+            from fluxloom.dsl.tune import tune
+
+            return tune
         case "world":
-            from fluxloom.comm import world as found
+            from fluxloom.comm import world
+
+            return world
         case _:
             raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")
-    return found

@@ -23,7 +23,8 @@ from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["ResidualLog", "atomic", "prepare_directory", "read_residuals", "vtk_name", "write_json", "write_vtk"]
 
-_OWN = ("residual.csv", "run.json", "final.vtkhdf", "final.vtu", "*.png")
+_OWN = ("residual.csv", "run.json", "final.vtkhdf", "final.vtu", "*.png", "gauges.csv", "snapshot_*.vtkhdf",
+        "snapshot_*.vtu")  # fmt: skip
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -93,7 +93,8 @@ def _copies(fields: Sequence[Field], language: Dialect, pack: bool, prefix: str)
     lines = [f"        const int64_t e = {prefix}list[k];"]
     offset = 0
     for number, field in enumerate(fields):
-        kind, arg = _BITS[field.scalar.size], ArgSpec("", Access.READ, "direct", number, field.scalar, (field.dim,), field.layout)
+        kind = _BITS[field.scalar.size]
+        arg = ArgSpec("", Access.READ, "direct", number, field.scalar, (field.dim,), field.layout)
         const = "" if pack else "const "
         pointed = language.words.cast.format(const=const, type=kind) if language.words else f"({const}{kind} *)"
         star = "__global " if language.name == "opencl" else ""

@@ -69,6 +69,7 @@ def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: boo
 
 
 def row_helpers(shapes: set[RowShape]) -> str:
+    """Return the functions that move rows, of the shapes that some loops need."""
     types: dict[str, str] = {}
     streams: dict[str, str] = {}
     for shape in sorted(shapes, key=lambda s: s.name):

@@ -73,7 +73,10 @@ class Comm(ABC):
     @property
     def held(self) -> list[Any]:
         """What lives as long as the communicator."""
-        return self.__dict__.setdefault("_held", [])
+        found: list[Any] | None = getattr(self, "_held", None)
+        if found is None:
+            found = self._held = []
+        return found
 
     @abstractmethod
     def allgather(self, value: Any) -> list[Any]:

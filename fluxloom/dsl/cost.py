@@ -19,6 +19,9 @@ TILES = (4096, 8192, 16384, 32768)
 
 _GOOD_REDUNDANCY = 1.06
 
+_TILES_A_THREAD = 4
+"""Fewer tiles leave threads idle at the end."""
+
 _MAX_REDUNDANCY = 1.25
 """Above this many computations an element, gathering in tiles loses to colouring."""
 
@@ -79,7 +82,16 @@ def redundancy_is_low(bound: Bound, races: RaceInfo, block: int = 0) -> bool:
 
 
 def choose_tile(bound: Bound, races: RaceInfo) -> int:
-    """Return the smallest tile that computes few elements twice."""
+    """Return the smallest tile that computes few elements twice, or one so small that all threads have some."""
+    tile = _least_redundant(bound, races)
+    threads, size = bound.over.context.threads, races.targets[0].size
+    fair = max(CHUNK, size // (_TILES_A_THREAD * threads) // CHUNK * CHUNK)
+    if threads > 1 and fair < tile and tile_redundancy(bound, races, fair) <= _MAX_REDUNDANCY:
+        return fair
+    return tile
+
+
+def _least_redundant(bound: Bound, races: RaceInfo) -> int:
     for tile in TILES:
         if tile >= races.targets[0].size or tile_redundancy(bound, races, tile) <= _GOOD_REDUNDANCY:
             return tile

@@ -186,6 +186,7 @@ def test_started_ranks(launcher: Starter, alone: Path, case: Path, tmp_path: Pat
     assert "--ranks cpu:1,cpu:1" in record["command"]
 
 
+@pytest.mark.long
 @pytest.mark.opencl
 def test_mixed_ranks(launcher: Starter, alone: Path, case: Path, tmp_path: Path) -> None:
     """A CPU rank and an OpenCL rank share the mesh as fast as they are."""
@@ -269,6 +270,7 @@ def test_interruption(endless: subprocess.Popen[str], tmp_path: Path) -> None:
     assert list((tmp_path / "out").glob("final.*"))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are found in /proc")
 def test_killed_rank(endless: subprocess.Popen[str], tmp_path: Path) -> None:
     """The others end too, with a status; what was written stays."""
@@ -328,6 +330,7 @@ def test_bench_refuses(capfd: pytest.CaptureFixture[str]) -> None:
         assert text in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_scaling(launcher: Starter, tmp_path: Path) -> None:
     picture = tmp_path / "pictures" / "scaling.png"
     words = ("bench", "scaling", "--ranks", "1,2", "--strong", "1k", "-n", 3, "--rounds", 1)

@@ -184,7 +184,7 @@ class _Clock:
         if not self._calls:
             once = min(device.elapsed(native.run) for _ in range(3))
             self._calls = max(1, min(_MOST, ceil(_SECONDS / once)))
-        sample = device.sequencer([native.block.call(loop.name, native.compiled)] * self._calls)
+        sample = device.sequencer([native.blocks[0].call(loop.name, native.compiled)] * self._calls)
         sample()
         sample()  # from the second time on it is a graph, where the device has graphs
         return sample

@@ -112,9 +112,11 @@ class Verification(Protocol):
 def verifications() -> Registry[Verification]:
     """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
     from fluxloom.app.verify.airfoil import AirfoilVerification
+    from fluxloom.app.verify.tsunami import TsunamiVerification
 
     registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
     registry.register("airfoil", AirfoilVerification())
+    registry.register("tsunami", TsunamiVerification())
     return registry
 
 

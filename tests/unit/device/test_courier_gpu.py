@@ -154,7 +154,7 @@ def test_side_stream_in_a_graph(device: CudaDevice, profile: bool) -> None:
 
 
 def test_a_fork_that_is_not_joined(device: CudaDevice, caplog: pytest.LogCaptureFixture) -> None:
-    """No graph, but the same values; and the streams can be used afterwards."""
+    """The same values, whether CUDA makes a graph of it or not; and the streams can be used afterwards."""
     side = SideStream(device)
     field, out = buffers(device, 2)
     items = [
@@ -166,8 +166,7 @@ def test_a_fork_that_is_not_joined(device: CudaDevice, caplog: pytest.LogCapture
     for _ in range(5):
         step()
     assert (fetched(out) == 6).all()
-    assert step.graphs == 0
-    assert len(caplog.records) == 1
+    assert len(caplog.records) == 1 - step.graphs
     joined = device.sequencer([*items, Enqueued("join", side.join, capturable=True)])
     for _ in range(5):
         joined()
