@@ -68,72 +68,33 @@ def __getattr__(name: str) -> Any:
     """Import what is not needed from the start when it is first asked for."""
     match name:
         case "mesh":
-            import fluxloom.mesh as mesh
+            import fluxloom.mesh as found
 
-            return mesh
+            return found
         case "Airfoil":
-            from fluxloom.solvers.airfoil import Airfoil
-
-            return Airfoil
-        case "Checkpoints":
-            from fluxloom.dsl.checkpoint import Checkpoints
-
-            return Checkpoints
-        case "CheckpointWarning":
-            from fluxloom.dsl.checkpoint import CheckpointWarning
-
-            return CheckpointWarning
+            import fluxloom.solvers.airfoil as found
+        case "Checkpoints" | "CheckpointWarning":
+            import fluxloom.dsl.checkpoint as found
         case "LatticeBoltzmann":
-            from fluxloom.solvers.lattice import LatticeBoltzmann
-
-            return LatticeBoltzmann
-        case "Link":
-            from fluxloom.dsl.decompose import Link
-
-            return Link
+            import fluxloom.solvers.lattice as found
+        case "Link" | "decompose":
+            import fluxloom.dsl.decompose as found
         case "OnlineTuning":
-            from fluxloom.dsl.online import OnlineTuning
-
-            return OnlineTuning
+            import fluxloom.dsl.online as found
         case "RingProduct":
-            from fluxloom.linalg.rings import RingProduct
-
-            return RingProduct
+            import fluxloom.linalg.rings as found
         case "ShallowWater":
-            from fluxloom.solvers.shallow_water import ShallowWater
-
-            return ShallowWater
+            import fluxloom.solvers.shallow_water as found
         case "SparseMatrix":
-            from fluxloom.linalg.matrix import SparseMatrix
-
-            return SparseMatrix
+            import fluxloom.linalg.matrix as found
         case "TiledChain":
-            from fluxloom.dsl.tiling import TiledChain
-
-            return TiledChain
-        case "decompose":
-            from fluxloom.dsl.decompose import decompose
-
-            return decompose
-        case "detect":
-            from fluxloom.comm import detect
-
-            return detect
+            import fluxloom.dsl.tiling as found
+        case "detect" | "run_threads" | "world":
+            import fluxloom.comm as found
         case "lazy":
-            from fluxloom.dsl.lazy import lazy
-
-            return lazy
-        case "run_threads":
-            from fluxloom.comm import run_threads
-
-            return run_threads
+            import fluxloom.dsl.lazy as found
         case "tune":
-            from fluxloom.dsl.tune import tune
-
-            return tune
-        case "world":
-            from fluxloom.comm import world
-
-            return world
+            import fluxloom.dsl.tune as found
         case _:
             raise AttributeError(f"module 'fluxloom' has no attribute {name!r}")
+    return getattr(found, name)

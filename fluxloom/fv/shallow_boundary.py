@@ -114,7 +114,7 @@ class BoundaryTables:
     Attributes
     ----------
     kinds, rows : (n_boundary,) int32
-        Kind of each face, and its row in the tables.
+        Kind of each face that the rank owns, and its row in the tables.
     series
         Of each row.
     ends : (2 * rows,) float64
@@ -150,7 +150,8 @@ def boundary_tables(mesh: Mesh, boundaries: Mapping[str, Boundary]) -> BoundaryT
     rows = np.zeros(mesh.boundary.size, dtype=np.int32)
     driven: list[Level | Incident] = []
     for name, boundary in boundaries.items():
-        faces = mesh.patches[name].indices
+        patch = mesh.patches[name]
+        faces = patch.indices[: patch.size]  # those of the halo follow
         match boundary:
             case Outflow():
                 kinds[faces] = OUTFLOW

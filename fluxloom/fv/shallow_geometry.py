@@ -11,6 +11,7 @@ from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set
 from fluxloom.fv.slopes import arms, boundary_arms, cell_shape, least_squares, unit_normals
 from fluxloom.mesh.bind import Mesh
+from fluxloom.mesh.distribute import MeshPart
 
 __all__ = ["ShallowGeometry"]
 
@@ -52,7 +53,7 @@ class ShallowGeometry:
 
     def __init__(self, mesh: Mesh, *, dtype: npt.DTypeLike = "float64", slopes: bool = True) -> None:
         self._mesh, self._dtype = mesh, dtype
-        corners = _padded(mesh.cell_nodes, "corners")
+        corners = _corners(mesh)
         self.shape = self._dat(mesh.cells, 2, "shape")
         self.middles = self._dat(mesh.cells, 2 * corners.legs, "middles")
         Loop(
@@ -70,7 +71,7 @@ class ShallowGeometry:
 
     def _add_slopes(self, sides: int) -> None:
         mesh = self._mesh
-        self.neighbours = _padded(mesh.cell_cells, "neighbours", sides, own=True)
+        self.neighbours = _neighbours(mesh, sides)
         self.weights = self._dat(mesh.cells, 2 * sides, "weights")
         centre = mesh.centroids
         Loop(least_squares, mesh.cells, centre, centre[self.neighbours], self.weights, legs=sides)()
@@ -82,6 +83,43 @@ class ShallowGeometry:
 
     def _dat(self, over: Set, components: int, name: str) -> Dat:
         return self._mesh.context.dat(over, name=name, shape=(components,), dtype=self._dtype)
+
+
+def _corners(mesh: Mesh) -> TableMap:
+    """Return cell -> its nodes; shorter rows repeat their last node."""
+    if mesh.part is None:
+        return _padded(mesh.cell_nodes, "corners")
+    table = mesh.part.table("cell_nodes")
+    last = np.count_nonzero(table >= 0, axis=1) - 1
+    filled = np.where(table < 0, np.take_along_axis(table, last[:, None], axis=1), table)
+    return TableMap(mesh.cells, mesh.nodes, filled, "corners")
+
+
+def _neighbours(mesh: Mesh, sides: int) -> TableMap:
+    """Return cell -> the cells across its sides, and itself where there is none."""
+    if mesh.part is None:
+        return _padded(mesh.cell_cells, "neighbours", sides, own=True)
+    return TableMap(mesh.cells, mesh.cells, _across(mesh.part, sides), "neighbours")
+
+
+def _across(part: MeshPart, sides: int) -> npt.NDArray[np.int32]:
+    """Return the table of `_neighbours` on one of several ranks, ``(executed cells, sides)``.
+
+    Rows of owned cells are those of the whole mesh, in the same order: faces of which the cell is the first, then
+    those of which it is the second, by their global numbers. Every face of an owned cell is executed here. Rows
+    of the halo lack cells, but no loop that reads neighbours runs there: it writes cells directly.
+    """
+    pairs = part.table("face_cells")
+    faces, executed = part.part("faces"), part.part("cells").executed
+    here = np.concatenate([pairs[:, 0], pairs[:, 1]])
+    there = np.concatenate([pairs[:, 1], pairs[:, 0]])
+    second = np.repeat([False, True], len(pairs))
+    order = np.lexsort((np.tile(faces.numbers[: faces.executed], 2), second, here))
+    order = order[here[order] < executed]
+    rows = here[order]
+    table = np.repeat(np.arange(executed, dtype=np.int32)[:, None], sides, axis=1)
+    table[rows, np.arange(rows.size) - np.searchsorted(rows, rows)] = there[order]
+    return table
 
 
 def _padded(rows: TableMap | RaggedMap, name: str, width: int = 0, *, own: bool = False) -> TableMap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from scipy.spatial import KDTree
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
+from fluxloom.fv.shallow_places import cell_numbers
 from fluxloom.fv.shallow_water import probe
 from fluxloom.mesh.bind import Mesh
 from fluxloom.mesh.mesh import FloatArray
@@ -21,7 +22,9 @@ _NEAREST = 24
 
 
 class Gauges:
-    """Points of a solver that are read together.
+    """Points of a solver that are read together; on several ranks each is read by the one that owns its cell.
+
+    All methods are collective, and every rank gets the same.
 
     Parameters
     ----------
@@ -40,24 +43,25 @@ class Gauges:
         self.names = tuple(points)
         places = np.array([points[name] for name in self.names], dtype=np.float64).reshape(-1, 2)
         context, mesh = solver.context, solver.mesh
-        cells = locate(mesh, places)
-        everywhere = context.comm.reduce((cells >= 0).astype(np.int64), "max")
-        if len(places) and not everywhere.all():
-            k = int(np.argmin(everywhere))
+        cells, distances = locate(mesh, places)
+        # A point on a side lies in two cells, maybe of two ranks: the nearest centroid counts, then the lower number.
+        absent = mesh.cells.total
+        numbers = np.append(cell_numbers(mesh), absent)[cells]
+        found = context.comm.allgather(list(zip(distances.tolist(), numbers.tolist(), strict=True)))
+        chosen = np.array([min(ranks)[1] for ranks in zip(*found, strict=True)], dtype=np.int64)
+        if (chosen == absent).any():
+            k = int(np.argmax(chosen == absent))
             raise SolverError(f"gauge {self.names[k]!r} at ({places[k, 0]:g}, {places[k, 1]:g}) is not in the mesh")
-        mine = np.unique(cells[cells >= 0])
-        table = np.zeros(mesh.cells.size, dtype=np.int32)
+        mine = numbers == chosen
         # A cell has one row, whatever number of gauges is in it: that of the first.
-        rows = np.full(len(cells), -1)
-        for k, cell in enumerate(cells):
-            rows[k] = np.flatnonzero(cells == cell)[0]
-            if cell >= 0:
-                table[cell] = rows[k]
-        self._rows = context.comm.reduce(rows * (cells >= 0), "max").astype(np.int64) if len(cells) else rows
+        _, first, same = np.unique(chosen, return_index=True, return_inverse=True)
+        self._rows = first[same].astype(np.int64)
+        table = np.zeros(mesh.cells.size, dtype=np.int32)
+        table[cells[mine]] = self._rows[mine]
         real = "float32" if context.device.refuses_double else "float64"
         self._values = context.scalar(np.zeros(max(1, 4 * len(cells))), "gauges", dtype=real)
         place = context.dat(mesh.cells, table, "gauge_row")
-        over = context.subset(mesh.cells, mine, "gauges")
+        over = context.subset(mesh.cells, np.unique(cells[mine]), "gauges")
         self._probe = Loop(probe, over, solver.u, solver.zb, place, self._values, eps=solver.thin)
 
     def read(self) -> npt.NDArray[np.float64]:
@@ -69,23 +73,48 @@ class Gauges:
         return np.asarray(self._values.value, dtype=np.float64).reshape(-1, 4)[self._rows]
 
 
-def locate(mesh: Mesh, points: FloatArray) -> npt.NDArray[np.int64]:
-    """Return the cell of this rank that each point ``(m, 2)`` lies in, -1 for none; cells are convex."""
+def locate(mesh: Mesh, points: FloatArray) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Return the cell of this rank that each point lies in; cells are convex.
+
+    Parameters
+    ----------
+    mesh
+        In the plane.
+    points : (m, 2)
+        Coordinates.
+
+    Returns
+    -------
+    cells : (m,) int64
+        Local numbers, -1 for none; of several cells that with the nearest centroid, then the lowest global number.
+    distances : (m,)
+        From their centroids, infinite for none.
+    """
+    found, distances = np.full(len(points), -1, dtype=np.int64), np.full(len(points), np.inf)
     size = mesh.cells.size
     if not len(points) or not size:
-        return np.full(len(points), -1, dtype=np.int64)
-    tree = KDTree(mesh.centroids.read()[:, :2])
+        return found, distances
+    centres, numbers = mesh.centroids.read()[:, :2].astype(np.float64), cell_numbers(mesh)
     count = min(_NEAREST, size)
-    _, near = tree.query(points, k=count)
-    near = np.asarray(near).reshape(len(points), count)
-    rows = mesh.data.cell_nodes()
-    found = np.full(len(points), -1, dtype=np.int64)
-    for k, point in enumerate(points):
-        for cell in near[k]:
-            if _inside(mesh.data.points[rows[int(cell)]], point):
-                found[k] = cell
-                break
-    return found
+    _, near = KDTree(centres).query(points, k=count)
+    corners = _corners(mesh)
+    for k, candidates in enumerate(np.asarray(near).reshape(len(points), count)):
+        inside = [int(cell) for cell in candidates if _inside(corners(int(cell)), points[k])]
+        if inside:
+            away = {cell: float(np.hypot(*(centres[cell] - points[k]))) for cell in inside}
+            found[k] = min(inside, key=lambda cell: (away[cell], numbers[cell]))
+            distances[k] = away[int(found[k])]
+    return found, distances
+
+
+def _corners(mesh: Mesh) -> Callable[[int], FloatArray]:
+    """Return a function of an owned cell that returns its corners, ``(n, 2)``."""
+    part = mesh.part
+    if part is None:
+        rows, points = mesh.data.cell_nodes(), mesh.data.points
+        return lambda cell: points[rows[cell]]
+    table = part.table("cell_nodes")
+    return lambda cell: part.points[table[cell][table[cell] >= 0]]
 
 
 def _inside(corners: FloatArray, point: FloatArray) -> bool:

@@ -23,6 +23,7 @@ from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.fv.shallow_boundary import WINDOW, Boundary, boundary_tables
 from fluxloom.fv.shallow_geometry import ShallowGeometry
+from fluxloom.fv.shallow_places import first_cell, highest_cell
 from fluxloom.fv.shallow_scheme import FOREVER, ShallowScheme, Survey
 from fluxloom.fv.shallow_water import (
     DRY,
@@ -38,12 +39,13 @@ from fluxloom.fv.shallow_water import (
 )
 from fluxloom.fv.slopes import shallow_slopes
 from fluxloom.mesh.bind import Mesh
+from fluxloom.mesh.rows import together
 
 __all__ = ["Field", "ShallowWater"]
 
 FloatArray = npt.NDArray[np.float64]
 Field = npt.ArrayLike | Callable[[FloatArray, FloatArray], npt.ArrayLike]
-"""Values in the cells: a number, an array, or a function of the coordinates of the centroids."""
+"""Values in the cells that the rank owns: a number, an array, or a function of the coordinates of the centroids."""
 
 _ROUNDING = 1.0e-12
 _BATCH = 256
@@ -51,6 +53,9 @@ _BATCH = 256
 
 class ShallowWater:
     """Water over a bed, in two dimensions.
+
+    On several ranks all methods are collective, except those that return arrays: these hold the cells that the rank
+    owns, in local order.
 
     Parameters
     ----------
@@ -118,14 +123,16 @@ class ShallowWater:
 
     # --------------------------------------------------------------------------------------- set-up
     def _values(self, field: Field, name: str) -> FloatArray:
-        """Return a field at the centroids of this rank's cells, float64."""
-        if callable(field):
-            centre = self.mesh.centroids.read().astype(np.float64)
-            field = field(centre[:, 0], centre[:, 1])
-        values = np.broadcast_to(np.asarray(field, dtype=np.float64), (self.mesh.cells.size,))
-        if not np.isfinite(values).all():
-            cell = int(np.argmin(np.isfinite(values)))
-            raise SolverError(f"{name}: the value of {self._place(cell)} is not finite")
+        """Return a field at the centroids of this rank's cells, float64. Collective."""
+        centre = self.mesh.centroids.read().astype(np.float64)
+
+        def evaluated() -> npt.ArrayLike:
+            return field(centre[:, 0], centre[:, 1]) if callable(field) else field
+
+        found = np.asarray(together(self.context.comm, evaluated), dtype=np.float64)
+        values = np.broadcast_to(found, (self.mesh.cells.size,))
+        if (bad := first_cell(self.mesh, ~np.isfinite(values))) is not None:
+            raise SolverError(f"{name}: the value of {bad[0]} is not finite")
         return values
 
     def _declare(self, dtype: npt.DTypeLike, layout: Layout | None) -> None:
@@ -257,7 +264,7 @@ class ShallowWater:
         while self.time < time:
             spacing, stop = 1.0, time
             if isfinite(finest):  # the kernels have a window of each series: long enough for some dozen steps
-                step = min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+                step = self.next_step()
                 spacing = min(max(finest, step), (time - self.time) * (1.0 + _ROUNDING) + step)
                 stop = min(time, self.time + (WINDOW - 1) * spacing)
             self._series.value = self._tables.window(self.time, spacing)
@@ -277,7 +284,7 @@ class ShallowWater:
         smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span
         calls, passed = -1, 0.0  # the first call begins a step, without one to end
         while passed < span:
-            step = min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
+            step = self.next_step()
             if not step > smallest:
                 raise SolverError(self._lost(self.time + passed, step))
             count = max(1, min(_BATCH, ceil((span - passed) / step * (1.0 - _ROUNDING)) + (calls < 0)))
@@ -291,12 +298,16 @@ class ShallowWater:
     def _lost(self, time: float, step: float) -> str:
         """Return the message of a time step that shrinks to nothing."""
         self.check_finite()
-        speed = np.abs(self.velocity()).max(axis=1)
-        where = self._place(int(np.argmax(speed)))
+        found = highest_cell(self.mesh, np.abs(self.velocity()).max(axis=1))
+        where = "" if found is None else f"the speed is largest, {found[0]:.3g} m/s, in {found[1]}; "
         return (
-            f"time {time:g} s: the time step fell to {step:.3g} s; the speed is largest, {speed.max():.3g} m/s, in "
-            f"{where}; lower cfl (now {self.scheme.cfl:g}) or look for an odd bed or a tiny cell there"
+            f"time {time:g} s: the time step fell to {step:.3g} s; {where}lower cfl "
+            f"(now {self.scheme.cfl:g}) or look for an odd bed or a tiny cell there"
         )
+
+    def next_step(self) -> float:
+        """Return the length of the next time step, seconds, if nothing has to be met exactly."""
+        return min(self.scheme.cfl * float(self._ahead.value[1]), self.scheme.longest)
 
     def displace(self, rise: Field) -> None:
         """Lift the bed, and the water with it, as an earthquake does."""
@@ -344,17 +355,12 @@ class ShallowWater:
 
     def check_finite(self) -> None:
         """Raise `SolverError` naming the first cell whose state is not finite."""
-        u = self.u.read()
-        bad = np.flatnonzero(~np.isfinite(u).all(axis=1))
-        if bad.size:
+        bad = first_cell(self.mesh, np.any(~np.isfinite(self.u.read()), axis=1))
+        if bad is not None:
             raise SolverError(
-                f"time {self.time:g} s: the state of {self._place(int(bad[0]))} is not finite "
-                f"({bad.size} cells in all); lower cfl (now {self.scheme.cfl:g}) or use order = 1"
+                f"time {self.time:g} s: the state of {bad[0]} is not finite "
+                f"({bad[1]} cells in all); lower cfl (now {self.scheme.cfl:g}) or use order = 1"
             )
-
-    def _place(self, cell: int) -> str:
-        x, y = (float(v) for v in self.mesh.centroids.read()[cell])
-        return f"cell {cell} at ({x:.6g}, {y:.6g})"
 
     def fields(self) -> dict[str, FloatArray]:
         """Return cell values: depth, velocity, surface and bed elevation, and, if kept, the highest surface so far.

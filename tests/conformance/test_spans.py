@@ -10,6 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.access import Inc, Min, Read, Write
 from fluxloom.dsl.races import analyse
+from fluxloom.dsl.spans import whole_span
 from fluxloom.dsl.work_cpu import serial_tile, serial_tiles
 from tests.golden.fake import FakeItems
 
@@ -96,7 +97,8 @@ def test_tiles_that_do_not_fit() -> None:
 @pytest.mark.parametrize("tile", [1, 64, CELLS, 70000])
 def test_places_in_tiles(tile: int) -> None:
     case = Case(cpu_like())
-    plan = serial_tiles(analyse(case.flux.bound), tile)
+    races = analyse(case.flux.bound)
+    plan = serial_tiles(case.flux.over, races, whole_span(races.targets[0]), tile)
     seg, elements, places = (np.asarray(plan.values[k]) for k in ("seg", "elem", "loc_0_at"))
     met = np.zeros(CELLS, dtype=int)
     for k in range(len(seg) - 1):

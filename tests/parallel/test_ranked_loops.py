@@ -120,7 +120,7 @@ CASES = [
     pytest.param("float64", "soa", 7, "blocks", id="float64-soa-7", marks=pytest.mark.long),
     pytest.param("float64", "blocked", 3, "lonely", id="float64-blocked-3", marks=pytest.mark.long),
     pytest.param("float32", "soa", 2, "random", id="float32-soa-2", marks=pytest.mark.long),
-    pytest.param("float16", "aos", 3, "gap", id="float16-aos-3"),
+    pytest.param("float16", "aos", 3, "gap", id="float16-aos-3", marks=pytest.mark.long),
 ]
 
 
@@ -161,7 +161,8 @@ def test_strategies_on_items(
 
 @pytest.mark.parametrize("layout", ["aos", pytest.param("soa", marks=pytest.mark.long)])
 @pytest.mark.parametrize(("device", "ranks", "kind"), [
-    ("cpu", 3, "blocks"), pytest.param("cpu", 7, "gap", marks=pytest.mark.long),
+    pytest.param("cpu", 3, "blocks", marks=pytest.mark.long),
+    pytest.param("cpu", 7, "gap", marks=pytest.mark.long),
     pytest.param("opencl", 2, "blocks", marks=pytest.mark.opencl),
     pytest.param("opencl", 3, "lonely", marks=[pytest.mark.opencl, pytest.mark.long]),
 ])  # fmt: skip

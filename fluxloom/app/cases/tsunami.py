@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
+from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression
 from fluxloom.app.cases.rasters import read_raster, read_series
@@ -19,14 +20,17 @@ from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
 from fluxloom.fv.shallow_scheme import ShallowScheme
-from fluxloom.mesh import bind, box2d, read_data, read_fields, renumber
+from fluxloom.mesh import Mesh, bind, box2d, read_data, read_fields, renumber
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.mesh.rows import fetch, together
+from fluxloom.solvers.shallow_water import Field, ShallowWater
 
 __all__ = ["TsunamiApplication", "TsunamiCase"]
 
 _BYTES_CELL, _BYTES_MESH = 8 * 45, 4 * 60
+_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
+_TRIAL_STEPS, _TRIAL_INTERVALS = 10, 20
 
 Spatial = Callable[[npt.NDArray[np.float64], npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 
@@ -37,6 +41,7 @@ class TsunamiApplication:
     name = "tsunami"
     title = "tsunamis, dam breaks and run-up (shallow-water equations on triangles)"
     model: type[CaseModel] = TsunamiCase
+    ranked = True
 
     def estimate(self, case: TsunamiCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
@@ -54,52 +59,86 @@ class TsunamiApplication:
         )
 
     def build(self, case: TsunamiCase, context: Context) -> TsunamiRunner:
-        """Build the mesh, the bed and the loops.
+        """Build the mesh, on several ranks this rank's part of it, the bed and the loops. Collective.
 
         Raises
         ------
         CaseError
             For a patch, field or file that does not exist, and a grid that does not cover the mesh.
         """
-        data, bed = _mesh_and_bed(case)
-        _check_patches(case, data)
-        flow = case.flow
-        scheme = ShallowScheme(flow.order, flow.cfl, flow.gravity, flow.manning, flow.dry, flow.longest_step)
-        initial = case.initial
-        solver = ShallowWater(
-            bind(data, context, dtype="float32" if context.device.refuses_double else "float64"),
-            bed,
-            _surface(initial, "0"),
-            (Expression(initial.velocity_x), Expression(initial.velocity_y)),
-            scheme=scheme,
-            boundaries={name: _boundary(table, case.run.time) for name, table in case.boundary.items()},
-            schedule=parse_schedule(case.run.schedule),
-            fused=case.run.fused,
-            dtype=flow.precision,
-        )
-        intervals = case.run.iterations
+        partition = case.partition
+        shares = partition.given
+        if partition.shares == "measured":
+            shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case))
+        solver = _solver(case, context, shares)
         lifts = [Event(event.time, _surface(event, "0")) for event in case.event]
         plan = Plan(
             name=case.case.name,
             end=case.run.time,
-            intervals=intervals,
+            intervals=case.run.iterations,
             gauges={name: (at[0], at[1]) for name, at in case.gauges.points.items()},
-            sampling=case.gauges.every or case.run.time / intervals,
+            sampling=case.gauges.every or case.run.time / case.run.iterations,
             snapshots=case.output.snapshots,
             events=tuple(sorted(lifts, key=lambda lift: lift.time)),
         )
-        return TsunamiRunner(solver, plan)
+        return TsunamiRunner(solver, plan, lambda: _mesh_and_bed(case)[0])
 
 
-def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, Any]:
-    """Return the mesh and the bed: a function, or values in the cells."""
+def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> ShallowWater:
+    """Return the water in its initial state. Collective."""
+    mesh, bed = _bound(case, context, shares)
+    flow, initial = case.flow, case.initial
+    return ShallowWater(
+        mesh,
+        bed,
+        _surface(initial, "0"),
+        (Expression(initial.velocity_x), Expression(initial.velocity_y)),
+        scheme=ShallowScheme(flow.order, flow.cfl, flow.gravity, flow.manning, flow.dry, flow.longest_step),
+        boundaries={name: _boundary(table, case.run.time) for name, table in case.boundary.items()},
+        schedule=parse_schedule(case.run.schedule),
+        fused=case.run.fused,
+        dtype=flow.precision,
+    )
+
+
+def _trial(solver: ShallowWater, case: TsunamiCase) -> TsunamiRunner:
+    """Return a run of a few steps an interval, to measure speeds with."""
+    steps = case.run.time / solver.next_step()
+    return TsunamiRunner(solver, Plan(case.case.name, case.run.time, max(_TRIAL_INTERVALS, ceil(steps / _TRIAL_STEPS))))
+
+
+def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:
+    """Return the mesh in its context, and the bed; on several ranks rank 0 makes the mesh and hands out parts."""
+    comm = context.comm
+    data, values = together(comm, lambda: _checked(case) if comm.rank == 0 else (None, None))
+    mesh = bind(
+        data, context, dtype="float32" if context.device.refuses_double else "float64",
+        partition=case.partition.method, shares=shares, maps=_MAPS,
+    )  # fmt: skip
+    if not case.bathymetry.field:
+        return mesh, _surface(case.bathymetry, "-1")
+    if mesh.cells.part is not None:
+        part = mesh.cells.part
+        starts = np.array([0, *[part.total] * comm.size])
+        values = fetch(comm, np.empty(0) if values is None else values, starts, part.numbers[: part.owned])
+    assert values is not None
+    return mesh, values
+
+
+def _checked(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] | None]:
+    data, values = _mesh_and_bed(case)
+    _check_patches(case, data)
+    return data, values
+
+
+def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] | None]:
+    """Return the whole mesh, and the bed in its cells where the file of the mesh has it."""
     table = case.mesh
     if not table.file:
         if case.bathymetry.field:
             raise CaseError("bathymetry.field: a generated mesh has no fields; give expression or file")
         lengths, origin = (table.x[1] - table.x[0], table.y[1] - table.y[0]), (table.x[0], table.y[0])
-        data = box2d(table.nx, table.ny, lengths, "triangle", origin=origin, perturb=table.perturb)
-        return data, _surface(case.bathymetry, "-1")
+        return box2d(table.nx, table.ny, lengths, "triangle", origin=origin, perturb=table.perturb), None
     values = None
     if case.bathymetry.field:
         values = _field(table.file, case.bathymetry.field)
@@ -109,7 +148,7 @@ def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, Any]:
         if values is not None:
             raise CaseError("mesh.renumber: not possible with bathymetry.field; renumber the file beforehand")
         data = renumber(data, table.renumber).mesh
-    return data, _surface(case.bathymetry, "-1") if values is None else values
+    return data, values
 
 
 def _field(path: str, name: str) -> npt.NDArray[np.float64]:

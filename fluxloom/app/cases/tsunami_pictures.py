@@ -12,7 +12,6 @@ import numpy.typing as npt
 from fluxloom.app.files import atomic
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.shallow_water import ShallowWater
 
 __all__ = ["draw_gauges", "draw_water"]
 
@@ -36,9 +35,30 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
 
 
 def draw_water(
-    path: Path, mesh: MeshData, solver: ShallowWater, gauges: Mapping[str, tuple[float, float]], name: str
+    path: Path,
+    mesh: MeshData,
+    fields: Mapping[str, FloatArray],
+    gauges: Mapping[str, tuple[float, float]],
+    title: str,
+    *,
+    thin: float,
 ) -> None:
     """Draw the surface where there is water, the bed elsewhere, the shore, and the gauges.
+
+    Parameters
+    ----------
+    path
+        A PNG file.
+    mesh
+        The whole mesh.
+    fields
+        ``depth``, ``elevation`` and ``bed`` in its cells, ``(n,)``.
+    gauges
+        Name to coordinates.
+    title
+        Above the picture.
+    thin
+        Depth of thin water; what is less than a thousand times as deep is drawn dry.
 
     Raises
     ------
@@ -52,8 +72,8 @@ def draw_water(
     figure, canvas = _figure(8.0, float(np.clip(6.6 * ratio + 0.9, 2.4, 9.0)))
     axes = figure.add_subplot()
     triangles, owner = _triangles(mesh)
-    depth, surface, bed = solver.depth(), solver.surface(), solver.zb.read().astype(np.float64)
-    wet = depth > 1e3 * solver.thin
+    surface, bed = fields["elevation"], fields["bed"]
+    wet = fields["depth"] > 1e3 * thin
     x, y = mesh.points[:, 0], mesh.points[:, 1]
     if not wet.all():
         land = LinearSegmentedColormap.from_list("land", _LAND)
@@ -73,7 +93,7 @@ def draw_water(
         axes.annotate(label, at, xytext=(3, 3), textcoords="offset points", fontsize=7)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal", xlabel="x [m]", ylabel="y [m]")
     axes.tick_params(labelsize=8)
-    axes.set_title(f"{name}: surface after {solver.time:.6g} s", fontsize=11)
+    axes.set_title(title, fontsize=11)
     with atomic(path) as temporary:
         canvas.print_png(str(temporary))
 

@@ -13,10 +13,16 @@ import numpy.typing as npt
 from fluxloom.app.application import Picture
 from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
 from fluxloom.app.files import atomic, vtk_name, write_vtk
+from fluxloom.app.gathering import gathered
+from fluxloom.core.errors import MeshError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
+from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
 
@@ -77,10 +83,21 @@ class TsunamiRunner:
         In its initial state.
     plan
         What is done when.
+    whole
+        Returns the whole mesh, for rank 0 of several; without it `mesh` is not there.
+
+    Attributes
+    ----------
+    partition
+        How the mesh is divided among several ranks; None on a rank alone.
     """
 
-    def __init__(self, solver: ShallowWater, plan: Plan) -> None:
+    def __init__(self, solver: ShallowWater, plan: Plan, whole: Callable[[], MeshData] | None = None) -> None:
         self.solver, self.plan = solver, plan
+        self._comm, self._whole = solver.context.comm, whole
+        self._made: MeshData | None = None
+        part = solver.mesh.part
+        self.partition: PartitionReport | None = None if part is None else part.ranked.decomposition.report()
         self.gauges = Gauges(solver, plan.gauges)
         self.rows: list[tuple[float, FloatArray]] = []
         """Times, and what `Gauges.read` returned."""
@@ -134,11 +151,20 @@ class TsunamiRunner:
 
     def _snapshot(self, number: int) -> None:
         """Write the fields, where files are wanted and their format is there."""
-        suffix = Path(vtk_name("auto")).suffix
-        if self._directory is not None:
-            name = f"snapshot_{number:04d}{suffix}"
-            write_vtk(self._directory / name, self.mesh(), self.fields())
-            self._written.append(name)
+        if (directory := self._directory) is None:
+            return
+        name = f"snapshot_{number:04d}{Path(vtk_name('auto')).suffix}"
+        fields = self._gathered()
+        self._write(name, lambda: write_vtk(directory / name, self.mesh(), fields))
+
+    def _gathered(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the fields of all cells on rank 0."""
+        return gathered(self._comm, self.part, self.fields())
+
+    def _write(self, name: str, action: Callable[[], object]) -> None:
+        """Write a file on rank 0; what fails there is raised on all."""
+        together(self._comm, lambda: action() if self._comm.rank == 0 else None)
+        self._written.append(name)
 
     def finish(self, *, pictures: bool = True) -> Sequence[str]:
         """Write what belongs to the whole run; returns the names of all files that the runner has written."""
@@ -146,14 +172,21 @@ class TsunamiRunner:
         if directory is None:
             return ()
         if self.rows:
-            self._write_gauges(directory / "gauges.csv")
-        if pictures and np.isfinite(self.solver.u.read()).all():
-            draw_water(directory / "elevation.png", self.mesh(), self.solver, self.plan.gauges, self.plan.name)
-            self._written.append("elevation.png")
-            if len(self.rows) > 1:
-                draw_gauges(directory / "gauges.png", self.gauges.names, *self.series(), self.plan.name)
-                self._written.append("gauges.png")
+            self._write("gauges.csv", lambda: self._write_gauges(directory / "gauges.csv"))
+        lost = np.array([not np.isfinite(self.solver.u.read()).all()], dtype=np.int64)
+        if pictures and not self._comm.reduce(lost, "max")[0]:
+            self._draw(directory)
         return tuple(self._written)
+
+    def _draw(self, directory: Path) -> None:
+        """Draw the water and the gauges."""
+        fields, thin = self._gathered(), self.solver.thin
+        title = f"{self.plan.name}: surface after {self.solver.time:.6g} s"
+        path = directory / "elevation.png"
+        self._write(path.name, lambda: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=thin))
+        if len(self.rows) > 1:
+            names, records = self.gauges.names, directory / "gauges.png"
+            self._write(records.name, lambda: draw_gauges(records, names, *self.series(), self.plan.name))
 
     def series(self) -> tuple[FloatArray, FloatArray]:
         """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""
@@ -167,13 +200,17 @@ class TsunamiRunner:
         table = np.concatenate([times[:, None], values.reshape(len(times), -1)], axis=1)
         with atomic(path) as temporary:
             np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=heading, comments="")
-        self._written.append(path.name)
 
     # --------------------------------------------------------------------------------------- results
     @property
     def cells(self) -> int:
-        """Number of cells."""
-        return self.solver.mesh.cells.size
+        """Number of cells, of all ranks."""
+        return self.solver.mesh.cells.total
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the cells that this rank has; None on a rank alone."""
+        return self.solver.mesh.cells.part
 
     @property
     def loops(self) -> Sequence[Loop]:
@@ -195,7 +232,7 @@ class TsunamiRunner:
         return self._last.change
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return depth, velocity, surface, bed and highest surface in the cells."""
+        """Return depth, velocity, surface, bed and highest surface in the owned cells."""
         return self.solver.fields()
 
     def reports(self) -> Sequence[LoopReport]:
@@ -204,12 +241,8 @@ class TsunamiRunner:
 
     def runup(self) -> tuple[float, float, float] | None:
         """Return the highest surface among cells that were dry at the start, and where; None if they stayed dry."""
-        top = np.where(self._dry, self.solver.highest_surface(), np.nan)
-        if np.isnan(top).all():
-            return None
-        cell = int(np.nanargmax(top))
-        x, y = self.solver.mesh.centroids.read()[cell]
-        return float(top[cell]), float(x), float(y)
+        found = highest_cell(self.solver.mesh, np.where(self._dry, self.solver.highest_surface(), np.nan))
+        return None if found is None else (found[0], found[1].x, found[1].y)
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return time, steps, mass balance, the highest surface and the run-up."""
@@ -226,8 +259,14 @@ class TsunamiRunner:
         return tuple(rows)
 
     def mesh(self) -> MeshData:
-        """Return the mesh."""
-        return self.solver.mesh.data
+        """Return the whole mesh; on several ranks it is made anew, once, and then kept."""
+        if self.part is None:
+            return self.solver.mesh.data
+        if self._whole is None:
+            raise MeshError("the mesh was given in parts without the way to make it: the whole is not known")
+        if self._made is None:
+            self._made = self._whole()
+        return self._made
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
