@@ -139,7 +139,7 @@ class MpiTransport(Transport):
 
         self._device: Any = context.device
         self._mark_main, self._settle_main, self._mark = mark_main, settle_main, None
-        sent, received = (array_of(self._device, side.buffer) for side in (out, into))
+        sent, received = (array_of(self._device, side.buffer) for side in (out, into))  # type: ignore[arg-type]
         self._channel = context.comm.channel(
             [Message(r, sent[b : b + n]) for r, b, n in out.slices if n],
             [Message(r, received[b : b + n]) for r, b, n in into.slices if n],
@@ -209,7 +209,7 @@ class MixedTransport(Transport):
             part.finish()
 
     @property
-    def waited(self) -> float:  # type: ignore[override]
+    def waited(self) -> float:
         """Seconds that the host has waited for messages."""
         return sum(p.waited for p in self._parts)
 

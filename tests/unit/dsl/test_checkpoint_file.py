@@ -264,7 +264,7 @@ def test_no_permission(tmp_path: Path) -> None:
     closed.chmod(0o555)
     secret.chmod(0)
     tmp_path.chmod(0o777)
-    for folder in [tmp_path, *tmp_path.parents][:3]:
+    for folder in [tmp_path, *tmp_path.parents][:4]:
         folder.chmod(folder.stat().st_mode | 0o555)
     program = dedent(f"""
         import os
@@ -283,6 +283,7 @@ def test_no_permission(tmp_path: Path) -> None:
                 print(error)
     """)
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert not done.stderr, done.stderr
     first, second = done.stdout.splitlines()
     assert "Permission denied" in first
     assert "change its permissions" in first
