@@ -262,6 +262,7 @@ def meshes(draw):
     threads=st.integers(1, 2),
     kind=st.sampled_from([("float64", "aos"), ("float32", "soa")]),
 )
+@pytest.mark.long
 def test_random_meshes(mesh, tiles, at_once, threads, kind) -> None:
     dtype, layout = kind
     ctx, oracle, plain = context("cpu", threads=threads), fl.Context("reference"), context("cpu", threads=1)

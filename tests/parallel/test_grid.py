@@ -405,6 +405,7 @@ def boltzmann(
 
 
 @pytest.mark.parametrize(("ranks", "cut"), [long(2, None), (4, (2, 2)), long(7, None), long(3, None)])
+@pytest.mark.long
 def test_d2q9(ranks: int, cut: Any) -> None:
     agree(boltzmann, ranks, D2Q9, (14, 21), cut=cut, steps=(3, 2) if ranks == 2 else (4,))
 

@@ -65,6 +65,7 @@ BENCH = """
 
 
 @pytest.mark.mpi
+@pytest.mark.long
 def test_benchmark() -> None:
     """Two sizes, three numbers of rings; every rank has the same numbers."""
     record = json.loads(mpiexec(2, BENCH).stdout)
