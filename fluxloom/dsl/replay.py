@@ -55,6 +55,7 @@ class FusedReplay:
         agree_on_scatters(self.loops)
         self.fusion: Fusion = fuse(self.loops, transient)
         self.placement = Placement(self.context, self.fusion, dats, transient)
+        self._movable = self.placement.movable()
         self._builder = FusedGroups(device, self.fusion, self.placement, dats, transient)
         self._prepared: dict[tuple[int, ...], _Prepared] = {}
         self._now: Arrangement | None = None
@@ -101,7 +102,7 @@ class FusedReplay:
     @property
     def held(self) -> bool:
         """Whether a buffer that fused steps may move is shared with an array outside (see `run`)."""
-        return any(d.viewed and d.watched for d in self.placement.movable())
+        return any(d.viewed and d.watched for d in self._movable)
 
     def watched(self) -> list[Loop | Global]:
         """Return loops and globals whose changes make values computed one step ahead wrong."""

@@ -169,8 +169,8 @@ class NcclTransport(Transport):
     name = "nccl"
     capturable = True
 
-    def __init__(self, links: Links, out: Side, into: Side) -> None:
-        self._link: Any = links.nccl()
+    def __init__(self, links: Links, link: Any, out: Side, into: Side) -> None:
+        self._link = link
         self._sends = [(links.number(r), out.buffer.address + b, n) for r, b, n in out.slices]
         self._receives = [(links.number(r), into.buffer.address + b, n) for r, b, n in into.slices]
 
@@ -246,6 +246,7 @@ class Links:
             common.remove("nccl")  # two ranks share a GPU, which NCCL refuses
         self.candidates = self._wanted(tuple(common) or ("host",))
         self._nccl: Any = None
+        self._opened = False
 
     def _wanted(self, common: tuple[str, ...]) -> tuple[str, ...]:
         wish = self._context.transport
@@ -260,21 +261,19 @@ class Links:
         return self.gpus.index(rank)
 
     def nccl(self) -> Any:
-        """Return the link of NCCL; collective among the ranks with a GPU when it is made."""
-        if self._nccl is None:
-            raise CommError("the link of NCCL has not been made")
-        return self._nccl
-
-    def make_nccl(self) -> None:
-        """Make the link of NCCL. Collective among all ranks."""
+        """Return the link of NCCL, None on ranks without a GPU. Collective among all ranks; made once."""
+        if self._opened:
+            return self._nccl
         from fluxloom.device.cuda_nccl import NcclLink
 
+        self._opened = True
         context, first = self._context, self.gpus[0]
         device: Any = context.device
         token = context.comm.broadcast(NcclLink.unique_id() if context.comm.rank == first else None, first)
-        if context.comm.rank in self.gpus and self._nccl is None:
+        if context.comm.rank in self.gpus:
             self._nccl = NcclLink(device, self.number(context.comm.rank), len(self.gpus), token)
             context.comm.held.append(self._nccl)  # closed by hand only: its end must not depend on the collector
+        return self._nccl
 
 
 def _ways(context: Context) -> tuple[str, ...]:
@@ -305,17 +304,15 @@ def choose_transport(context: Context, neighbours: Sequence[int], out: Side, int
 def _build(context: Context, links: Links, between_gpus: str, out: Side, into: Side) -> Transport:
     """Return the transport of this rank, when messages between GPUs go a certain way."""
     tag, rank = context.next_tag(), context.comm.rank
-    if between_gpus == "nccl" and links._nccl is None:
-        links.make_nccl()
+    link = links.nccl() if between_gpus == "nccl" else None
     direct = links.gpus if between_gpus != "host" and rank in links.gpus else []
     others = [r for r in range(context.comm.size) if r not in direct]
     parts: list[Transport] = []
     if direct:
         near, far = out.of(direct), into.of(direct)
-        nccl = between_gpus == "nccl"
-        parts.append(NcclTransport(links, near, far) if nccl else MpiTransport(context, near, far, tag))
+        parts.append(NcclTransport(links, link, near, far) if link else MpiTransport(context, near, far, tag))
     if not direct or out.of(others).any or into.of(others).any:
-        parts.append(HostTransport(context, out.of(others), into.of(others), context.next_tag() if direct else tag))
+        parts.append(HostTransport(context, out.of(others), into.of(others), tag))  # no pair of ranks has both
     return parts[0] if len(parts) == 1 else MixedTransport(parts)
 
 

@@ -1,0 +1,49 @@
+"""Which way messages go, and that all ranks take it alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.comm.base import Comm
+from fluxloom.dsl import transports
+from fluxloom.dsl.decompose import Link
+from fluxloom.dsl.exchange import Exchange
+
+
+class Direct(transports.HostTransport):
+    """Stands for a way between GPUs only."""
+
+    name = "mpi"
+
+
+def test_ranks_with_and_without_a_gpu_agree_on_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ranks that reach each other directly, and a third that does not: exchange after exchange, right values."""
+    monkeypatch.setattr(transports, "MpiTransport", Direct)
+    n = 30
+
+    def rank(comm: Comm) -> list[Any]:
+        ctx = fl.Context("cpu", threads=1, comm=comm)
+        ctx.links.gpus, ctx.links.candidates = [0, 1], ("mpi",)
+        own = np.arange(10 * comm.rank, 10 * comm.rank + 10)
+        parts = fl.decompose(
+            comm, {"nodes": n, "edges": n}, {"ends": Link("edges", "nodes", np.stack([own, (own + 1) % n], axis=1))},
+            on="nodes", method="block",
+        ).parts  # fmt: skip
+        nodes = ctx.set(parts["nodes"], "nodes")
+        part = parts["nodes"]
+        found = []
+        for k in range(3):
+            u = ctx.dat(nodes, 100.0 * k + part.numbers[: part.owned], f"u{k}")
+            exchange = Exchange(ctx, [u])
+            exchange()
+            halo = u.buffer.host().view(np.float64)[part.owned : part.stored]
+            assert (halo == 100.0 * k + part.numbers[part.owned :]).all()
+            found.append(exchange.transport.name)
+        return found
+
+    names = fl.run_threads(3, rank)
+    assert names == [["mpi+host"] * 3, ["mpi+host"] * 3, ["host"] * 3]
