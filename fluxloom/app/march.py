@@ -68,10 +68,10 @@ class March:
 
 
 class _Interruption:
-    """Whether somebody wants the run to end: on several ranks a signal is remembered, and all stop together.
+    """Whether somebody wants the run to end: a signal is remembered, and all ranks stop behind the same iteration.
 
-    On a rank alone an interruption stays an exception. On several ranks a second one is, if it comes later than what
-    a launcher makes of the first.
+    Stopping at once would leave half an iteration in the fields. A second signal does, if it comes later than what a
+    launcher makes of the first.
     """
 
     def __init__(self, comm: Comm) -> None:
@@ -80,7 +80,7 @@ class _Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> _Interruption:
-        if self._comm.size > 1 and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._note)
         return self
@@ -97,7 +97,9 @@ class _Interruption:
 
     def agreed(self) -> bool:
         """Whether a rank was interrupted; the same on every rank, which all have to ask."""
-        return self._comm.size > 1 and bool(self._comm.reduce(np.array([self._since]), "max")[0])
+        if self._comm.size == 1:
+            return self._since > 0
+        return bool(self._comm.reduce(np.array([self._since]), "max")[0])
 
 
 def march(
@@ -127,6 +129,8 @@ def march(
     ------
     SolverError
         On several ranks, what the runner raises: the others may not know of it.
+    KeyboardInterrupt
+        After a second interruption: the fields are in the middle of an iteration.
     """
     told, ranks = progress if progress is not None else Silent(), comm if comm is not None else SelfComm()
     residual, done, seconds, warm = float("nan"), 0, 0.0, 0.0
@@ -148,12 +152,8 @@ def march(
                 told.advanced(number, residual, seconds)
                 if not isfinite(residual):
                     return end("failed", _lost(runner, number, residual, ranks))
-                if interruption.agreed():
+                if number < iterations and interruption.agreed():
                     return end("interrupted")
-    except KeyboardInterrupt:
-        if ranks.size > 1:
-            raise
-        return end("interrupted")
     except SolverError as error:
         if ranks.size > 1:
             raise

@@ -101,6 +101,10 @@ class Comm(ABC):
     def barrier(self) -> None:
         """Wait for every rank."""
 
+    def rest(self) -> None:
+        """Wait for every rank without keeping a core busy: it takes some milliseconds longer."""
+        self.barrier()
+
     @abstractmethod
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """End all ranks because this one cannot go on; ``message`` says why, ``status`` is their exit status."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +19,9 @@ from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.core.optional import require
 
 __all__ = ["MpiComm", "detect", "device_memory_support", "load_mpi", "world"]
+
+_REST = 0.005
+"""Seconds between two looks of a rank that rests."""
 
 _ADVICE = (
     "start with the mpiexec of that library (for the mpich package it lies beside the Python interpreter; "
@@ -174,6 +178,12 @@ class MpiComm(Comm):
     def barrier(self) -> None:
         """Wait for every rank."""
         self.handle.Barrier()
+
+    def rest(self) -> None:
+        """Wait for every rank without keeping a core busy, as a plain barrier of MPI does."""
+        request = self.handle.Ibarrier()
+        while not request.Test():
+            time.sleep(_REST)
 
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
         """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits.

@@ -174,6 +174,11 @@ class TimedComm(Comm):
         with self.waiting() as inner:
             inner.barrier()
 
+    def rest(self) -> None:
+        """Wait for every rank without keeping a core busy."""
+        with self.waiting() as inner:
+            inner.rest()
+
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel whose `finish` counts as waiting."""
         return _TimedChannel(self, self.inner.channel(sends, receives, tag))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 from typing import TypeAlias
 
+import numpy as np
+
 from fluxloom.core.errors import FluxloomError
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Timeline",
     "barrier_seconds",
     "everyone",
+    "linear_rates",
     "loop_times",
     "optimal_weight",
     "region_seconds",
@@ -309,6 +312,40 @@ class Optimum:
     weight: float
     shares: tuple[float, ...]
     seconds: float
+
+
+def linear_rates(runs: Sequence[tuple[Sequence[int], Sequence[float]]]) -> LoopRate:
+    """Return the cost of everything together as one loop, from runs with different shares.
+
+    A process takes ``overhead + seconds n`` for n elements: the straight line of least squares of relative errors, or
+    the line through the origin where the other one would have a negative part, or there is one number of elements.
+
+    Parameters
+    ----------
+    runs
+        For each run the elements of each process and the time that it computed.
+
+    Raises
+    ------
+    FluxloomError
+        If there is no run, or a number is not positive.
+    """
+    if not runs or not all(n > 0 and isfinite(t) and t > 0 for row in runs for n, t in zip(*row, strict=True)):
+        raise FluxloomError(f"runs {list(runs)}: give elements and seconds of each process, all positive")
+    lines = [_line([(row[0][i], row[1][i]) for row in runs]) for i in range(len(runs[0][0]))]
+    overhead, seconds = zip(*lines, strict=True)
+    return LoopRate(sum(runs[0][0]), seconds, overhead)
+
+
+def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Return ``(a, b)`` of ``t = a + b n``, both at least 0."""
+    counts, times = np.array(points, dtype=np.float64).T
+    if np.ptp(counts) > 0.01 * counts.max():
+        matrix = np.stack([1.0 / times, counts / times], axis=1)
+        (a, b), *_ = np.linalg.lstsq(matrix, np.ones(len(points)), rcond=None)
+        if a >= 0 and b > 0:
+            return float(a), float(b)
+    return 0.0, float(np.mean(times / counts))
 
 
 def loop_times(loop: LoopRate, shares: Sequence[float]) -> LoopTime:

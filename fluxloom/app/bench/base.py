@@ -211,6 +211,7 @@ def benches() -> Registry[Bench]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
     from fluxloom.app.bench.airfoil import AirfoilBench
     from fluxloom.app.bench.lbm import LbmBench
+    from fluxloom.app.bench.mixed import MixedBench
     from fluxloom.app.bench.overhead import OverheadBench
     from fluxloom.app.bench.rings import RingsBench
     from fluxloom.app.bench.scaling import ScalingBench
@@ -220,6 +221,7 @@ def benches() -> Registry[Bench]:
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
     registry.register("lbm", LbmBench())
+    registry.register("mixed", MixedBench())
     registry.register("overhead", OverheadBench())
     registry.register("rings", RingsBench())
     registry.register("scaling", ScalingBench())

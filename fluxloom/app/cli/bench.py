@@ -79,7 +79,7 @@ DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a pictu
 SourcesOption = Annotated[
     str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
 ]
-StrongOption = Annotated[str, _word("--strong", "CELLS,...", "Sizes of the problem that stay: 720k,2.88M (scaling).")]
+StrongOption = Annotated[str, _word("--strong", "CELLS,...", "Sizes that stay: 720k,2.88M (scaling, mixed).")]
 WeakOption = Annotated[str, _word("--weak", "CELLS", "Cells a rank (scaling).")]
 TransportsOption = Annotated[bool, typer.Option("--transports", help="Compare all ways of messages too (airfoil).")]
 

@@ -144,6 +144,9 @@ class _Job:
                     end = march(runner, run.iterations, log, progress, self.comm)
             else:
                 end = march(runner, run.iterations, log, Silent(), self.comm)
+        except KeyboardInterrupt:
+            self._write_record(record | {"status": "interrupted", "iterations": len(log.values)})
+            raise
         finally:
             log.close()
         waited = timed.waited if timed is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,15 +41,16 @@ class FakeRunner:
     part = None
     partition = None
 
-    def __init__(self, *, lost_at: int = 0, stop_at: int = 0) -> None:
-        self.lost_at, self.stop_at = lost_at, stop_at
+    def __init__(self, *, lost_at: int = 0, stop_at: int = 0, signals: int = 1) -> None:
+        self.lost_at, self.stop_at, self.signals = lost_at, stop_at, signals
         self.step = 0
         self.cells = 12
 
     def advance(self) -> None:
         self.step += 1
         if self.step == self.stop_at:
-            raise KeyboardInterrupt
+            for _ in range(self.signals):
+                signal.raise_signal(signal.SIGINT)
 
     def residual(self) -> float:
         return float("nan") if self.step == self.lost_at else 0.5**self.step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -153,7 +154,19 @@ def test_lost_solution(fake_runner: Callable[..., Any]) -> None:
 def test_interruption(fake_runner: Callable[..., Any]) -> None:
     log = ResidualLog(None)
     end = march(fake_runner(stop_at=4), 5, log)
-    assert (end.iterations, end.status, end.residual) == (3, "interrupted", 0.5**3)
+    assert (end.iterations, end.status, end.residual) == (4, "interrupted", 0.5**4)
+    assert len(log.values) == 4
+    assert march(fake_runner(stop_at=5), 5, ResidualLog(None)).status == "finished"
+
+
+def test_second_interruption(fake_runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ResidualLog(None)
+    before = signal.getsignal(signal.SIGINT)
+    assert march(fake_runner(stop_at=4, signals=2), 5, log).status == "interrupted"  # what a launcher repeats
+    monkeypatch.setattr("fluxloom.app.march._SAME_SIGNAL", -1.0)
+    with pytest.raises(KeyboardInterrupt):
+        march(fake_runner(stop_at=4, signals=2), 5, log)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_lost_cells() -> None:
