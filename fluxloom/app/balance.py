@@ -9,7 +9,7 @@ import numpy as np
 from fluxloom.app.application import Runner
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
-from fluxloom.perf.hybrid import shares_from_weights, weights_from_run
+from fluxloom.perf.shares import shares_from_weights, weights_from_run
 
 __all__ = ["equal_shares", "measured_shares"]
 

@@ -21,7 +21,8 @@ from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
-from fluxloom.perf.hybrid import everyone, linear_rates, optimal_weight, shares_from_weights, weights_from_run
+from fluxloom.perf.hybrid import LoopRate, everyone, optimal_weight
+from fluxloom.perf.shares import linear_times, shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil import AirfoilConstants
 
 __all__ = ["Attempt", "MixedBench", "break_even"]
@@ -46,24 +47,34 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One division of the mesh; times are those of an iteration, medians of rounds.
+    """One division of the mesh; times are those of an iteration.
 
     Attributes
     ----------
     cells
         That each rank owns.
-    seconds
-        Of the slowest rank.
-    busy
-        Seconds that each rank computed while all ran, waiting for others not counted.
+    paces
+        For each round the seconds of the slowest rank.
+    computing
+        For each round the seconds that each rank computed while all ran, waiting for others not counted.
     transport
         How messages travel.
     """
 
     cells: tuple[int, ...]
-    seconds: float
-    busy: tuple[float, ...]
+    paces: tuple[float, ...]
+    computing: tuple[tuple[float, ...], ...]
     transport: str
+
+    @property
+    def seconds(self) -> float:
+        """Median over the rounds."""
+        return median(self.paces)
+
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """Median over the rounds, of each rank."""
+        return tuple(float(b) for b in np.median(self.computing, axis=0))
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -77,13 +88,15 @@ class Attempt:
 
     @property
     def efficiency(self) -> float:
-        """Speed of all as a part of the sum of their rates, measured while all run."""
-        return sum(self.cells) / self.seconds / sum(self.rates)
+        """Speed of all as a part of the sum of their rates, measured while all run: the median over the rounds."""
+        rates = [sum(count / busy for count, busy in zip(self.cells, row, strict=True)) for row in self.computing]
+        return median(sum(self.cells) / (pace * rate) for pace, rate in zip(self.paces, rates, strict=True))
 
     def row(self) -> Row:
         """Return the numbers for a record."""
         return {
             "cells": sum(self.cells), "shares": list(self.shares), "ms": 1e3 * self.seconds,
+            "ms_best": 1e3 * min(self.paces), "ms_worst": 1e3 * max(self.paces),
             "busy_ms": [1e3 * busy for busy in self.busy], "of_sum_of_rates": self.efficiency,
             "transport": self.transport,
         }  # fmt: skip
@@ -159,7 +172,8 @@ class _Size:
         second = shares_from_weights(weights_from_run(runs[0].shares, runs[0].busy))
         runs.append(self._attempt(second))
         fast = _fast(runs[-1])
-        rate = linear_rates([(run.cells, run.busy) for run in runs])
+        overhead, seconds = zip(*linear_times([(run.cells, run.busy) for run in runs]), strict=True)
+        rate = LoopRate(self.cells, seconds, overhead)
         model = optimal_weight([[rate]], everyone(self.comm.size), fast, bounds=(1 / 1024, 1024.0))
         runs.append(self._attempt(model.shares))
         for factor in _AROUND:
@@ -202,14 +216,14 @@ class _Size:
         runner = self._runner(context, shares=shares)
         report = runner.partition
         assert report is not None
-        pace, busy = _alternate(timed, context, runner, self.options)
+        paces, computing = _alternate(timed, context, runner, self.options)
         found = Attempt(
-            next(parts for parts in report.sets if parts.name == report.on).owned, pace, busy,
+            next(parts for parts in report.sets if parts.name == report.on).owned, paces, computing,
             "/".join(dict.fromkeys(e.transport for e in runner.solver.chain.exchanges())),
         )  # fmt: skip
         self.tell(
-            f"  shares {', '.join(f'{share:.4f}' for share in found.shares)}: {1e3 * pace:.4g} ms, busy "
-            f"{', '.join(f'{1e3 * b:.4g}' for b in busy)}; {100 * found.efficiency:.1f} % of the sum of rates"
+            f"  shares {', '.join(f'{share:.4f}' for share in found.shares)}: {1e3 * found.seconds:.4g} ms, busy "
+            f"{', '.join(f'{1e3 * b:.4g}' for b in found.busy)}; {100 * found.efficiency:.1f} % of the sum of rates"
         )
         return found
 
@@ -264,8 +278,8 @@ def _pace(context: Context, runner: AirfoilRunner, options: BenchOptions) -> flo
 
 def _alternate(
     timed: TimedComm, context: Context, runner: AirfoilRunner, options: BenchOptions
-) -> tuple[float, tuple[float, ...]]:
-    """Return the seconds of an iteration, and for how long each rank computed in one. Collective.
+) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """Return for each round the seconds of an iteration, and for how long each rank computed in one. Collective.
 
     The second comes from rounds in between, in which a rank waits for its device before it waits for others.
     """
@@ -278,7 +292,7 @@ def _alternate(
         timed.settle = context.synchronize
         table.append(program.measure().busy)
     busy = timed.reduce(np.array(table), "max")
-    return median(paces), tuple(float(b) for b in np.median(busy, axis=0))
+    return tuple(paces), tuple(tuple(float(b) for b in row) for row in busy)
 
 
 def _fast(run: Attempt) -> tuple[int, ...]:

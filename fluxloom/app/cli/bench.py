@@ -222,6 +222,8 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, list):
+        return " ".join(f"{item:.4g}" if isinstance(item, float) else _cell(item) for item in value)
     return "-" if value is None else str(value)
 
 

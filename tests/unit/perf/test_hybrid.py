@@ -21,13 +21,10 @@ from fluxloom.perf.hybrid import (
     loop_times,
     optimal_weight,
     region_seconds,
-    shares_from_weights,
-    sum_of_rates,
     timelines,
     total_seconds,
-    weights_from_rates,
-    weights_from_run,
 )
+from fluxloom.perf.shares import linear_times, shares_from_weights, sum_of_rates, weights_from_rates, weights_from_run
 
 GPU, CPU = 34.0, 144.0
 """Seconds of Airfoil on the K20c and the E5-2640 of the thesis, each alone with the whole mesh."""
@@ -243,3 +240,27 @@ def test_what_makes_no_sense_is_refused(call: object, message: str) -> None:
     assert callable(call)
     with pytest.raises(FluxloomError, match=message):
         call()
+
+
+# ---------------------------------------------------------------------------- times linear in the elements
+
+
+def test_linear_times_find_overhead_and_slope() -> None:
+    runs = [((n, 1000 - n), (2e-3 + 1e-5 * n, 4e-5 * (1000 - n))) for n in (300, 600, 800)]
+    (a, b), (c, d) = linear_times(runs)
+    assert (a, b) == pytest.approx((2e-3, 1e-5), rel=1e-9)
+    assert d == pytest.approx(4e-5, rel=1e-9)
+    assert c == pytest.approx(0.0, abs=1e-12)
+
+
+def test_linear_times_go_through_the_origin_where_a_line_makes_no_sense() -> None:
+    assert linear_times([((10, 30), (1.0, 6.0))]) == [(0.0, 0.1), (0.0, 0.2)]
+    # fewer elements took longer: noise
+    ((a, b),) = linear_times([((10,), (1.2,)), ((12,), (1.0,))])
+    assert (a, b) == pytest.approx((0.0, (0.12 + 1 / 12) / 2))
+
+
+@pytest.mark.parametrize("runs", [[], [((0,), (1.0,))], [((3,), (0.0,))], [((3,), (inf,))]])
+def test_linear_times_need_numbers(runs: list[tuple[tuple[int, ...], tuple[float, ...]]]) -> None:
+    with pytest.raises(FluxloomError, match="elements and seconds"):
+        linear_times(runs)

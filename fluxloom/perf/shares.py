@@ -1,0 +1,101 @@
+"""Parts of the work of unlike processes: from weights, from rates, and from runs with other parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+from fluxloom.core.errors import FluxloomError
+
+__all__ = ["linear_times", "shares_from_weights", "sum_of_rates", "weights_from_rates", "weights_from_run"]
+
+
+def shares_from_weights(weights: Sequence[float]) -> tuple[float, ...]:
+    """Return the part of the elements that each process gets: ``w / Σ w``.
+
+    Raises
+    ------
+    FluxloomError
+        If a weight is negative or not finite, or none is positive.
+    """
+    if not all(isfinite(w) and w >= 0 for w in weights) or not any(weights):
+        raise FluxloomError(f"weights {list(weights)}: they must be at least 0, and one positive")
+    total = sum(weights)
+    return tuple(w / total for w in weights)
+
+
+def weights_from_rates(rates: Sequence[float]) -> tuple[float, ...]:
+    """Return weights that give each process as much as it can do, the slowest 1.
+
+    Parameters
+    ----------
+    rates
+        Work a second of each process.
+
+    Raises
+    ------
+    FluxloomError
+        If a rate is not positive.
+    """
+    if not rates or not all(isfinite(rate) and rate > 0 for rate in rates):
+        raise FluxloomError(f"rates {list(rates)}: they must be positive; measure each process first")
+    return tuple(rate / min(rates) for rate in rates)
+
+
+def weights_from_run(weights: Sequence[float], seconds: Sequence[float]) -> tuple[float, ...]:
+    """Return the weights that one run with other weights suggests, the slowest process 1.
+
+    Parameters
+    ----------
+    weights
+        Those of the run.
+    seconds
+        Time that each process computed in it, waiting not counted. It is taken to be proportional to the share.
+
+    Raises
+    ------
+    FluxloomError
+        If there is not a positive weight and a positive time for each process.
+    """
+    if len(weights) != len(seconds) or not all(isfinite(s) and s > 0 for s in seconds):
+        raise FluxloomError(f"{len(weights)} weights and the times {list(seconds)}: give a positive time for each")
+    return weights_from_rates([share / s for share, s in zip(shares_from_weights(weights), seconds, strict=True)])
+
+
+def sum_of_rates(seconds: Sequence[float]) -> float:
+    """Return the least time of processes together, from that of each alone with everything: ``1 / Σ 1/t``."""
+    return 1.0 / sum(1.0 / s for s in seconds)
+
+
+def linear_times(runs: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[tuple[float, float]]:
+    """Return ``(a, b)`` of each process, which takes ``a + b n`` seconds for n elements, from runs with other shares.
+
+    The straight line of least squares of relative errors, or the line through the origin where the other one would
+    have a negative part, or where there is one number of elements.
+
+    Parameters
+    ----------
+    runs
+        For each run the elements of each process and the time that it computed.
+
+    Raises
+    ------
+    FluxloomError
+        If there is no run, or a number is not positive.
+    """
+    if not runs or not all(n > 0 and isfinite(t) and t > 0 for row in runs for n, t in zip(*row, strict=True)):
+        raise FluxloomError(f"runs {list(runs)}: give elements and seconds of each process, all positive")
+    return [_line([(row[0][i], row[1][i]) for row in runs]) for i in range(len(runs[0][0]))]
+
+
+def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Return ``(a, b)`` of ``t = a + b n``, both at least 0."""
+    counts, times = np.array(points, dtype=np.float64).T
+    if np.ptp(counts) > 0.01 * counts.max():
+        matrix = np.stack([1.0 / times, counts / times], axis=1)
+        (a, b), *_ = np.linalg.lstsq(matrix, np.ones(len(points)), rcond=None)
+        if a >= 0 and b > 0:
+            return float(a), float(b)
+    return 0.0, float(np.mean(times / counts))

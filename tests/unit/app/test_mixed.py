@@ -1,0 +1,58 @@
+"""The benchmark of unlike ranks: what its numbers mean, and a run on threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.mixed import Attempt, MixedBench, break_even
+from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import CaseError
+
+
+def test_attempt_compares_with_the_sum_of_rates() -> None:
+    attempt = Attempt((600, 200), (2.0, 2.5, 2.0), ((1.5, 1.0), (1.5, 1.0), (3.0, 1.0)), "host")
+    assert attempt.shares == (0.75, 0.25)
+    assert (attempt.seconds, attempt.busy) == (2.0, (1.5, 1.0))
+    assert attempt.rates == (400.0, 200.0)
+    # rounds: 400/600, 320/600, 400/400
+    assert attempt.efficiency == pytest.approx(400 / 600)
+    row = attempt.row()
+    assert (row["ms"], row["ms_best"], row["ms_worst"], row["cells"]) == (2000.0, 2000.0, 2500.0, 800)
+
+
+def test_break_even_lies_between_sizes() -> None:
+    rows = [{"cells": 100, "ms": 2.0, "alone_best_ms": 1.5}, {"cells": 10_000, "ms": 4.0, "alone_best_ms": 5.0}]
+    assert break_even(rows) == pytest.approx(1000.0)  # gains of -0.25 and 0.25: the middle of the logarithms
+    assert break_even(rows[::-1]) == pytest.approx(1000.0)
+    assert break_even(rows[1:]) == 10_000
+    assert break_even(rows[:1]) is None
+    assert break_even([]) is None
+
+
+def test_two_ranks() -> None:
+    told: list[str] = []
+
+    def run(comm: Comm) -> dict[str, Any]:
+        options = BenchOptions(cells="8,12", iterations=2, rounds=3, comm=comm, threads=1)
+        return MixedBench().run(options, told.append if comm.rank == 0 else lambda _line: None).as_json()
+
+    record, other = run_threads(2, run)
+    assert record["sizes"] == other["sizes"] == {"cells": 288}
+    (size,), attempts = record["metrics"]["sizes"], record["metrics"]["attempts"]
+    assert len(attempts) == 7
+    assert all(sum(row["shares"]) == pytest.approx(1.0) and 0 < row["of_sum_of_rates"] < 1.5 for row in attempts)
+    assert size["ms"] == min(row["ms"] for row in attempts)
+    assert sum(size["predicted_shares"]) == pytest.approx(1.0)
+    assert size["alone_best_ms"] == min(ms for ms in size["alone_ms"] if ms)
+    assert size["gain_percent"] == pytest.approx(100 * (size["alone_best_ms"] / size["ms"] - 1))
+    assert told[0] == "288 cells"
+    assert sum("% of the sum of rates" in line for line in told) == 7
+
+
+def test_one_rank_is_refused() -> None:
+    with pytest.raises(CaseError, match="compares ranks"):
+        MixedBench().run(BenchOptions(cells="8,12"), print)
