@@ -20,7 +20,7 @@ from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel
 
-__all__ = ["Bound", "Numbering", "bind", "specialise"]
+__all__ = ["Bound", "Numbering", "bind", "leads_away", "specialise"]
 
 
 @dataclass
@@ -84,6 +84,7 @@ def bind(
         raise LoopError(f"{name}: {len(args)} arguments given, the kernel has {len(kernel.parameters)}: {wanted}")
     for parameter, arg in zip(kernel.parameters, args, strict=True):
         _check_argument(name, parameter.name, parameter.access, arg, over)
+    _check_covers(name, args, [p.access for p in kernel.parameters])
     values = _constants(name, kernel, constants)
     baked = {c.name: values[c.name] for c in kernel.constants if c.baked}
     shapes = {p.name: _shape(a) for p, a in zip(kernel.parameters, args, strict=True)}
@@ -127,6 +128,26 @@ def _check_argument(name: str, parameter: str, access: Access, arg: Argument, ov
         )
     if isinstance(through, RaggedMap) and access in (Access.WRITE, Access.RW):
         raise LoopError(f"{where} is {access.value} through a ragged map; only Read and Inc, Min, Max are possible")
+
+
+def _check_covers(name: str, args: Sequence[Argument], modes: Sequence[Access]) -> None:
+    """Check that a loop which has to run over elements of other ranks too has their rows in every map."""
+    short = [a.map for a in args if isinstance(a.map, RaggedMap | EntriesMap) and not a.map.covers]
+    for arg, mode in zip(args, modes, strict=True):
+        if not (mode.writes and isinstance(arg.data, Dat) and arg.map is not None and leads_away(arg)):
+            continue
+        if not arg.map.covers or short:
+            through = short[0] if arg.map.covers else arg.map
+            raise LoopError(
+                f"{name}: on several ranks a loop that changes {arg.data.name!r} through a map runs over elements of "
+                f"other ranks too, but map {through.name!r} has rows for those of this rank only: give it "
+                "source.executed rows, or let a loop over the targets read"
+            )
+
+
+def leads_away(argument: Argument) -> bool:
+    """Whether an argument may lead to elements of other ranks; a row and its entries are always together."""
+    return argument.map is not None and not isinstance(argument.map, EntriesMap)
 
 
 def _shape(arg: Argument) -> ArgShape:

@@ -97,7 +97,7 @@ class Dat:
         self.buffer: Buffer = buffer
         over.context.register(self)
         self.version = 0
-        self.halo_version = -1 if over.part is not None else 0
+        self.halo_version = -1 if over.shared else 0
         """Version whose values the halo has, see `Dat.current`."""
         self.viewed = self.buffer.foreign
         """Whether an array over the storage was ever given out; see `watched`."""
@@ -144,7 +144,7 @@ class Dat:
     @property
     def current(self) -> bool:
         """Whether the halo holds what the other ranks have now (always, where there is none)."""
-        return self.set.part is None or self.halo_version == self.version
+        return not self.set.shared or self.halo_version == self.version
 
     @property
     def nbytes(self) -> int:
@@ -298,7 +298,7 @@ class Dat:
         if isinstance(self.layout, Blocked):
             stored = stored.reshape(self.stride, self.dim)
         place = self.set.position
-        values = stored[: self.set.size] if place is None else stored[place]
+        values = stored[: self.set.size] if place is None else stored[place[: self.set.size]]
         return np.array(values, copy=True, order="C").reshape(*self.set.shape, *self.shape)
 
     def write(self, values: Any) -> None:
@@ -332,7 +332,8 @@ class Dat:
         array = array.reshape(self.set.size, self.dim)
         self.version += 1
         stored = self._stored(write=True)
-        place = np.arange(self.set.size) if self.set.position is None else self.set.position
+        position = self.set.position
+        place = np.arange(self.set.size) if position is None else position[: self.set.size]
         if isinstance(self.layout, Blocked):
             stored[place // self.layout.size, place % self.layout.size] = array
         elif self.set.position is None:

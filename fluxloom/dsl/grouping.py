@@ -82,8 +82,8 @@ def _repeats(through: RaggedMap) -> bool:
     """Whether some row has the same target twice."""
     known, key = through.source.context.plans, ("repeats", id(through))
     if key not in known:
-        rows = np.repeat(np.arange(through.source.size, dtype=np.int64), np.diff(through.offsets))
-        pairs = np.sort(rows * max(1, through.target.size) + through.indices)
+        rows = np.repeat(np.arange(through.store.rows, dtype=np.int64), np.diff(through.offsets))
+        pairs = np.sort(rows * max(1, through.target.stored) + through.indices)
         known[key] = (bool((pairs[1:] == pairs[:-1]).any()), through)
     return known[key][0]
 

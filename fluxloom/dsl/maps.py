@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.args import Argument
+from fluxloom.dsl.decompose_directory import agree
+from fluxloom.dsl.entries import entry_part
 from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
 from fluxloom.dsl.sets import Grid, Set
 
@@ -26,6 +28,8 @@ class Map:
     name: str
     legs: int
     """Number of legs, or -1 when it differs by element."""
+    covers: bool = True
+    """Whether all elements that lead to what this rank owns are here; if not, loops only read through the map."""
 
     def argument(self, dat: Dat) -> Argument:
         """Return ``dat`` seen through the whole map."""
@@ -97,11 +101,21 @@ class TableMap(Map):
 
 
 class EntrySet(Set):
-    """The entries of a ragged map, numbered row after row; the layout permutes their storage only."""
+    """The entries of a ragged map, numbered row after row; the layout permutes their storage only.
+
+    On several ranks a rank owns the entries of the rows that it owns.
+    """
 
     def __init__(self, ragged: RaggedMap, store: RaggedStore) -> None:
-        super().__init__(ragged.source.context, store.entries, f"{ragged.name}.entries")
-        self._store = store
+        part = entry_part(ragged.source.context.comm, ragged.source.part, ragged.offsets, store.position)
+        owned = store.entries if part is None else part.owned
+        super().__init__(ragged.source.context, owned, f"{ragged.name}.entries", part=part)
+        self._store, self._covers = store, ragged.covers
+
+    @property
+    def shared(self) -> bool:
+        """Whether other ranks have rows of this rank too."""
+        return self.part is not None and self._covers
 
     @property
     def storage_size(self) -> int:
@@ -114,17 +128,57 @@ class EntrySet(Set):
         return self._store.position
 
 
+def _checked_rows(
+    source: Set, target: Set, offsets: npt.ArrayLike, indices: npt.ArrayLike, what: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return compressed rows that fit their sets."""
+    pointer = np.ascontiguousarray(offsets, dtype=np.int64)
+    sizes = list(dict.fromkeys((source.size, source.executed)))
+    if pointer.ndim != 1 or pointer.size - 1 not in sizes or (np.diff(pointer) < 0).any() or pointer[0] != 0:
+        wanted = " or ".join(str(size + 1) for size in sizes)
+        raise DatError(f"{what}: offsets must start at 0, never decrease and have {wanted} entries")
+    targets = index_table(indices, target.stored, what)
+    if targets.shape != (int(pointer[-1]),):
+        raise DatError(f"{what}: {targets.shape} indices, but offsets end at {pointer[-1]}")
+    if source.part is not None and target.part is not None:
+        first = pointer[source.part.begin]
+        inner = targets[first : pointer[source.part.inside]]
+        if inner.size and int(inner.max()) >= target.part.owned:
+            row = int(np.searchsorted(pointer, first + int(inner.argmax()), side="right")) - 1
+            raise DatError(
+                f"{what}: row {row} is in the interior, where nothing of other ranks is met, but leads to element "
+                f"{inner.max()} of another rank; tell decompose of this link"
+            )
+    return pointer, targets
+
+
+def _covers(source: Set, rows: int) -> bool:
+    """Return whether all ranks have rows for what they execute. Collective on several of them."""
+    if source.part is None:
+        return True
+    return all(source.context.comm.allgather(rows == source.executed))
+
+
 class RaggedMap(Map):
     """A table with a different number of targets for each element: compressed rows.
+
+    On several ranks there are rows for the elements that this rank owns, which is enough for loops that only read
+    through the map, or for all that it executes. Declaring it is collective then.
 
     Parameters
     ----------
     offsets
-        ``(source.size + 1,)``: entries of row ``r`` are ``offsets[r] ... offsets[r + 1] - 1``.
+        ``(source.size + 1,)``, or ``(source.executed + 1,)``: entries of row ``r`` are
+        ``offsets[r] ... offsets[r + 1] - 1``.
     indices
         Target of each entry.
     layout
         `CSR`, `ELL` or `SlicedELL`: how entries are stored. Loops and NumPy never see it.
+
+    Raises
+    ------
+    DatError
+        If rows or indices do not fit the sets; on several ranks, on every rank, naming the rank.
     """
 
     legs = -1
@@ -138,18 +192,17 @@ class RaggedMap(Map):
         name: str,
         layout: RaggedLayout | None = None,
     ) -> None:
-        pointer = np.ascontiguousarray(offsets, dtype=np.int64)
-        if pointer.shape != (source.size + 1,) or (np.diff(pointer) < 0).any() or (pointer.size and pointer[0] != 0):
-            raise DatError(
-                f"ragged map {name!r}: offsets must start at 0, never decrease and have {source.size + 1} entries"
-            )
-        targets = index_table(indices, target.size, f"ragged map {name!r}")
-        if targets.shape != (int(pointer[-1]),):
-            raise DatError(f"ragged map {name!r}: {targets.shape} indices, but offsets end at {pointer[-1]}")
         self.source, self.target, self.name = source, target, name
-        self.offsets, self.indices = pointer, targets
+        self.offsets, self.indices = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        problem = ""
+        try:
+            self.offsets, self.indices = _checked_rows(source, target, offsets, indices, f"ragged map {name!r}")
+        except DatError as error:
+            problem = str(error)
+        agree(source.context.comm, problem)
+        self.covers = _covers(source, self.offsets.size - 1)
         self.layout = layout if layout is not None else CSR()
-        self.store = RaggedStore(pointer, targets, self.layout)
+        self.store = RaggedStore(self.offsets, self.indices, self.layout)
         self.entries = EntrySet(self, self.store)
         self.to_entries = EntriesMap(self)
         self._entry_maps: dict[str, TableMap] = {}
@@ -158,7 +211,7 @@ class RaggedMap(Map):
     def entry_row(self) -> TableMap:
         """The map from each entry to its row."""
         if "row" not in self._entry_maps:
-            rows = np.repeat(np.arange(self.source.size, dtype=np.int32), np.diff(self.offsets))
+            rows = np.repeat(np.arange(self.store.rows, dtype=np.int32), np.diff(self.offsets))
             self._entry_maps["row"] = TableMap(self.entries, self.source, rows, f"{self.name}.row")
         return self._entry_maps["row"]
 
@@ -167,6 +220,7 @@ class RaggedMap(Map):
         """The map from each entry to its target."""
         if "target" not in self._entry_maps:
             self._entry_maps["target"] = TableMap(self.entries, self.target, self.indices, f"{self.name}.target")
+            self._entry_maps["target"].covers = self.covers
         return self._entry_maps["target"]
 
 
@@ -179,6 +233,7 @@ class EntriesMap(Map):
         self.ragged = ragged
         self.source, self.target = ragged.source, ragged.entries
         self.name = f"{ragged.name}.to_entries"
+        self.covers = ragged.covers
 
 
 class OffsetMap(Map):

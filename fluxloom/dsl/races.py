@@ -99,7 +99,7 @@ def _padded_rows(ragged: RaggedMap) -> npt.NDArray[np.int32]:
     width = max(1, int(ragged.store.length.max(initial=0)))
     first = np.minimum(ragged.offsets[:-1], max(0, ragged.indices.size - 1))
     if not ragged.indices.size:
-        return np.zeros((ragged.source.size, 1), dtype=np.int32)
+        return np.zeros((ragged.store.rows, 1), dtype=np.int32)
     last = np.maximum(ragged.offsets[1:] - 1, first)
     place = np.minimum(first[:, None] + np.arange(width), last[:, None])
     return np.ascontiguousarray(ragged.indices[place])
@@ -142,6 +142,7 @@ def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> Non
         written = np.zeros(bound.over.parent.stored, dtype=bool)
         written[elements] = True
         met = _targets(bound.over, arg)
+        elements = elements[: len(met)]
         if not (written[met] & (met != elements[:, None])).any():
             return
     if isinstance(arg.map, OffsetMap) and all(not any(o) for o in arg.map.offsets):

@@ -193,7 +193,7 @@ class FusedReplay:
             return block.call(fused.name, self.compiled)
 
         reads, reduces = task_globals(fused.loops)
-        needs = [d for d in fused.neighbours() if d.set.part is not None]
+        needs = [d for d in fused.neighbours() if d.set.shared]
         return Task(fused.name, self._limits(fused, group), True, make, unique(needs), fused.written(),
                     reads, reduces, self._copies(position), buffers.inputs, apart=True, together=together)  # fmt: skip
 

@@ -68,6 +68,11 @@ class Set:
         return self.size if self.part is None else self.part.total
 
     @property
+    def shared(self) -> bool:
+        """Whether other ranks may need values of its elements; the same on every rank."""
+        return self.part is not None
+
+    @property
     def position(self) -> npt.NDArray[np.int32] | None:
         """Storage place of each element, or None when they are in order."""
         return None

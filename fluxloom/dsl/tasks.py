@@ -13,7 +13,7 @@ from fluxloom.codegen.teams import in_teams
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Program
-from fluxloom.dsl.bind import Bound, Numbering
+from fluxloom.dsl.bind import Bound, Numbering, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.identity import unique
@@ -52,7 +52,7 @@ def sums_together(group: Group, device: Device) -> bool:
 def executes_halo(bound: Bound) -> bool:
     """Whether a loop runs over the execute halo too: it changes what maps lead to."""
     pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(a.map is not None and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
+    return any(leads_away(a) and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
 
 
 def halo_needs(bound: Bound) -> list[Dat]:
@@ -61,8 +61,8 @@ def halo_needs(bound: Bound) -> list[Dat]:
     return unique(
         a.data
         for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
-        if isinstance(a.data, Dat) and a.data.set.part is not None
-        and p.access in (Access.READ, Access.RW) and (a.map is not None or halo)
+        if isinstance(a.data, Dat) and a.data.set.shared
+        and p.access in (Access.READ, Access.RW) and (leads_away(a) or halo)
     )  # fmt: skip
 
 
