@@ -101,7 +101,7 @@ def _write_teams(driver: KernelDriver, *, long: bool = False) -> list[str]:
         listed = "perm[begin + {}]" if coloured else "list[{}]" if group.listed else "{}"
         if long:
             listed = "long_rows[{}]"
-        with item.rows(listed):
+        with item.rows(listed, long):
             place = "row" if work.lanes == 1 else "(live ? row : count - 1)"
             item.line(f"const int i = {listed.format(place)};")
             item.declare_own()
@@ -164,9 +164,12 @@ class _TeamItem(Item):
         for kind, most in sorted(sizes.items()):
             self.line(f"{self.words.shared} {kind} meet_{kind}[{most * self.group.work.block}];")
 
-    def rows(self, listed: str) -> AbstractContextManager[None]:
+    def rows(self, listed: str, long: bool) -> AbstractContextManager[None]:
         """Write what follows for a row. All lanes of a group take part in it, whether they have one or not."""
         live = "row < count"
+        if long and self.group.ranged:  # there is one list of long rows for all spans
+            place = listed.format("row")
+            live += f" && {place} >= from && {place} < n"
         if self.group.work.long:
             (member,) = self.group.members
             arg = next(a for a in member.spec.args if a.ragged is not None)

@@ -20,7 +20,7 @@ from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel
 
-__all__ = ["Bound", "Numbering", "bind", "leads_away", "specialise"]
+__all__ = ["Bound", "Numbering", "bind", "executes_halo", "leads_away", "specialise"]
 
 
 @dataclass
@@ -148,6 +148,12 @@ def _check_covers(name: str, args: Sequence[Argument], modes: Sequence[Access]) 
 def leads_away(argument: Argument) -> bool:
     """Whether an argument may lead to elements of other ranks; a row and its entries are always together."""
     return argument.map is not None and not isinstance(argument.map, EntriesMap)
+
+
+def executes_halo(bound: Bound) -> bool:
+    """Whether a loop runs over the execute halo too: it changes what maps lead to."""
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return any(leads_away(a) and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
 
 
 def _shape(arg: Argument) -> ArgShape:

@@ -128,7 +128,7 @@ class ArgumentBlock:
             return [item for item in out if item.items]
         if not spec.extent:
             return [Launch(spec.symbol, spec.block, spec.block)]
-        begin = self.extent("from") if self.group.ranged else 0
+        begin = self.extent("from") if self.group.ranged and spec.extent != "n_long" else 0
         count = (self.extent(spec.extent) - begin) * spec.per
         return [Launch(spec.symbol, -(-count // spec.over), spec.block)]
 

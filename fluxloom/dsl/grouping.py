@@ -13,7 +13,7 @@ from fluxloom.codegen.teams import SHARING
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
-from fluxloom.dsl.bind import Bound, Numbering, specialise
+from fluxloom.dsl.bind import Bound, Numbering, executes_halo, specialise
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, RaggedMap
 from fluxloom.dsl.plan import Plan
@@ -180,9 +180,10 @@ def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Pl
     if len(maps) != 1 or strategy not in ("direct", "atomic") or getattr(device, "is_cpu", False) or _reduces(bound):
         return plan
     share = max(_LEAST_LONG, _SHARE * schedule.lanes)
-    known, key = bound.over.context.plans, ("long", id(maps[0]), id(bound.over), share)
+    known, key = bound.over.context.plans, ("long", id(maps[0]), id(bound.over), executes_halo(bound), share)
     if key not in known:
-        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(bound.over.size, dtype=np.int32)
+        count = bound.over.executed if executes_halo(bound) else bound.over.size
+        elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(count, dtype=np.int32)
         length = maps[0].store.length[elements]
         found = elements[length > share] if length.max(initial=0) > _FAR * share else elements[:0]
         known[key] = (found, bound.over, maps[0])

@@ -13,7 +13,7 @@ from fluxloom.codegen.teams import in_teams
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Program
-from fluxloom.dsl.bind import Bound, Numbering, leads_away
+from fluxloom.dsl.bind import Bound, Numbering, executes_halo, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.identity import unique
@@ -41,18 +41,12 @@ def can_begin_anywhere(group: Group, over: Set) -> bool:
         return False
     if isinstance(over, Grid) and any(m.spec.grid is None for m in group.members):
         return False  # spans of a lattice begin with a plane, not where packs want it
-    return not (in_teams(group) or group.work.long)
+    return not (in_teams(group) and group.reductions(group.members))  # partial results are those of whole groups
 
 
 def sums_together(group: Group, device: Device) -> bool:
     """Whether spans of a group keep their partial results together, so that they are combined once."""
     return device.items and group.ranged
-
-
-def executes_halo(bound: Bound) -> bool:
-    """Whether a loop runs over the execute halo too: it changes what maps lead to."""
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(leads_away(a) and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
 
 
 def halo_needs(bound: Bound) -> list[Dat]:

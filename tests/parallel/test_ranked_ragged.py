@@ -60,6 +60,9 @@ CELLS = table(1, ROWS, ROWS, local=True)
 CORNERS = table(2, ROWS, POINTS, local=True)
 FAR = table(3, ROWS, ROWS, local=False)
 TABLES = {"cells": ("cells", "cells", CELLS), "corners": ("cells", "points", CORNERS)}
+HUBS = np.concatenate([CELLS, np.full((ROWS, 393), -1)], axis=1)
+"""The same, but every ninetieth row leads to 400 others."""
+HUBS[::90] = (np.arange(0, ROWS, 90)[:, None] + 3 * np.arange(400)) % ROWS
 
 
 class Ragged:
@@ -202,8 +205,47 @@ def test_devices() -> None:
         want = serial(body, fl.SlicedELL(8))
         mixed = parallel(body, fl.SlicedELL(8), 2, "blocks", device=["cpu", "opencl"])
         assert not difference(mixed, want, 1e-12)
-        gpus = parallel(body, fl.SlicedELL(8), 2, "blocks", device=[lambda: as_a_gpu(), lambda: as_a_gpu()])
+        gpus = parallel(body, fl.SlicedELL(8), 2, "blocks", device=[as_a_gpu, as_a_gpu])
         assert not difference(gpus, want, 1e-12)
+
+
+@fl.kernel
+def gauss(a: Read, x: Read, y: fl.RW):
+    """``y += A x``"""
+    for j in range(len(a)):
+        y[0] += a[j] * x[j]
+
+
+@fl.kernel
+def push(x: Read, r: Inc):
+    for j in range(len(r)):
+        r[j] += 0.01 * x[0]
+
+
+def hubs(world: Ragged, **form: Any) -> dict[str, Any]:
+    """A power of a matrix with long rows, which are added to as well."""
+    cells, rows = world.maps["cells"], world.sets["cells"]
+    a, x, y = world.on(cells.entries, 1, "a"), world.on(rows, 3, "x"), world.on(rows, 4, "y")
+    product = Loop(gauss, rows, a[cells.to_entries], x[cells], y, schedule=fl.Schedule(**form))
+    r = world.on(rows, 5, "r")
+    adds = Loop(push, rows, y, r[cells], schedule=fl.Schedule(strategy="atomic", **form))
+    chain = Chain([product, adds, Loop(axpy, rows, r, x)], fuse=False)
+    for _ in range(3):
+        chain()
+    assert ("long" in product.plan.values) is ("long" in adds.plan.values) is (form["lanes"] < 8)
+    if world.ctx.comm.size > 1:
+        assert all(sequence.tasks[0].cut for sequence in chain.sequences)
+    return {"x": x, "y": y, "r": r}
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("form", [{"lanes": 4}, {"rows": 2, "lanes": 1}, {"lanes": 32}, {"lanes": 2, "block": 64}])
+def test_teams_begin_anywhere(form: dict[str, Any]) -> None:
+    """Rows that work items share are cut where the interior ends too, long rows with them."""
+    tables = {"cells": ("cells", "cells", HUBS)}
+    want = serial(lambda world: hubs(world, **form), fl.CSR(), tables, device=as_a_gpu())
+    got = parallel(lambda world: hubs(world, **form), fl.CSR(), 2, "blocks", tables, device=[as_a_gpu, as_a_gpu])
+    assert not difference(got, want, 1e-12)
 
 
 @pytest.mark.parametrize("kind", OWNERS)
@@ -283,7 +325,7 @@ def test_entries_are_numbered_row_after_row() -> None:
             assert (part.total, cells.entries.total) == (indices.size, indices.size)
             assert np.array_equal(rows.numbers[cells.indices], indices[part.numbers])
             assert np.array_equal(part.numbers, np.concatenate([np.arange(offsets[r], offsets[r + 1])
-                                  for r in rows.numbers[: cells.offsets.size - 1]]))  # fmt: skip
+                                  for r in rows.numbers[: cells.offsets.size - 1].tolist()]))  # fmt: skip
             assert cells.entries.shared is covers
 
     run_threads(3, run)
