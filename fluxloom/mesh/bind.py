@@ -24,8 +24,9 @@ from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
+from fluxloom.mesh.inverse import InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
-from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
@@ -72,7 +73,8 @@ class Mesh:
     -----
     On several ranks sets count the elements that the rank owns, in the numbering of its
     `fluxloom.dsl.parts.Part`, whose ``numbers`` are those of the whole mesh on one rank. Using a property for the
-    first time is collective then. Ragged maps, `data` and `links` are for one rank.
+    first time is collective then. `cell_cells` and the like have rows for owned elements: loops read through them.
+    `data` and `links` are for one rank.
 
     Attributes
     ----------
@@ -144,10 +146,7 @@ class Mesh:
             On several ranks.
         """
         if self.part is not None:
-            raise MeshError(
-                f"{self.path}: on several ranks a mesh has no ragged maps and no connectivity as a whole; "
-                f"use {', '.join(self.part.ranked.tables)}"
-            )
+            raise MeshError(f"{self.path}: on several ranks no rank has the whole connectivity: use maps, or mesh.part")
         return self.data.connectivity()
 
     # -------------------------------------------------------------------------------------- sets
@@ -215,7 +214,10 @@ class Mesh:
     @Once
     def cell_cells(self) -> RaggedMap:
         """Cell -> the cells across its interior faces."""
-        return self._ragged(self.cells, self.cells, self.links.cell_cells, "cell_cells")
+        around = self._faces_around
+        pairs = self.links.interior_cells if self.part is None else self.part.table("face_cells")
+        cells = pairs[around.rows, 1 - around.legs]
+        return self._ragged(self.cells, self.cells, Ragged(around.offsets, cells), "cell_cells")
 
     @Once
     def cell_faces(self) -> RaggedMap:
@@ -223,40 +225,48 @@ class Mesh:
 
         The cell is the first one of the face, and the normal points outward, where `cell_face_signs` is 1.
         """
-        n = self.faces.size
-        order = self._face_order()
-        numbers = np.arange(n, dtype=np.int32)
-        rows = Ragged(self.links.cell_cells.offsets, np.concatenate([numbers, numbers])[order])
-        return self._ragged(self.cells, self.faces, rows, "cell_faces")
+        around = self._faces_around
+        return self._ragged(self.cells, self.faces, Ragged(around.offsets, around.rows), "cell_faces")
 
     @Once
     def cell_face_signs(self) -> Dat:
         """1 where a cell is the first one of its face, else -1; a dat on ``cell_faces.entries``."""
-        signs = np.where(self._face_order() < self.faces.size, 1.0, -1.0)
+        signs = np.where(self._faces_around.legs == 0, 1.0, -1.0)
         return Dat(self.cell_faces.entries, signs, dtype=self._dtype, name="cell_face_signs")
 
     @Once
     def cell_boundary(self) -> RaggedMap:
         """Cell -> its boundary faces; most rows are empty."""
-        owner = self.links.boundary_cells
-        order = np.argsort(owner, kind="stable")
-        rows = Ragged.from_counts(np.bincount(owner, minlength=self.cells.size), order)
-        return self._ragged(self.cells, self.boundary, rows, "cell_boundary")
+        around = self._around("boundary_cell", self.boundary, self.cells, lambda: self.links.boundary_cells[:, None])
+        return self._ragged(self.cells, self.boundary, Ragged(around.offsets, around.rows), "cell_boundary")
 
     @Once
     def node_cells(self) -> RaggedMap:
         """Node -> the cells that have it, ascending."""
-        return self._ragged(self.nodes, self.cells, self.links.node_cells, "node_cells")
+        if self.part is None:
+            return self._ragged(self.nodes, self.cells, self.links.node_cells, "node_cells")
+        numbers = self.part.part("cells").numbers[: self.cells.executed]
+        around = inverse_rows(self.part.table("cell_nodes"), self.nodes.size, numbers, by_leg=False)
+        return self._ragged(self.nodes, self.cells, Ragged(around.offsets, around.rows), "node_cells")
 
-    def _face_order(self) -> npt.NDArray[np.int64]:
-        """Return how ``[owners, neighbours]`` of the faces sort into the rows of `cell_cells`."""
-        return np.argsort(self.links.interior_cells.T.reshape(-1), kind="stable")
+    @Once
+    def _faces_around(self) -> InverseRows:
+        """The interior faces of each cell, and which of their two cells it is."""
+        return self._around("face_cells", self.faces, self.cells, lambda: self.links.interior_cells)
+
+    def _around(self, name: str, source: Set, target: Set, whole: Callable[[], IntArray]) -> InverseRows:
+        """Return the elements that lead to each one that this rank owns, in the order of their global numbers."""
+        table = self.part.table(name) if self.part is not None else whole()
+        numbers = None if source.part is None else source.part.numbers[: source.executed]
+        return inverse_rows(table, target.size, numbers)
 
     def _map(self, source: Set, target: Set, whole: Callable[[], Ragged], name: str) -> TableMap | RaggedMap:
         if self.part is not None:
-            if not self.part.regular(name):
-                raise MeshError(f"{self.path}: {name} is ragged here, and ragged maps are not divided among ranks")
-            return TableMap(source, target, self.part.table(name), name)
+            table = self.part.table(name)
+            if self.part.regular(name):
+                return TableMap(source, target, table, name)
+            here = table >= 0
+            return self._ragged(source, target, Ragged.from_counts(here.sum(axis=1), table[here]), name)
         rows = whole()
         if not len(rows):  # no interior faces: as wide as the faces of the cells are
             width = max((element(kind).face_width for kind in self.data.cells), default=1)

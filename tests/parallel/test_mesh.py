@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fluxloom import Inc, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
+from fluxloom.dsl.maps import RaggedMap
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, distribute_mesh, renumber, write
 from fluxloom.mesh.distribute import MAPS, MeshPart
 from fluxloom.mesh.slices import as_slice, cut
@@ -229,21 +231,77 @@ def test_fewer_maps_have_smaller_halos() -> None:
         ranked(2, lambda c: fl.mesh.bind(data, c, maps=("face_cell",)))
 
 
+@fl.kernel
+def around(p: Read, n: Read, s: Read, w: Read, own: Read, r: Write):
+    """Gauss' gradient of a cell, driven from the cell: ``sum_j s_j n_j (p_j + p) / 2``, and its boundary faces."""
+    for k in range(2):
+        r[k] = 0.0
+    for j in range(len(p)):
+        for k in range(2):
+            r[k] += s[j] * n[j][k] * 0.5 * (p[j] + own[0])
+    for j in range(len(w)):
+        for k in range(2):
+            r[k] += w[j][k] * own[0]
+
+
+@fl.kernel
+def average(p: Read, v: Write):
+    v[0] = 0.0
+    for j in range(len(p)):
+        v[0] += p[j] / len(p)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("kind", MESHES)
+def test_ragged_maps_are_those_of_one_rank(kind: str, ranks: int) -> None:
+    """Every row leads to the same elements in the same order, and loops over them give the same bits."""
+    data = MESHES[kind]()
+    names = ("cell_cells", "cell_faces", "cell_boundary", "node_cells", "cell_nodes")
+    choice = fl.Schedule(deterministic="global")
+
+    def run(context: fl.Context) -> tuple[dict[str, list[tuple[int, list[int]]]], dict[str, Any]]:
+        mesh = fl.mesh.bind(data, context, partition="rcb" if context.ranked else "auto")
+        rows: dict[str, list[tuple[int, list[int]]]] = {}
+        for name in names:
+            through = getattr(mesh, name)
+            if not isinstance(through, RaggedMap):
+                continue
+            here, there = global_numbers(through.source), global_numbers(through.target)
+            rows[name] = [(int(here[r]), there[through.indices[a:b]].tolist())
+                          for r, (a, b) in enumerate(pairwise(through.offsets)) if r < through.source.size]  # fmt: skip
+        numbers = global_numbers(mesh.cells)[: mesh.cells.size]
+        p = context.dat(mesh.cells, np.sin(numbers), "p")
+        r, v = context.dat(mesh.cells, shape=(2,)), context.dat(mesh.nodes)
+        if data.dimension == 2:
+            fl.Loop(around, mesh.cells, p[mesh.cell_cells], mesh.face_normals[mesh.cell_faces],
+                    mesh.cell_face_signs[mesh.cell_faces.to_entries], mesh.boundary_normals[mesh.cell_boundary], p, r,
+                    schedule=choice)()  # fmt: skip
+        fl.Loop(average, mesh.nodes, p[mesh.node_cells], v, schedule=choice)()
+        owned = {"r": (numbers, r.read()), "v": (global_numbers(mesh.nodes)[: mesh.nodes.size], v.read())}
+        return rows, owned
+
+    want, alone = run(fl.Context("cpu", threads=1))
+    pieces = run_threads(ranks, lambda comm: run(fl.Context("cpu", threads=1, comm=comm)))
+    assert ("cell_nodes" in want) == (kind == "mixed")
+    for name, rows in want.items():
+        assert sorted(row for piece, _ in pieces for row in piece[name]) == rows, name
+    for name, (_, values) in alone.items():
+        whole = np.empty_like(values)
+        for _, owned in pieces:
+            whole[owned[name][0]] = owned[name][1]
+        assert whole.tobytes() == values.tobytes(), name
+
+
+def global_numbers(over: fl.Set) -> np.ndarray:
+    return np.arange(over.size) if over.part is None else over.part.numbers
+
+
 def test_what_only_one_rank_has_is_refused() -> None:
     mesh = ranked(2, lambda c: fl.mesh.bind(MESHES["quad"](), c))[0]
-    for name in ("cell_cells", "node_cells", "links"):
-        with pytest.raises(MeshError, match="on several ranks a mesh has no ragged maps"):
-            getattr(mesh, name)
+    with pytest.raises(MeshError, match="no rank has the whole connectivity"):
+        _ = mesh.links
     with pytest.raises(MeshError, match=r"use mesh\.part"):
         _ = mesh.data
-
-    def mixed(context: fl.Context) -> None:
-        divided = fl.mesh.bind(mixed2d(), context)
-        assert divided.face_nodes.legs == 2
-        _ = divided.cell_nodes
-
-    with pytest.raises(MeshError, match="cell_nodes is ragged here"):
-        ranked(2, mixed)
 
 
 @pytest.mark.parametrize("renumbering", [None, "rcm"])
