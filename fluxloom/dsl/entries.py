@@ -9,9 +9,15 @@ from fluxloom.comm.base import Comm
 from fluxloom.dsl.decompose_directory import Numbers, spans
 from fluxloom.dsl.parts import Part
 
-__all__ = ["entry_part", "row_starts"]
+__all__ = ["entries_of", "entry_part", "row_starts"]
 
 Places = npt.NDArray[np.int32]
+
+
+def entries_of(starts: Numbers, lengths: Numbers) -> Numbers:
+    """Return the numbers of the entries of some rows, row after row."""
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(int(ends[-1]) if ends.size else 0)
 
 
 def entry_part(comm: Comm, rows: Part | None, offsets: Numbers, position: Places | None) -> Part | None:
@@ -95,7 +101,5 @@ def _wanted(comm: Comm, rows: Part, executed: list[npt.NDArray[np.bool_]]) -> li
 
 def _places(offsets: Numbers, rows: Places, position: Places | None) -> Places:
     """Return the storage places of the entries of some rows, row after row."""
-    lengths = offsets[rows + 1] - offsets[rows]
-    ends = np.cumsum(lengths)
-    entries = np.repeat(offsets[rows] - ends + lengths, lengths) + np.arange(int(ends[-1]) if ends.size else 0)
+    entries = entries_of(offsets[rows], offsets[rows + 1] - offsets[rows])
     return np.ascontiguousarray(entries if position is None else position[entries], dtype=np.int32)

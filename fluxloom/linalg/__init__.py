@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.matrix import SparseMatrix, spmv
 
-__all__ = ["SparseMatrix", "spmv"]
+__all__ = ["SparseMatrix", "distributed_matrix", "spmv"]

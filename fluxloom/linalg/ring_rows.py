@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.decompose_directory import Directory, by_rank, stable_order
+from fluxloom.dsl.entries import entries_of
 
 __all__ = ["Index", "Rings", "agree", "find_rings"]
 
@@ -177,18 +178,12 @@ def _fetch(comm: Comm, asked: Sequence[Index], rows: tuple[Index, Index, Reals])
     """
     offsets, columns, values = rows
     lengths = [offsets[q + 1] - offsets[q] for q in asked]
-    entries = [_entries(offsets[q], n) for q, n in zip(asked, lengths, strict=True)]
+    entries = [entries_of(offsets[q], n) for q, n in zip(asked, lengths, strict=True)]
     return (
         np.concatenate(comm.exchange(lengths)),
         np.concatenate(comm.exchange([columns[e] for e in entries])),
         np.concatenate(comm.exchange([values[e] for e in entries])),
     )
-
-
-def _entries(starts: Index, lengths: Index) -> Index:
-    """Return the numbers of the entries of some rows, row after row."""
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - ends + lengths, lengths) + np.arange(int(ends[-1]) if ends.size else 0)
 
 
 def _problem(own: Any, rows: npt.NDArray[Any], columns: Index, total: int, rings: int) -> str:
