@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Checks and measures a machine with one or several NVIDIA GPUs; every step has a time limit, and its output a file.
+#
+#   bench/several_gpus.sh FOLDER STEP...
+#
+# tests       conformance and parallel tests that need CUDA
+# transports  Airfoil on all GPUs: host, mpi and nccl compared, what the loops hide of them
+# strong      Airfoil with 2.88 M and 40 M cells on 1, 2, 4 ... GPUs
+# weak        the same with 11.5 M cells a GPU
+# mixed       one GPU with the cores of the processor, 720 k ... 40 M cells
+# small       that the mixed run and all kinds of ranks give the numbers of one rank
+set -u
+cd "$(dirname "$0")/.."
+out=$(realpath -m "$1"); shift
+mkdir -p "$out"
+python=${PYTHON:-python3}
+gpus=$(nvidia-smi -L | wc -l)
+cores=$(nproc)
+numbers=1; for n in 2 4 8; do ((n <= gpus)) && numbers="$numbers,$n"; done
+
+step() {  # step NAME SECONDS COMMAND...: run with a limit; what it prints goes to the end of NAME.log
+    local name=$1 limit=$2 start=$SECONDS; shift 2
+    timeout --kill-after=10 "$limit" "$@" >"$out/$name.log" 2>&1
+    echo "$name: status $?, $((SECONDS - start)) s"
+    tail -n "${LINES_SHOWN:-12}" "$out/$name.log"
+}
+fluxloom() { local name=$1 limit=$2; shift 2; step "$name" "$limit" "$python" -m fluxloom "$@"; }
+
+for wanted in "$@"; do
+    case $wanted in
+        tests) step tests 420 "$python" -m pytest -q -x -p no:cacheprovider -m cuda tests/conformance tests/unit/device tests/parallel ;;
+        transports) fluxloom transports 240 bench airfoil --ranks "cuda*$gpus" --cells 2.88M --partition rcb --transports --json "$out/transports.json" ;;
+        strong) fluxloom strong 500 bench scaling --device cuda --ranks "$numbers" --strong 2.88M,40M --partition rcb --json "$out/strong.json" ;;
+        weak) fluxloom weak 300 bench scaling --device cuda --ranks "$numbers" --weak 11.5M --partition rcb --json "$out/weak.json" ;;
+        mixed)
+            export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-100000}
+            fluxloom mixed 560 bench mixed --ranks "cuda:0,cpu:$((cores - 2))" --strong 720k,2.88M,40M --partition rcb --json "$out/mixed.json" ;;
+        small)
+            fluxloom small-gpus 120 verify airfoil --ranks "cuda*$gpus"
+            fluxloom small-mixed 120 verify airfoil --ranks "cuda:0,cpu:2,opencl"
+            ;;
+        *) echo "no step $wanted" >&2; exit 2 ;;
+    esac
+done
