@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.parts import Part, Places
 
-__all__ = ["Box", "box_of", "cut"]
+__all__ = ["Box", "box_of", "cut", "held"]
 
 _IMBALANCE = 1.1
 """A cut is not taken when its largest box is more than this times the largest box of the most even cut."""
@@ -55,6 +55,32 @@ class Box:
     def window(self) -> tuple[slice, ...]:
         """Slices that cut the box out of an array over the whole lattice."""
         return tuple(slice(o, o + n) for o, n in zip(self.offset, self.shape, strict=True))
+
+
+def held(
+    box: Box, whole: Shape, beyond: Shape
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Return the storage places whose values are a rank's own, their numbers among those of all ranks, and how many
+    those are.
+
+    These are its elements, and the ghosts that touch it beyond the ends of the lattice, which only the host sets.
+
+    Parameters
+    ----------
+    whole
+        Shape of the lattice.
+    beyond
+        Layers of ghosts beyond the ends of each axis; 0 where nobody sets them.
+    """
+    here: list[slice] = []
+    there: list[slice] = []
+    for n, g, first, total, b in zip(box.shape, box.ghost, box.offset, whole, beyond, strict=True):
+        low, high = b * (first == 0), b * (first + n == total)
+        here.append(slice(g - low, g + n + high))
+        there.append(slice(first + b - low, first + b + n + high))
+    full = tuple(n + 2 * g for n, g in zip(box.shape, box.ghost, strict=True))
+    every = tuple(n + 2 * b for n, b in zip(whole, beyond, strict=True))
+    return _flat(full, here), _flat(every, there), prod(every)
 
 
 def cut(shape: Shape, ranks: int, periodic: tuple[bool, ...], layers: Shape) -> Shape:

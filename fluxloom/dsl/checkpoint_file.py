@@ -44,8 +44,9 @@ class Entry:
 # --------------------------------------------------------------------------------------------- dats
 
 
-def _ghosted(dat: Dat) -> bool:
-    return isinstance(dat.set, Grid) and any(dat.set.ghost)
+def _layers(dat: Dat) -> Grid | None:
+    """Return the lattice of a dat whose storage has layers around the elements."""
+    return dat.set if isinstance(dat.set, Grid) and any(dat.set.ghost) else None
 
 
 def numbers_of(dat: Dat) -> npt.NDArray[np.int64] | None:
@@ -59,44 +60,50 @@ def numbers_of(dat: Dat) -> npt.NDArray[np.int64] | None:
     part = dat.set.part
     if part is None and not dat.context.ranked:
         return None
-    if part is None or _ghosted(dat):
+    if part is None:
         raise CheckpointError(
             f"dat {dat.name!r}: the elements of {dat.set} have no global numbers, so that a checkpoint of several "
             "ranks cannot hold them; run on one rank"
         )
+    if (grid := _layers(dat)) is not None:
+        return grid.held()[1]
     return np.asarray(part.numbers[: dat.set.size], dtype=np.int64)
 
 
 def _count(dat: Dat) -> int:
-    """Return the rows of a dat on this rank: its elements, and its ghosts, which only the host may have set."""
-    return dat.set.storage_size if _ghosted(dat) else dat.set.size
+    """Return the rows of a dat on this rank: its elements, and the ghosts that only the host may have set."""
+    grid = _layers(dat)
+    return dat.set.size if grid is None else grid.held()[0].size
 
 
 def _total(dat: Dat) -> int:
-    return dat.set.storage_size if _ghosted(dat) else dat.set.total
+    grid = _layers(dat)
+    return dat.set.total if grid is None else grid.held()[2]
 
 
 def rows_of(dat: Dat) -> npt.NDArray[Any]:
     """Return a copy of the values of a dat on this rank, ``(rows, components)``."""
-    if not _ghosted(dat):
+    grid = _layers(dat)
+    if grid is None:
         return dat.read().reshape(dat.set.size, dat.dim)
     stored = dat._stored(write=False)
     if isinstance(dat.layout, Blocked):
         stored = stored.reshape(dat.stride, dat.dim)
-    return np.array(stored[: _count(dat)], order="C")
+    return np.ascontiguousarray(stored[grid.held()[0]])
 
 
 def _set_rows(dat: Dat, rows: npt.NDArray[Any]) -> None:
-    if not _ghosted(dat):
+    grid = _layers(dat)
+    if grid is None:
         dat.write(rows.reshape(*dat.set.shape, *dat.shape))
         return
+    place = grid.held()[0]
     dat.version += 1
     stored = dat._stored(write=True)
     if isinstance(dat.layout, Blocked):
-        place = np.arange(len(rows))
         stored[place // dat.layout.size, place % dat.layout.size] = rows
     else:
-        stored[: len(rows)] = rows
+        stored[place] = rows
     dat.buffer.publish()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
-from fluxloom.dsl.boxes import box_of
+from fluxloom.dsl.boxes import box_of, held
 from fluxloom.dsl.parts import Part, refresh_host
 
 if TYPE_CHECKING:
@@ -302,6 +302,14 @@ class Grid(Set):
                     f"stencil {name!r}: it leads {r} elements along axis {axis}, which is cut into "
                     f"{self.factors[axis]} boxes that exchange {self.ghost[axis]} layers; give the grid reach={r}"
                 )
+
+    def held(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+        """Return the storage places whose values are this rank's own, their numbers, and how many all ranks have.
+
+        Beside the elements they are the ghosts beyond ends that are not periodic; see `fluxloom.dsl.boxes.held`.
+        """
+        beyond = tuple(0 if wraps else layers for wraps, layers in zip(self._wraps, self._beyond, strict=True))
+        return held(self._box, self.global_shape, beyond)
 
     @property
     def position(self) -> npt.NDArray[np.int32] | None:

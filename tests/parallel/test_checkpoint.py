@@ -16,6 +16,7 @@ from fluxloom.comm.disk import Disk
 from fluxloom.comm.store import StoreReader, StoreWriter
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CheckpointError
+from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Reset
 from fluxloom.dsl.checkpoint import Checkpoints, CheckpointWarning
 from fluxloom.dsl.decompose import Link, decompose
@@ -129,6 +130,59 @@ def test_ranks_two_three_one(chained: bool, place: str, tmp_path: Path) -> None:
         entries.append(saver.last.entry.call)
     assert entries == sorted(entries)
     np.testing.assert_array_equal(whole, expected)
+
+
+@fl.kernel
+def five(u: Read, v: Write):
+    for k in range(2):
+        v[k] = 0.2 * (u[0][k] + u[1][k] + u[2][k] + u[3][k] + u[4][k])
+
+
+@fl.kernel
+def back(v: Read, u: Write):
+    for k in range(2):
+        u[k] = v[k] + 0.01
+
+
+def diffuse(comm: Comm, path: Path | None, steps: int, cut: tuple[int, int] | None, layout: Layout) -> np.ndarray:
+    """Heat on a lattice between a hot and a cold wall, which are ghosts that the host sets once."""
+    ctx = fl.Context("cpu", threads=1, comm=comm)
+    grid = ctx.grid((12, 10), "plate", periodic=(False, True), ghost=(1, 0), cut=cut)
+    u = ctx.dat(grid, grid.local(np.random.default_rng(1).random((12, 10, 2)), (2,)), "u", layout=layout)
+    v = ctx.dat(grid, name="v", shape=(2,), layout=layout)
+    stencil = ctx.stencil(grid, [[0, 0], [-1, 0], [1, 0], [0, -1], [0, 1]])
+    chain = fl.Chain([fl.Loop(five, grid, u[stencil], v), fl.Loop(back, grid, v, u)])
+
+    def march() -> None:
+        for step in range(steps):
+            if step == 1 and not isinstance(layout, fl.Blocked):
+                wall = u.storage()
+                if grid.offset[0] == 0:
+                    wall[0] = 5.0
+                if grid.offset[0] + grid.shape[0] == 12:
+                    wall[-1] = -3.0
+            chain()
+
+    if path is None:
+        march()
+    else:
+        with Checkpoints(path, every_calls=3).watch(ctx):
+            march()
+    out = np.empty((12, 10, 2))
+    for window, values in comm.allgather((grid.window, u.read())):
+        out[window] = values
+    return out
+
+
+@pytest.mark.parametrize("layout", [fl.AoS(), fl.SoA(), fl.Blocked(8)], ids=str)
+def test_lattices(layout: fl.Layout, tmp_path: Path) -> None:
+    """Boxes of a lattice go on as other boxes, with what lies beyond the ends."""
+    path = tmp_path / "lattice.h5"
+    expected = run_threads(1, diffuse, None, 20, None, layout)[0]
+    for ranks, steps, cut in ((4, 6, (2, 2)), (3, 11, (3, 1)), (1, 15, None), (2, 20, (1, 2))):
+        found = run_threads(ranks, diffuse, path, steps, cut, layout)
+    np.testing.assert_array_equal(found[0], expected)
+    assert isinstance(layout, fl.Blocked) or expected[0].mean() > 1.0 > -1.0 > expected[-1].mean()
 
 
 def test_file_is_in_global_order(tmp_path: Path) -> None:
