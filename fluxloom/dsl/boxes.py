@@ -60,10 +60,9 @@ class Box:
 def held(
     box: Box, whole: Shape, beyond: Shape
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
-    """Return the storage places whose values are a rank's own, their numbers among those of all ranks, and how many
-    those are.
+    """Return the storage places that are a rank's own, their numbers among those of all ranks, and how many those are.
 
-    These are its elements, and the ghosts that touch it beyond the ends of the lattice, which only the host sets.
+    They are its elements, and the ghosts that touch it beyond the ends of the lattice, which only the host sets.
 
     Parameters
     ----------
