@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log2
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ import fluxloom as fl
 from fluxloom.app.verify.base import VerifyOptions
 from fluxloom.app.verify.tsunami import TsunamiVerification
 from fluxloom.app.verify.tsunami_cases import beach, dam_break, lake_at_rest, parabolic_basin
+from fluxloom.app.verify.tsunami_monai import BED, GAUGES, TIMES, monai, monai_checks
 
 
 def context() -> fl.Context:
@@ -55,6 +57,40 @@ def test_runup_on_a_beach() -> None:
     assert found.near_crest == pytest.approx(0.04541, rel=0.03)
     assert found.near_arrival == pytest.approx(49.6, rel=0.02)
     assert found.runup == pytest.approx(0.089, rel=0.12)
+
+
+def test_monai_valley_coarse(shared_data: Path) -> None:
+    """Cells of 5 cm in the valley: the gauges before it are right, the water climbs not so high."""
+    found = monai(context(), shared_data / "tsunami_monai", columns=40, end=18.0)
+    for column, name in ((1, "7"), (2, "9")):
+        assert found.surface[:, column].max() == pytest.approx(GAUGES[name].crest, rel=0.15)
+        assert found.arrival(column) == pytest.approx(GAUGES[name].arrival, rel=0.03)
+    assert found.place[0] == pytest.approx(5.1575, abs=0.1)
+    assert 6.5 < found.runup < 8.96
+    assert found.defect < 1e-13
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_monai_valley_without_its_files(tmp_path: Path, given: bool) -> None:
+    told: list[str] = []
+    assert list(monai_checks(context, tmp_path if given else None, told.append)) == []
+    (line,) = told
+    assert line.startswith("Monai Valley is left out")
+    assert (str(tmp_path / "tsunami_monai" / BED) if given else "--data") in line
+
+
+def test_monai_valley_measured() -> None:
+    """Every record has a value for each time, and its crest is not below them."""
+    for gauge in GAUGES.values():
+        assert len(gauge.series) == len(TIMES)
+        assert max(gauge.series) <= gauge.crest
+
+
+@pytest.mark.long
+def test_monai_valley(shared_data: Path) -> None:
+    checks = list(monai_checks(context, shared_data, lambda _line: None))
+    assert len(checks) == 14
+    assert [check.name for check in checks if not check.ok] == []
 
 
 @pytest.mark.long

@@ -20,11 +20,20 @@ __all__ = ["NAME", "command"]
 
 NAME = "verify"
 
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", exists=True, file_okay=False, envvar="FLUXLOOM_DATA",
+        help="Folder of public reference data; checks that need it are left out without.",
+    ),
+]  # fmt: skip
+
 
 def command(
     session: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Verification; 'list' shows them.")],
     full: Annotated[bool, typer.Option("--full", help="The long checks too.")] = False,
+    data: DataOption = None,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="Device.")] = "cpu",
     threads: ThreadsOption = None,
     ranks: RanksOption = None,
@@ -40,7 +49,7 @@ def command(
         specs = starts_ranks(comm, ranks or "")
         if (specs or comm.size > 1) and not getattr(known[name], "ranked", False):
             raise CaseError(f"the verification {name} runs on one rank: start it without mpiexec and --ranks")
-        options = VerifyOptions(device=device, threads=threads or 0, full=full, comm=comm, ranks=ranks or "")
+        options = VerifyOptions(device=device, threads=threads or 0, full=full, data=data, comm=comm, ranks=ranks or "")
         status = start(specs, words.arguments) if specs else _run(name, known[name], options, json_file)
     if status:
         raise typer.Exit(status)

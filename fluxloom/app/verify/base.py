@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
+from pathlib import Path
 from typing import Any, Protocol
 
 from fluxloom.app.crew import place_of
@@ -74,6 +75,8 @@ class VerifyOptions:
         Where to run.
     full
         Whether to run the long checks too.
+    data
+        Folder of public reference data, for checks that read files; they are left out without it.
     comm
         The ranks.
     ranks
@@ -83,6 +86,7 @@ class VerifyOptions:
     device: str = "cpu"
     threads: int = 0
     full: bool = False
+    data: Path | None = None
     comm: Comm = field(default_factory=SelfComm)
     ranks: str = ""
 

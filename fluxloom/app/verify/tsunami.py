@@ -1,4 +1,4 @@
-"""Shallow water against exact solutions, a beach, and with ``--full`` a conical island in a laboratory."""
+"""Shallow water against exact solutions, a beach, and with ``--full`` two experiments in laboratories."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from fluxloom.app.verify.base import Check, Tell, VerifyOptions
 from fluxloom.app.verify.tsunami_cases import ISLAND_RUNUP, beach, dam_break, island, lake_at_rest, parabolic_basin
+from fluxloom.app.verify.tsunami_monai import monai_checks
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_exact import solitary_runup
 
@@ -23,9 +24,9 @@ _ISLAND = "NTHMP benchmark 6 case A, measured (Briggs et al. 1995)"
 
 
 class TsunamiVerification:
-    """Water at rest, dam breaks, a parabolic basin, a beach; with ``--full`` finer, and a conical island."""
+    """Water at rest, dam breaks, a parabolic basin, a beach; ``--full``: finer, a conical island, Monai Valley."""
 
-    title = "tsunami: water at rest, dam breaks, parabolic basin, run-up on a beach and an island"
+    title = "tsunami: water at rest, dam breaks, parabolic basin, run-up on a beach, an island and in a valley"
 
     def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
@@ -43,6 +44,7 @@ class TsunamiVerification:
         yield from _beach(options, context, tell)
         if options.full:
             yield from _island(context, tell)
+            yield from monai_checks(context, options.data, tell)
 
 
 def _dams(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:

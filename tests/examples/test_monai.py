@@ -1,0 +1,76 @@
+"""The example of Monai Valley: it runs where its data is, says what is missing elsewhere, and its number holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fluxloom.app.case import load_case
+from fluxloom.app.cases.tsunami import TsunamiCase
+from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.core.errors import MeshError
+from fluxloom.dsl.context import Context
+from fluxloom.fv.shallow_boundary import Level
+
+CASE = Path(__file__).resolve().parents[2] / "examples" / "monai.toml"
+
+
+@pytest.fixture
+def data(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the files that the case names, which is the working directory now."""
+    folder = shared_data / "tsunami_monai"
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def build(threads: int) -> TsunamiRunner:
+    case, application = load_case(CASE)
+    runner = application.build(case, Context("cpu", threads=threads, tuning=False))
+    assert isinstance(runner, TsunamiRunner)
+    return runner
+
+
+def test_start(data: Path) -> None:
+    """Half a second of water at rest: bed, mesh, wave and gauges are there."""
+    assert data.is_dir()
+    runner = build(1)
+    runner.advance()
+    solver = runner.solver
+    boundary = solver.boundaries["INFLOW"]
+    assert isinstance(boundary, Level)
+    assert boundary.until == 22.5
+    assert boundary.series.values.max() == pytest.approx(0.0161886)
+    assert solver.mesh.cells.total == 27_252
+    assert solver.zb.read().min() == pytest.approx(-0.13535, abs=1e-3)
+    assert runner.rows[-1][0] == pytest.approx(0.5)
+    assert np.abs(runner.rows[-1][1][:, 1]).max() < 1e-6
+    assert solver.survey().surface == pytest.approx(0.0, abs=1e-4)
+
+
+def test_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    case, application = load_case(CASE)
+    assert isinstance(case, TsunamiCase)
+    with pytest.raises(MeshError, match=r"monai\.su2: no such mesh file"):
+        application.build(case, Context("cpu", threads=1, tuning=False))
+
+
+@pytest.mark.long
+def test_runup(data: Path) -> None:
+    """On triangles of 4 cm a tenth less than measured, in the valley where it was measured."""
+    assert data.is_dir()
+    runner = build(0)
+    for _ in range(40):
+        runner.advance()
+    assert runner.solver.time == 20.0
+    found = runner.runup()
+    assert found is not None
+    assert found[0] == pytest.approx(0.0801, rel=2e-3)
+    assert np.hypot(found[1] - 5.1575, found[2] - 1.88) < 0.03
+    times, values = runner.series()
+    crest = values[:, runner.gauges.names.index("gauge9"), 1]
+    assert crest.max() == pytest.approx(0.0454, rel=0.1)
+    assert times[int(np.argmax(crest))] == pytest.approx(16.85, abs=0.1)
+    assert abs(runner.solver.survey().defect) < 1e-12
