@@ -174,7 +174,9 @@ def diffuse(comm: Comm, path: Path | None, steps: int, cut: tuple[int, int] | No
     return out
 
 
-@pytest.mark.parametrize("layout", [fl.AoS(), fl.SoA(), fl.Blocked(8)], ids=str)
+@pytest.mark.parametrize(
+    "layout", [fl.AoS(), *(pytest.param(x, marks=pytest.mark.long) for x in (fl.SoA(), fl.Blocked(8)))], ids=str
+)
 def test_lattices(layout: fl.Layout, tmp_path: Path) -> None:
     """Boxes of a lattice go on as other boxes, with what lies beyond the ends."""
     path = tmp_path / "lattice.h5"
