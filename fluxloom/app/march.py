@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 import time
@@ -22,6 +23,9 @@ __all__ = ["March", "Progress", "Silent", "march"]
 _WARM = 2
 _SAME_SIGNAL = 1.0
 """Seconds in which signals count as one."""
+
+_GRACE = 20.0
+"""Seconds that an interrupted iteration may still take; batch systems kill a job not much later."""
 
 
 class Progress(Protocol):
@@ -71,12 +75,14 @@ class _Interruption:
     """Whether somebody wants the run to end: a signal is remembered, and all ranks stop behind the same iteration.
 
     Stopping at once would leave half an iteration in the fields. A second signal does, if it comes later than what a
-    launcher makes of the first.
+    launcher makes of the first, and so does an iteration that does not end.
     """
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
         self._since = 0.0
+        self._timer = threading.Timer(_GRACE, _thread.interrupt_main)
+        self._timer.daemon = True
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> _Interruption:
@@ -86,6 +92,7 @@ class _Interruption:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -93,7 +100,9 @@ class _Interruption:
         now = time.monotonic()
         if self._since and now - self._since > _SAME_SIGNAL:
             raise KeyboardInterrupt
-        self._since = self._since or now
+        if not self._since:
+            self._since = now
+            self._timer.start()
 
     def agreed(self) -> bool:
         """Whether a rank was interrupted; the same on every rank, which all have to ask."""
