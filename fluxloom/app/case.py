@@ -7,6 +7,7 @@ A case file has the tables ``[case]``, ``[run]`` and ``[output]``, described her
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +28,7 @@ __all__ = [
 
 
 _ITERATIONS = 1000  # of the default case of a solver
+_LEAST_SHARE = 1e-6  # of the largest; METIS cannot aim at much less
 
 
 class Table(BaseModel):
@@ -62,12 +64,19 @@ def _known_ranks(text: Any) -> Any:
 
 def _known_shares(value: Any) -> Any:
     words = ("auto", "measured")
-    if isinstance(value, str) and value not in words:
-        hint = did_you_mean(value, words)
-        raise ValueError(f"unknown {value!r}{hint} (allowed: auto, measured, or a list of numbers)")
-    if isinstance(value, list) and not (value and all(isinstance(v, int | float) and v > 0 for v in value)):
+    if isinstance(value, str):
+        if value not in words:
+            hint = did_you_mean(value, words)
+            raise ValueError(f"unknown {value!r}{hint} (allowed: auto, measured, or a list of numbers)")
+        return value
+    numbers = value if isinstance(value, list) else []
+    if not numbers or any(isinstance(v, bool) or not isinstance(v, int | float) for v in numbers):
+        raise ValueError("the shares of the ranks must be auto, measured, or numbers, one a rank, as in [3, 1]")
+    if not all(isfinite(v) and v > 0 for v in numbers):
         raise ValueError("the shares of the ranks must be positive numbers, one a rank, as in [3, 1]")
-    return value
+    if min(numbers) < _LEAST_SHARE * max(numbers):
+        raise ValueError(f"a share is less than {_LEAST_SHARE:g} of the largest: leave that rank out")
+    return [float(v) for v in numbers]
 
 
 def parse_shares(text: str) -> str | list[float]:
@@ -78,10 +87,21 @@ def parse_shares(text: str) -> str | list[float]:
     CaseError
         For anything else.
     """
+    words = [word.strip() for word in text.split(",")]
     try:
-        return _known_shares([float(word) for word in text.split(",")] if any(c.isdigit() for c in text) else text)
+        if text in ("auto", "measured"):
+            return text
+        return _known_shares([float(word) for word in words] if all(map(_is_number, words)) else text)
     except ValueError as error:
         raise CaseError(f"shares {text!r}: {error}") from None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _listed(name: str, known: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -72,7 +72,7 @@ def _describe(
 ) -> str:
     """Return the line of one mistake."""
     keys = _real_keys(document, _keys(item))
-    where = f"{document.where(keys)}: {'.'.join(keys)}: "
+    where = f"{document.where(keys)}: " + (f"{'.'.join(keys)}: " if keys else "")
     kind, value, context = str(item["type"]), item.get("input"), item.get("ctx") or {}
     if kind == "extra_forbidden":
         return where + _unknown_key(model, keys, absent)
@@ -84,12 +84,18 @@ def _describe(
             hint = f'; write "{value}"' if isinstance(value, int | float) and not isinstance(value, bool) else ""
         if kind in ("int_type", "int_from_float") and isinstance(value, float) and value.is_integer():
             hint = f"; write {int(value)}"
+        if kind == "list_type" and isinstance(value, dict):
+            hint = f"; write [[{'.'.join(keys)}]]"
         return where + f"must be {_TYPES[kind]}, got {_shown(value)}{hint}"
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         bound = context[name]
         bound = int(bound) if isinstance(bound, float) and bound.is_integer() else bound
         return where + f"must be {words} {bound}, got {_shown(value)}"
+    if kind in ("too_short", "too_long"):
+        least = kind == "too_short"
+        count = context["min_length" if least else "max_length"]
+        return where + f"must have at {'least' if least else 'most'} {count} values, got {context['actual_length']}"
     if kind == "finite_number":
         return where + f"must be a finite number, got {value}"
     if kind in ("literal_error", "enum"):
@@ -150,9 +156,12 @@ def _missing_key(model: type[BaseModel], keys: tuple[str, ...]) -> str:
 
 def _table(model: type[BaseModel], keys: tuple[str, ...]) -> type[BaseModel] | None:
     """Return the model of a table, or None when the path names no table."""
-    for key in keys:
+    rest = iter(keys)
+    for key in rest:
         field = model.model_fields.get(key)
         annotation = field.annotation if field is not None else None
+        if get_origin(annotation) in (list, dict) and next(rest, None) is not None:
+            annotation = get_args(annotation)[-1]  # tables with a number or a name of their own
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return None
         model = annotation

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from fluxloom.app.ranks import VARIABLE, RankSpec, parse, share_of_cores, spec_of
 from fluxloom.app.system import processor
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CommError
+from fluxloom.core.errors import CaseError, CommError
 from fluxloom.dsl.context import Context
 
-__all__ = ["Crew", "Member", "count_gpus", "crew_of", "device_name", "place_of", "starts_ranks"]
+__all__ = ["Crew", "Member", "count_gpus", "crew_of", "device_name", "place_of", "require_one", "starts_ranks"]
 
 
 def starts_ranks(comm: Comm, ranks: str) -> tuple[RankSpec, ...]:
@@ -25,11 +25,29 @@ def starts_ranks(comm: Comm, ranks: str) -> tuple[RankSpec, ...]:
         Those that run already.
     ranks
         As `fluxloom.app.ranks.parse` takes it; empty: nothing was said.
+
+    Raises
+    ------
+    CommError
+        If one of several is the reference device, which knows one rank only.
     """
     if not ranks or comm.size > 1 or os.environ.get(VARIABLE):
         return ()
     specs = parse(ranks)
-    return specs if len(specs) > 1 else ()
+    if len(specs) == 1:
+        return ()
+    if any(spec.device == "reference" for spec in specs):
+        raise CommError(
+            f"ranks {ranks!r}: the device reference runs on one rank only; on several ranks take cpu, opencl or cuda"
+        )
+    return specs
+
+
+def require_one(ranks: str | None, device: str | None, threads: int | None) -> None:
+    """Raise `CaseError` where ``--device`` or ``--threads`` say what to run on and ``--ranks`` does, too."""
+    for option, value in (("--device", device), ("--threads", threads)):
+        if ranks and value is not None:
+            raise CaseError(f"{option} and --ranks both say what to run on: give one of them")
 
 
 def place_of(comm: Comm, device: str = "cpu", threads: int = 0, ranks: str = "") -> RankSpec:

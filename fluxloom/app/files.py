@@ -17,21 +17,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.disk import require_writable
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.mesh.io import write as write_mesh
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["ResidualLog", "atomic", "prepare_directory", "read_residuals", "vtk_name", "write_json", "write_vtk"]
+__all__ = [
+    "ResidualLog", "atomic", "clear_directory", "prepare_directory", "prepare_file", "read_residuals", "vtk_name",
+    "write_json", "write_vtk",
+]  # fmt: skip
 
-_OWN = ("residual.csv", "run.json", "final.vtkhdf", "final.vtu", "*.png", "gauges.csv", "snapshot_*.vtkhdf",
-        "snapshot_*.vtu")  # fmt: skip
+_OWN = ("residual.csv", "final.vtkhdf", "final.vtu", "gauges.csv", "snapshot_*.vtkhdf", "snapshot_*.vtu")
+_SUFFIXES = (".csv", ".png", ".vtkhdf", ".vtu")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def prepare_directory(path: Path, needed: int) -> Path:
-    """Make an output directory ready: it exists, can be written, and has room.
-
-    Results of an earlier run are removed, so that files of two runs are never mixed.
+    """Make an output directory ready: it exists, can be written, and has room. What lies in it stays.
 
     Parameters
     ----------
@@ -46,11 +48,13 @@ def prepare_directory(path: Path, needed: int) -> Path:
         When it cannot be used; the message says why and what to do.
     """
     advice = "choose another with --output or [output] directory"
+    trial = path / f".trial-{os.getpid()}"
     try:
         path.mkdir(parents=True, exist_ok=True)
-        trial = path / f".trial-{os.getpid()}"
-        trial.write_bytes(b"fluxloom")
-        trial.unlink()
+        try:
+            trial.write_bytes(b"fluxloom")
+        finally:
+            trial.unlink(missing_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise CaseError(f"output directory {path}: there is a file of that name in the way; {advice}") from None
     except OSError as error:
@@ -60,14 +64,59 @@ def prepare_directory(path: Path, needed: int) -> Path:
     free = shutil.disk_usage(path).free
     if free < needed:
         raise CaseError(
-            f"output directory {path}: the run will write about {needed >> 20} MiB but only {free >> 20} MiB are "
+            f"output directory {path}: the run will write about {_size(needed)} but only {_size(free)} are "
             f"free; free some space, set [output] vtk = \"none\", or {advice}"
         )
-    if (path / "run.json").exists():
-        for pattern in _OWN:
-            for old in path.glob(pattern):
-                old.unlink()
     return path
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 10 << 20 else f"{count >> 10} KiB"
+
+
+def clear_directory(path: Path) -> None:
+    """Remove the results of an earlier run, so that files of two runs are never mixed; other files stay.
+
+    Parameters
+    ----------
+    path
+        Where ``run.json`` of that run may lie, which names its files.
+
+    Raises
+    ------
+    CaseError
+        When one cannot be removed.
+    """
+    record = path / "run.json"
+    if not record.exists():
+        return
+    try:
+        named = json.loads(record.read_text(encoding="utf-8")).get("files", ())
+        names = [name for name in named if isinstance(name, str) and Path(name).name == name]
+        listed = [path / name for name in names if Path(name).suffix in _SUFFIXES]
+    except (OSError, ValueError, AttributeError, TypeError):
+        listed = []  # cut off, or not of a run: there are still the usual names
+    try:
+        for old in {*listed, *(found for pattern in _OWN for found in path.glob(pattern)), record}:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise CaseError(f"output directory {path}: old results cannot be removed: {error.strerror or error}") from None
+
+
+def prepare_file(path: Path) -> None:
+    """Make sure that a file can be written, before work begins whose result would be lost; its directory is made.
+
+    Raises
+    ------
+    CaseError
+        When it cannot.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CaseError(f"{path}: the directory {path.parent} cannot be made: {error.strerror or error}") from None
+    if problem := require_writable(path):
+        raise CaseError(f"{path}: cannot be written: {problem}")
 
 
 @contextlib.contextmanager
@@ -88,6 +137,10 @@ def atomic(path: Path) -> Iterator[Path]:
     except OSError as error:
         what = "the disk is full" if error.errno in _FULL else error.strerror or str(error)
         raise FluxloomError(f"{path}: cannot be written: {what}") from None
+    except FluxloomError as error:
+        if str(temporary) not in str(error):
+            raise
+        raise FluxloomError(str(error).replace(str(temporary), str(path))) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -151,6 +204,7 @@ class ResidualLog:
         self.values: list[float] = []
         self._path = path
         self._file = None
+        self._size = 0
         if path is not None:
             try:
                 self._file = path.open("w", encoding="utf-8", newline="\n")
@@ -177,8 +231,12 @@ class ResidualLog:
         try:
             self._file.write(line + "\n")
             self._file.flush()
+            self._size += len(line) + 1
         except OSError as error:
             self.close()
+            if self._path is not None:
+                with contextlib.suppress(OSError):
+                    os.truncate(self._path, self._size)  # no half of a line stays
             what = "the disk is full" if error.errno in _FULL else error.strerror or str(error)
             raise FluxloomError(f"{self._path}: cannot be written: {what}; the run was stopped") from None
 

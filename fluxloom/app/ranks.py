@@ -23,7 +23,7 @@ from fluxloom.core.errors import CommError
 from fluxloom.device.bandwidth import available_threads
 from fluxloom.dsl.context import device_registry
 
-__all__ = ["RankSpec", "Starter", "find_starter", "parse", "spec_of", "start", "without_ranks"]
+__all__ = ["RankSpec", "Starter", "find_starter", "parse", "require_cores", "spec_of", "start", "without_ranks"]
 
 VARIABLE = "FLUXLOOM_RANKS"
 """Environment variable that hands the entries of all ranks over to each of them."""
@@ -31,7 +31,10 @@ VARIABLE = "FLUXLOOM_RANKS"
 _PATIENCE = 60.0
 """Seconds that interrupted ranks may take to end; a second interruption ends them at once."""
 
-_NUMBERED = {"cpu": "the number of threads, at least 1", "cuda": "the number of a GPU"}
+_MOST, _MOST_THREADS, _MOST_A_CORE = 65_536, 4096, 32
+"""Ranks that a text may name, threads of one of them, and ranks that are started for a core: more are a mistake."""
+
+_NUMBERED = {"cpu": f"the number of threads, 1 to {_MOST_THREADS}", "cuda": "the number of a GPU"}
 
 _PROBE = """
 import json, mpi4py
@@ -81,17 +84,22 @@ def parse(text: str) -> tuple[RankSpec, ...]:
     registry = device_registry()
     found: list[RankSpec] = []
     for entry in text.split(","):
-        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?::([^*]*))?(?:\*\s*(\d+)\s*)?", entry)
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(?::([^*]*))?(?:\*\s*([0-9]{1,9})\s*)?", entry)
         count = int(match[3]) if match and match[3] else 1
         if match is None or count < 1:
+            shown = repr(entry.strip()) if entry.strip() else "an empty entry"
             raise CommError(
-                f"ranks {text!r}: {entry.strip()!r} is not of the form device[:choice][*count], as in cuda:0 or cpu:1*4"
+                f"ranks {text!r}: {shown} is not of the form device[:choice][*count], as in cuda:0 or cpu:1*4"
             )
+        if len(found) + count > _MOST:
+            raise CommError(f"ranks {text!r} names more than {_MOST:,} ranks")
         name, choice = match[1], (match[2] or "").strip()
         _ = registry[name]
         what = _NUMBERED.get(name)
-        if what and match[2] is not None and not (choice.isdigit() and (name == "cuda" or int(choice))):
+        if what and match[2] is not None and not _is_number(name, choice):
             raise CommError(f"ranks {text!r}: behind the colon of {name} stands {what}, not {choice!r}")
+        if name == "reference" and match[2] is not None:
+            raise CommError(f"ranks {text!r}: reference has no choice behind a colon")
         if name == "cpu":
             found += [RankSpec("cpu", int(choice or 0))] * count
         elif name == "cuda" and not choice:
@@ -100,6 +108,13 @@ def parse(text: str) -> tuple[RankSpec, ...]:
         else:
             found += [RankSpec(f"{name}:{choice}" if choice else name)] * count
     return tuple(found)
+
+
+def _is_number(name: str, choice: str) -> bool:
+    """Whether a choice is the number of a GPU, or a number of threads."""
+    if re.fullmatch("[0-9]{1,9}", choice) is None:
+        return False
+    return name == "cuda" or 1 <= int(choice) <= _MOST_THREADS
 
 
 def spec_of(comm: Comm) -> RankSpec | None:
@@ -243,6 +258,16 @@ def _family(program: str) -> str:
     return "MPICH" if any(word in text for word in ("hydra", "mpich", "intel(r) mpi")) else ""
 
 
+def require_cores(ranks: int) -> None:
+    """Raise `CommError` where so many ranks on this machine must be a mistake: they would take all its memory."""
+    cores = available_threads()
+    if ranks > _MOST_A_CORE * cores:
+        raise CommError(
+            f"{ranks:,} ranks on the {cores} core{'s' if cores > 1 else ''} of this machine: at most "
+            f"{_MOST_A_CORE * cores} are started; for several machines use their own mpiexec or srun"
+        )
+
+
 def start(specs: Sequence[RankSpec], arguments: Sequence[str], *, quiet: bool = False) -> int:
     """Run the command line on several ranks of this machine and return its exit status.
 
@@ -264,8 +289,9 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str], *, quiet: bool = 
     Raises
     ------
     CommError
-        If there is no launcher for the MPI library.
+        If there is no launcher for the MPI library, or there are far more ranks than cores.
     """
+    require_cores(len(specs))
     starter = find_starter()
     command = starter.command(len(specs), ["-m", "fluxloom", *without_ranks(arguments)])
     with tempfile.TemporaryDirectory(prefix="fluxloom-ranks-") as folder:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CommError
 
-__all__ = ["Channel", "Comm", "Message", "SelfComm", "check_messages", "check_parts", "combine", "raw"]
+__all__ = ["Channel", "Comm", "Message", "SelfComm", "check_messages", "check_parts", "check_root", "combine", "raw"]
 
 _REDUCTIONS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
@@ -111,7 +111,14 @@ class Comm(ABC):
         raise NotImplementedError
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return the value of one rank on every rank."""
+        """Return the value of one rank on every rank.
+
+        Raises
+        ------
+        CommError
+            If there is no such rank.
+        """
+        check_root(root, self.size)
         return self.allgather(value if self.rank == root else None)[root]
 
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
@@ -139,6 +146,12 @@ def combine(arrays: Sequence[npt.NDArray[Any]], operation: str) -> npt.NDArray[A
         if rank:
             _REDUCTIONS[operation](total, other, out=total)
     return total
+
+
+def check_root(root: int, size: int) -> None:
+    """Raise `CommError` where there is no rank ``root``."""
+    if not 0 <= root < size:
+        raise CommError(f"broadcast from rank {root}: there are {size} ranks, from 0")
 
 
 def raw(memory: Any, receives: bool = False) -> npt.NDArray[np.uint8]:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.mpi import MpiComm
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, OutOfMemory
 
 __all__ = ["ending_together"]
 
-_TURN, _LAST_TURN = 0.05, 0.5
+_TURN, _LAST_TURN = 0.1, 0.5
 """Seconds by which a rank lets the one before it speak first, and the most that it waits."""
 
 
@@ -23,8 +23,8 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
 
     The rank prints its number and the message of a `FluxloomError`, or the traceback of any other error, and ends
     the run with the exit status of the command line: 2 after a `FluxloomError`, 130 after an interruption, else 1.
-    When all ranks meet the same error, the lowest speaks, and usually ends the others before they do. A rank that
-    wants to exit with a status other than 0 waits for the others to end too, and ends them if they do not.
+    When all ranks meet the same error, the lowest speaks and ends the others, which wait for that. A rank that wants to
+    exit with a status other than 0 waits for the others to end too, and ends them if they do not.
     A rank alone and the threads of a process just raise.
 
     Collective.
@@ -34,7 +34,7 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
     comm
         The ranks.
     patience
-        Seconds that a rank with an exit status waits.
+        Seconds that a rank waits with its exit status, or after another one has spoken.
     """
     if not isinstance(comm, MpiComm) or comm.size == 1:
         yield comm
@@ -57,8 +57,15 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
         comm.abort("interrupted", 130)
     except BaseException as error:
         time.sleep(min(_TURN * comm.rank, _LAST_TURN))
+        if isinstance(error, MemoryError):
+            error = OutOfMemory(f"the memory of this machine is exhausted: {error}")
         expected = isinstance(error, FluxloomError)
         text = f"error: {error}" if expected else "".join(traceback.format_exception(error)).rstrip()
+        if private.Iprobe():
+            time.sleep(patience)  # another rank has spoken, and ends all
+        for other in range(comm.size):
+            if other != comm.rank:
+                private.isend(None, other)
         comm.abort(text, 2 if expected else 1)
     else:
         private.Ibarrier().Wait()

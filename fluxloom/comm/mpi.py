@@ -13,12 +13,15 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, combine, raw
+from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, combine, raw
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
 from fluxloom.core.errors import CommError, DeviceUnavailable
 from fluxloom.core.optional import require
 
 __all__ = ["MpiComm", "detect", "device_memory_support", "load_mpi", "world"]
+
+_PACKED = 2**20
+"""Bytes that ranks exchange in one collective call; more goes directly, without being packed: several times faster."""
 
 _REST = 0.005
 """Seconds between two looks of a rank that rests."""
@@ -173,6 +176,7 @@ class MpiComm(Comm):
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
+        check_root(root, self.size)
         return self.handle.bcast(value, root)
 
     def barrier(self) -> None:
@@ -204,7 +208,7 @@ class MpiComm(Comm):
         first = arrays[0]
         row = first.dtype.itemsize * int(np.prod(first.shape[1:], dtype=np.int64))
         total = row * max(int(counts.sum()), int(lengths.sum()))
-        if self.handle.allreduce(total, self._mpi.MAX) > self.largest:
+        if self.handle.allreduce(total, self._mpi.MAX) > min(_PACKED, self.largest):
             return self._exchange_large(arrays, lengths)
         sent = np.concatenate(arrays)
         found = np.empty((int(lengths.sum()), *first.shape[1:]), first.dtype)

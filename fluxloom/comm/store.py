@@ -23,6 +23,7 @@ from fluxloom.core.optional import require
 __all__ = ["FORMAT", "VERSION", "StoreReader", "StoreWriter", "check_place"]
 
 FORMAT, VERSION = "fluxloom checkpoint", 1
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _BLOCK_BYTES = 2**26
 """Bytes of rows that are on their way at once."""
 
@@ -343,9 +344,32 @@ def _single(comm: Comm, values: Rows) -> Rows | None:
     return np.frombuffer(firsts.pop(), dtype=values.dtype).reshape(1, -1)
 
 
-def check_place(path: Path, comm: Comm) -> None:
-    """Raise `CheckpointError` on every rank when rank 0 cannot make files beside ``path``, or one has no h5py."""
+def check_place(path: Path, comm: Comm, *, replaced: bool = False) -> None:
+    """Raise `CheckpointError` on every rank when rank 0 cannot make files beside ``path``, or one has no h5py.
+
+    Where the file there is to be ``replaced`` it must not be something else than a checkpoint, whole or damaged.
+    """
     require("h5py", "mesh", "checkpoints")
-    problem = comm.broadcast(require_writable(path) if comm.rank == 0 else "")
+    problem = ""
+    if comm.rank == 0:
+        problem = require_writable(path) or (_foreign(path) if replaced else "")
+    problem = comm.broadcast(problem)
     if problem:
         raise CheckpointError(f"{path}: checkpoints cannot be written here: {problem}")
+
+
+def _foreign(path: Path) -> str:
+    """Return why a file is certainly no checkpoint, or an empty text."""
+    h5py = require("h5py", "mesh", "checkpoints")
+    other = "there is another file of that name, which is no checkpoint: give another path"
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_SIGNATURE))
+        if not head:
+            return ""
+        if head != _SIGNATURE:
+            return other
+        with h5py.File(path, "r") as found:
+            return "" if found.attrs.get("format") == FORMAT else other
+    except (OSError, RuntimeError, KeyError):
+        return ""  # not there, or a damaged one

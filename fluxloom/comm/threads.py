@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, raw
+from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, check_root, combine, raw
 from fluxloom.core.errors import CommError
 
 __all__ = ["ThreadsComm", "run_threads"]
@@ -42,10 +42,12 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
         The first error that a rank raised, with a note that names the rank. The other ranks get `CommError` from
         what they wait for.
     CommError
-        When ranks wait for each other and none can go on.
+        When ranks wait for each other and none can go on, and when there cannot be so many.
     """
-    if size < 1:
-        raise CommError(f"{size} ranks: at least one is needed")
+    if not isinstance(size, int) or size < 1:
+        raise CommError(f"{size!r} ranks: at least one is needed, a whole number of them")
+    if not callable(function):
+        raise CommError(f"run_threads: behind the number of ranks stands what each of them does, not {function!r}")
     world = _World(size)
     results: list[Any] = [None] * size
 
@@ -67,6 +69,8 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
+        if isinstance(error, RuntimeError):
+            raise CommError(f"{size} ranks: {error}") from error
         raise
     if world.error is not None:
         world.error.add_note(f"on rank {world.culprit} of {size}")
@@ -91,6 +95,17 @@ class ThreadsComm(Comm):
     def allgather(self, value: Any) -> list[Any]:
         """Return the value of every rank; each is pickled, so that no rank sees the objects of another."""
         return [pickle.loads(data) for data in self._collect("allgather", pickle.dumps(value))]
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """Return the value of one rank on every rank."""
+        check_root(root, self.size)
+        data = pickle.dumps(value) if self.rank == root else b""
+        return pickle.loads(self._collect(f"broadcast from rank {root}", data)[root])
+
+    def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
+        """Combine small arrays of all ranks."""
+        array = np.array(values, copy=True)
+        return combine(self._collect(f"reduce ({operation})", array), operation)
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""

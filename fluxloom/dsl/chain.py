@@ -59,6 +59,8 @@ class Chain:
         fuse: bool = True,
         name: str = "chain",
     ) -> None:
+        if not isinstance(steps, Sequence) or not isinstance(transient, Sequence):
+            raise LoopError(f"{name}: lists of loops and of transient dats are wanted, not {steps!r} and {transient!r}")
         if not steps:
             raise LoopError(f"{name}: a chain needs at least one loop")
         for step in steps:
@@ -73,6 +75,8 @@ class Chain:
         self.transient = tuple(transient)
         self.dats = unique(a.data for loop in self.loops for a in loop.bound.arguments if isinstance(a.data, Dat))
         for dat in self.transient:
+            if not isinstance(dat, Dat):
+                raise LoopError(f"{name}: transient are dats, not {dat!r}")
             if not among(dat, self.dats):
                 raise LoopError(f"{name}: transient dat {dat.name!r} is not used by any loop of the chain")
         self._written = unique(data for loop in self.loops for data in loop.written)

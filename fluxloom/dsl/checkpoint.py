@@ -20,7 +20,7 @@ from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.checkpoint_file import Entry, Restored, numbers_of, write_end
 from fluxloom.dsl.checkpoint_log import GlobalLog
-from fluxloom.dsl.checkpoint_place import Due, Met, Record, placement, rolled
+from fluxloom.dsl.checkpoint_place import Choices, Due, Met, Record, placement, rolled
 from fluxloom.dsl.checkpoint_rules import Advice
 from fluxloom.dsl.checkpoint_save import Saving, Written
 from fluxloom.dsl.context import Context
@@ -91,15 +91,12 @@ class Checkpoints(Observer):
         digest: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        if not isinstance(path, str | Path):
+            raise CheckpointError(f"path: the name of a file is wanted, not {path!r}")
         self.path = Path(path).absolute()
         self._placement = placement(place)
         self._marked = place == "marked"
-        if every is not None and every_calls is not None:
-            raise CheckpointError("every and every_calls are both given: choose one of them")
-        if every is None and every_calls is None and not self._marked:
-            raise CheckpointError("how often? give every=SECONDS or every_calls=NUMBER")
-        if (every is not None and every < 0) or (every_calls is not None and every_calls < 1) or keep < 1:
-            raise CheckpointError(f"every={every}, every_calls={every_calls}, keep={keep}: they must be positive")
+        self._choices = Choices(every, every_calls, place, keep, digest)
         self._keep, self._case = keep, digest
         self._due = Due(every, every_calls, clock)
         self.saved = self.failed = 0
@@ -133,13 +130,17 @@ class Checkpoints(Observer):
         Raises
         ------
         CheckpointError
-            When the file is damaged, belongs to another case or program, or none can be written beside it.
+            When the file is damaged, belongs to another case or program, or none can be written beside it, and when
+            the ranks differ in what they ask for.
         DeviceUnavailable
             When h5py is not installed.
         """
+        if not isinstance(context, Context):
+            raise CheckpointError(f"watch: the context of the loops is wanted, not {type(context).__name__}")
         if context.observer is not None:
             raise CheckpointError(f"the loops of {context!r} are watched already: begin with the checkpoints")
-        check_place(self.path, context.comm)
+        self._choices.agree(context.comm, self.path.name, restart)
+        check_place(self.path, context.comm, replaced=not restart)
         self._begin()
         self._context = context
         if restart and context.comm.broadcast(self.path.exists()):

@@ -165,13 +165,19 @@ class Restored:
         self.path = path
         self._reader = StoreReader(path, comm)
         meta = self._reader.meta
-        self.entry = Entry(meta["call"], meta["step"], meta["sequence"], meta["loop"])
-        self.texts: list[str] = meta["texts"]
-        self._dats: dict[int, dict[str, Any]] = {int(k): v for k, v in meta["dats"].items()}
-        self._names: list[str] = meta["globals"]
-        if meta["case"] != case:
+        try:
+            self.entry = Entry(meta["call"], meta["step"], meta["sequence"], meta["loop"])
+            self.texts: list[str] = meta["texts"]
+            self._dats: dict[int, dict[str, Any]] = {int(k): v for k, v in meta["dats"].items()}
+            self._names: list[str] = meta["globals"]
+            before: str = meta["case"]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._reader.close()
-            self._refuse(f"the case file changed: {_first_difference(meta['case'], case)}")
+            raise CheckpointError(f"{path}: its description is damaged ({error!r}); remove it to start from the "
+                                  "beginning") from None
+        if before != case:
+            self._reader.close()
+            self._refuse(f"the case file changed: {_first_difference(before, case)}")
 
     def _refuse(self, what: str) -> NoReturn:
         raise CheckpointError(

@@ -8,6 +8,8 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CheckpointError, did_you_mean
@@ -16,7 +18,7 @@ from fluxloom.dsl.checkpoint_rules import Advice, Call, call_of, changed_before,
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 
-__all__ = ["Due", "Met", "Placement", "Record", "placement", "rolled"]
+__all__ = ["Choices", "Due", "Met", "Placement", "Record", "placement", "rolled"]
 
 rolled = zlib.crc32
 """Continues a rolling check sum with some bytes."""
@@ -211,8 +213,51 @@ def placement(name: str) -> Placement:
     """
     known: dict[str, Callable[[], Placement]] = {"local": _Local, "period": _Period, "marked": _Marked}
     if name not in known:
-        raise CheckpointError(f"place={name!r}: a checkpoint is placed {', '.join(known)}{did_you_mean(name, known)}")
+        hint = did_you_mean(str(name), known)
+        raise CheckpointError(f"place={name!r}: a checkpoint is placed {', '.join(known)}{hint}")
     return known[name]()
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How checkpoints are taken, as `fluxloom.dsl.checkpoint.Checkpoints` was told.
+
+    Raises
+    ------
+    CheckpointError
+        For choices that make no sense.
+    """
+
+    every: float | None
+    every_calls: int | None
+    place: str
+    keep: int
+    digest: str
+
+    def __post_init__(self) -> None:
+        every, calls, keep = self.every, self.every_calls, self.keep
+        if every is not None and calls is not None:
+            raise CheckpointError("every and every_calls are both given: choose one of them")
+        if every is None and calls is None and self.place != "marked":
+            raise CheckpointError("how often? give every=SECONDS or every_calls=NUMBER")
+        if (every is not None and not (isinstance(every, Real) and every >= 0)) or not all(
+            isinstance(count, Integral) and count >= 1 for count in (1 if calls is None else calls, keep)
+        ):
+            raise CheckpointError(
+                f"every={every!r}, every_calls={calls!r}, keep={keep!r}: they must be positive, and whole numbers but "
+                "for every"
+            )
+        if not isinstance(self.digest, str):
+            raise CheckpointError(f"digest: a text that describes the case is wanted, not {type(self.digest).__name__}")
+
+    def agree(self, comm: Comm, file: str, restart: bool) -> None:
+        """Raise `CheckpointError` on every rank unless all were told the same. Collective."""
+        mine = {**asdict(self), "digest": zlib.crc32(self.digest.encode()), "file": file, "restart": restart}
+        for rank, other in enumerate(found := comm.allgather(mine)):
+            for key, value in found[0].items():
+                if other[key] != value:
+                    shown = "" if key == "digest" else f": {value!r} and {other[key]!r}"
+                    raise CheckpointError(f"checkpoints: ranks 0 and {rank} differ in {key}{shown}; give all the same")
 
 
 # ---------------------------------------------------------------------------------------------- time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm, SelfComm
@@ -28,6 +29,9 @@ __all__ = ["Context", "device_registry", "open_device"]
 
 _TAGS = 32768
 """Tags that every MPI has."""
+
+_MOST_THREADS = 4096
+"""Threads of a context; more are a mistake, for which the memory of their stacks does not suffice."""
 
 
 def device_registry() -> Registry[Any]:
@@ -62,8 +66,14 @@ def open_device(text: str, threads: int = 0) -> Device:
     DeviceUnavailable
         If it is unknown or something it needs is missing.
     """
-    name, _, choice = text.partition(":")
-    return device_registry()[name](threads, choice)
+    if not isinstance(text, str):
+        raise DeviceUnavailable(f"a device is a name, as in 'cpu', or a device object, not {type(text).__name__}")
+    name, colon, choice = text.partition(":")
+    make = device_registry()[name]
+    if colon and name in ("cpu", "reference"):
+        advice = "; threads are said by themselves: --threads, or threads=" if name == "cpu" else ""
+        raise DeviceUnavailable(f"device {text!r}: {name} has no choice behind a colon{advice}")
+    return make(threads, choice)
 
 
 class Context:
@@ -89,7 +99,9 @@ class Context:
     Raises
     ------
     DeviceUnavailable
-        If the device is unknown or something it needs is missing.
+        If the device is unknown or something it needs is missing, and for a number of threads that none can be.
+    CommError
+        For an unknown transport, or a ``comm`` that is no communicator.
     """
 
     def __init__(
@@ -103,8 +115,12 @@ class Context:
         transport: str = "auto",
     ) -> None:
         if transport not in ("auto", *TRANSPORTS):
-            raise CommError(f"transport {transport!r}{did_you_mean(transport, TRANSPORTS)}: one of auto, "
+            raise CommError(f"transport {transport!r}{did_you_mean(str(transport), TRANSPORTS)}: one of auto, "
                             f"{', '.join(TRANSPORTS)}")
+        if not isinstance(comm, Comm | None):
+            raise CommError(f"comm: a communicator as fluxloom.detect() returns it is wanted, not {comm!r}")
+        if not isinstance(threads, int | np.integer) or not 0 <= threads <= _MOST_THREADS:
+            raise DeviceUnavailable(f"threads={threads!r}: give a number up to {_MOST_THREADS}, or 0 for all cores")
         self.transport = transport
         self.transport_seconds: list[dict[str, float]] = []
         """What was measured for the exchanges so far, where there was a choice of transports."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,23 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.decompose_rows import CHUNK, Array, Numbers, distinct, fetch, fetch_pieces, spans
+from fluxloom.graph.colour import colour_permutation
 
 __all__ = [
-    "Array",
     "Directory",
     "Link",
-    "Numbers",
     "Owners",
     "agree",
     "by_rank",
     "even_owner",
     "links_of",
+    "mixed_rows",
     "number_type",
-    "spans",
+    "places_by_rank",
     "stable_order",
 ]
 
-Array = npt.NDArray[Any]
-Numbers = npt.NDArray[np.int64]
 Owners = npt.NDArray[np.int32]
 
 _LARGEST = 2**31 - 1
@@ -85,22 +83,23 @@ class Directory:
         """Return for each rank which of some ascending numbers lie in its slice."""
         return spans(np.searchsorted(numbers, self.starts))
 
-    def find(self, numbers: Array) -> Owners:
-        """Return the owner of each of some elements; -1 for negative numbers. Collective.
+    def find(self, numbers: Numbers) -> Owners:
+        """Return the owner of each of some elements. Collective.
 
         What lies in the slices of other ranks is asked for once.
         """
-        flat = numbers.reshape(-1)
-        first, last = self.first, int(self.starts[self.comm.rank + 1])
-        found = np.full(flat.size, -1, dtype=np.int32)
-        here = (flat >= first) & (flat < last)
-        found[here] = self.owner[flat[here] - first]
-        away = np.flatnonzero(~here & (flat >= 0))
-        wanted, place = np.unique(flat[away].astype(np.int64), return_inverse=True)
-        questions = self.comm.exchange([wanted[piece] for piece in self.split(wanted)])
-        answers = self.comm.exchange([self.owner[asked - first] for asked in questions])
-        found[away] = np.concatenate(answers)[place]
-        return found.reshape(numbers.shape)
+        return fetch(self.comm, self.owner, self.starts, numbers)
+
+    def find_rows(self, table: Array) -> Iterator[tuple[slice, Owners]]:
+        """Yield some rows of a table at a time, and the owners of their targets, -1 where there is none.
+
+        Every rank has to iterate. What lies in the slices of other ranks is asked for once.
+        """
+        arity = table.shape[1]
+        size = max(1, CHUNK // arity) * arity
+        numbers = table.reshape(-1)
+        for piece, owners in fetch_pieces(self.comm, self.owner, self.starts, numbers, size, absent=-1):
+            yield slice(piece.start // arity, piece.stop // arity), owners.reshape(-1, arity)
 
 
 def agree(comm: Comm, problem: str) -> None:
@@ -126,15 +125,10 @@ def number_type(total: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if total <= _LARGEST else np.int64
 
 
-def stable_order(owner: Owners, ranks: int) -> Numbers:
+def stable_order(owner: npt.NDArray[np.integer[Any]], ranks: int) -> Numbers:
     """Return the places of elements in the order of their owners, ascending for each owner."""
     # NumPy sorts 16-bit integers by counting
     return np.argsort(owner.astype(np.uint16) if ranks < 2**16 else owner, kind="stable")
-
-
-def spans(bounds: npt.NDArray[np.integer[Any]]) -> list[slice]:
-    """Return the ranges between successive bounds."""
-    return [slice(int(begin), int(end)) for begin, end in pairwise(bounds)]
 
 
 def by_rank(owner: Owners, ranks: int) -> list[slice]:
@@ -142,8 +136,29 @@ def by_rank(owner: Owners, ranks: int) -> list[slice]:
     return spans(np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=ranks))]))
 
 
+def places_by_rank(owner: Owners, ranks: int) -> list[Owners]:
+    """Return for each rank which of some elements it owns, ascending; there are fewer than 2**31 elements."""
+    order, bounds = colour_permutation(owner, ranks)  # sorts by counting
+    return [order[piece] for piece in spans(bounds)]
+
+
 def even_owner(numbers: Numbers, total: int, shares: npt.NDArray[np.float64]) -> Owners:
     """Return the owner of elements that are dealt out in consecutive blocks, by shares."""
     ends = np.cumsum(shares)
     ends = ends[:-1] * total / ends[-1]
     return np.searchsorted(ends, numbers + 0.5, side="right").astype(np.int32)
+
+
+def mixed_rows(columns: Sequence[Owners]) -> tuple[Owners, Numbers]:
+    """Return the highest owner in each row of a table, given by its columns, and the rows that have several.
+
+    -1 is nobody. Columns are compared one by one: reductions of short rows are slow.
+    """
+    highest = columns[0].copy()
+    for column in columns[1:]:
+        np.maximum(highest, column, out=highest)
+    mixed = [np.zeros(0, dtype=np.int64)]
+    for column in columns:
+        other = np.flatnonzero(column != highest)
+        mixed.append(other[column[other] >= 0])
+    return highest, distinct(np.concatenate(mixed))

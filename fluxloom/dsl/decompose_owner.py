@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError, FluxloomError
-from fluxloom.dsl.decompose_directory import Array, Directory, Link, Numbers, Owners, even_owner, spans
+from fluxloom.dsl.decompose_directory import Directory, Link, Owners, even_owner, mixed_rows
 from fluxloom.dsl.decompose_rcb import parallel_rcb
+from fluxloom.dsl.decompose_rows import CHUNK, Array, Numbers, spans
 from fluxloom.graph.csr import Csr
 from fluxloom.graph.partition import dual_graph, kway_available, pair_graph, partition_kway
 
@@ -98,9 +99,8 @@ def first_owner(comm: Comm, request: Request, links: Mapping[str, Link]) -> tupl
     if method == "rcb":
         if request.points is None:
             raise DatError(f"recursive bisection of {request.on!r} needs the points of its elements: give points")
-        first, count = int(request.starts[comm.rank]), len(request.points)
-        weights = np.ones(count) if request.weights is None else request.weights
-        return parallel_rcb(comm, request.points, first, request.shares, weights), method
+        first = int(request.starts[comm.rank])
+        return parallel_rcb(comm, request.points, first, request.shares, request.weights), method
     if not request.through:
         raise DatError(
             f"no link joins elements of {request.on!r}, so there is no graph to partition: give a link with at least "
@@ -204,22 +204,29 @@ def inherit(
             forward = [k for k in links.values() if k.source == name and k.target in known]
             backward = [k for k in links.values() if k.target == name and k.source in known]
             if forward:
-                found[name] = _majority(known[forward[0].target].find(forward[0].table))
+                found[name] = _most_targets(forward[0], known[forward[0].target])
             elif backward:
                 found[name] = _most_sources(comm, starts[name], backward[0], known[backward[0].source])
         if not found:
             found[waiting[0]] = np.full(np.diff(starts[waiting[0]])[comm.rank], -1, dtype=np.int32)
         for name, owners in found.items():
-            first, last = starts[name][comm.rank : comm.rank + 2]
-            blocks = even_owner(np.arange(first, last), int(starts[name][-1]), shares)
-            known[name] = Directory(comm, starts[name], np.where(owners < 0, blocks, owners))
+            alone = np.flatnonzero(owners < 0)
+            owners[alone] = even_owner(starts[name][comm.rank] + alone, int(starts[name][-1]), shares)
+            known[name] = Directory(comm, starts[name], owners)
     return {name: known[name] for name in starts}
+
+
+def _most_targets(link: Link, target: Directory) -> Owners:
+    """Return for each row of this rank's slice of a link who owns most of its targets; -1 if there are none."""
+    best = np.empty(len(link.table), dtype=np.int32)
+    for rows, owners in target.find_rows(link.table):
+        best[rows] = _majority(owners)
+    return best
 
 
 def _majority(owners: Owners) -> Owners:
     """Return the most frequent rank of each row, the lowest of several; -1 for rows without any."""
-    best = owners.max(axis=1, initial=-1)
-    mixed = np.flatnonzero(((owners != best[:, None]) & (owners >= 0)).any(axis=1))
+    best, mixed = mixed_rows([*owners.T])
     rows = owners[mixed]
     votes, choice = np.zeros(mixed.size, dtype=np.int64), np.full(mixed.size, -1, dtype=np.int32)
     for leg in range(rows.shape[1]):
@@ -232,31 +239,68 @@ def _majority(owners: Owners) -> Owners:
 
 
 def _most_sources(comm: Comm, starts: Numbers, link: Link, source: Directory) -> Owners:
-    """Return for each element of this rank's slice of the target who owns most of the rows that name it."""
-    ranks = comm.size
-    keys = (link.table.astype(np.int64) * ranks + source.owner[:, None])[link.table >= 0]
-    keys.sort()
-    keys, votes = _count(keys, np.ones(keys.size, dtype=np.int64))
-    pieces = spans(np.searchsorted(keys, starts * ranks))
-    pairs = np.stack([keys, votes], axis=1)
-    got = np.concatenate(comm.exchange([pairs[piece] for piece in pieces]))
-    got = got[np.argsort(got[:, 0], kind="stable")]
-    keys, votes = _count(got[:, 0], got[:, 1])
-    first, last = starts[comm.rank : comm.rank + 2]
-    result = np.full(last - first, -1, dtype=np.int32)
-    if keys.size:
-        target, rank = keys // ranks - first, (keys % ranks).astype(np.int32)
-        begins = np.flatnonzero(np.diff(target, prepend=-1))
-        most = np.maximum.reduceat(votes, begins)
-        winners = np.flatnonzero(votes == np.repeat(most, np.diff(begins, append=keys.size)))
-        winners = winners[np.diff(target[winners], prepend=-1) != 0]
-        result[target[winners]] = rank[winners]
-    return result
+    """Return for each element of this rank's slice of the target who owns most of the rows that name it.
+
+    Nearly always one rank owns all rows that name an element; votes are counted for the others alone.
+    """
+    ranks, first = comm.size, int(starts[comm.rank])
+    count = int(starts[comm.rank + 1]) - first
+    seen = np.full(count + 1, -1, dtype=np.int32)  # the last place is for targets in other slices
+    away = [np.zeros(0, dtype=np.int64)]
+    for place, keys, owners in _entries(link.table, source.owner, first, count, ranks):
+        seen[place] = owners
+        away.append(keys[(place == count) & (keys >= 0)])
+    asked, votes = _count(np.sort(np.concatenate(away)))
+    pairs = np.stack([asked, votes], axis=1)
+    got = np.concatenate(comm.exchange([pairs[piece] for piece in spans(np.searchsorted(asked, starts * ranks))]))
+    target, rank = got[:, 0] // ranks - first, got[:, 0] % ranks
+    seen[target] = rank
+    mixed = np.zeros(count + 1, dtype=bool)
+    mixed[target[seen[target] != rank]] = True
+    for place, _, owners in _entries(link.table, source.owner, first, count, ranks):
+        mixed[place[seen[place] != owners]] = True
+    mixed[count] = False
+    if mixed.any():
+        own = [keys[mixed[place]] for place, keys, _ in _entries(link.table, source.owner, first, count, ranks)]
+        got = got[mixed[target]]
+        keys = np.concatenate([got[:, 0], *own])
+        votes = np.concatenate([got[:, 1], np.ones(keys.size - len(got), dtype=np.int64)])
+        _elect(seen, keys, votes, first, ranks)
+    return seen[:count]
 
 
-def _count(keys: Numbers, votes: Numbers) -> tuple[Numbers, Numbers]:
-    """Return each of some ascending keys once, with the sum of its votes."""
+def _entries(
+    table: Array, owner: Owners, first: int, count: int, ranks: int
+) -> Iterator[tuple[Numbers, Numbers, Owners]]:
+    """Yield for some entries of a table at a time the place of the target, the key of the vote, and who votes.
+
+    The place is counted from ``first``, and ``count`` where it is none of as many. The key is the target's number
+    times the number of ranks, plus the voter; negative where there is no target.
+    """
+    rows = max(1, CHUNK // table.shape[1])
+    for begin in range(0, len(table), rows):
+        numbers = table[begin : begin + rows].reshape(-1).astype(np.int64)
+        owners = np.repeat(owner[begin : begin + rows], table.shape[1])
+        # what lies below ``first`` is a huge unsigned number
+        place = np.minimum((numbers - first).view(np.uint64), np.uint64(count)).view(np.int64)
+        yield place, numbers * ranks + owners, owners
+
+
+def _elect(winner: Owners, keys: Numbers, votes: Numbers, first: int, ranks: int) -> None:
+    """Write for each target who has most votes, the lowest of several; keys are those of `_entries`."""
+    order = np.argsort(keys, kind="stable")
+    keys, votes = _count(keys[order], votes[order])
+    target, rank = keys // ranks - first, keys % ranks
+    begins = np.flatnonzero(np.diff(target, prepend=-1))
+    most = np.maximum.reduceat(votes, begins)
+    winners = np.flatnonzero(votes == np.repeat(most, np.diff(begins, append=keys.size)))
+    winners = winners[np.diff(target[winners], prepend=-1) != 0]
+    winner[target[winners]] = rank[winners]
+
+
+def _count(keys: Numbers, votes: Numbers | None = None) -> tuple[Numbers, Numbers]:
+    """Return each of some ascending keys once, with the sum of its votes; one each by default."""
     if keys.size == 0:
-        return keys, votes
+        return keys, keys
     begins = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-    return keys[begins], np.add.reduceat(votes, begins)
+    return keys[begins], np.diff(begins, append=keys.size) if votes is None else np.add.reduceat(votes, begins)

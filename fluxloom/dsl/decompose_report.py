@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.decompose_directory import Directory, Link, Owners
+from fluxloom.dsl.decompose_directory import Directory, Link, Owners, mixed_rows
 from fluxloom.dsl.parts import Part
 
 __all__ = ["PartitionReport", "SetReport", "cut_rows", "imbalance", "make_report"]
@@ -99,12 +99,10 @@ class PartitionReport:
 
 def cut_rows(comm: Comm, link: Link, on: str, directories: Mapping[str, Directory]) -> int:
     """Return how many rows of a link, of all ranks, join elements of different ranks. Collective."""
-    reached = directories[link.target].find(link.table)
-    if link.source == on:
-        reached = np.concatenate([reached, directories[on].owner[:, None]], axis=1)
-    highest = reached.max(axis=1, initial=-1)
-    mixed = ((reached >= 0) & (reached != highest[:, None])).any(axis=1)
-    return sum(comm.allgather(int(np.count_nonzero(mixed))))
+    own, cut = directories[on].owner, 0
+    for rows, owners in directories[link.target].find_rows(link.table):
+        cut += mixed_rows([*owners.T, own[rows]] if link.source == on else [*owners.T])[1].size
+    return sum(comm.allgather(cut))
 
 
 def imbalance(comm: Comm, owner: Owners, weights: np.ndarray | None, shares: np.ndarray) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.dsl.decompose_directory import Numbers, spans
+from fluxloom.dsl.decompose_rows import Numbers, spans
 from fluxloom.dsl.parts import Part
 
 __all__ = ["entries_of", "entry_part", "row_starts"]

@@ -167,16 +167,18 @@ def lazy(context: Context, *, longest: int = 24) -> Iterator[LazyLoops]:
     Raises
     ------
     LoopError
-        If something else already watches the loops of the context, or it is one of several ranks, which would have
-        to run their loops at the same moments.
+        If it is no context, something else already watches its loops, or it is one of several ranks, which would
+        have to run their loops at the same moments.
 
     Notes
     -----
     A loop has the constants with which it was called, even if they change before it runs. When the block
     is left by an exception, the loops that were called before it still run.
     """
-    if longest < 1:
-        raise LoopError(f"longest={longest}: at least one loop has to wait")
+    if not isinstance(context, Context):
+        raise LoopError(f"lazy: the context of the loops is wanted, not {type(context).__name__}")
+    if not isinstance(longest, int) or longest < 1:
+        raise LoopError(f"longest={longest!r}: at least one loop has to wait, and a whole number of them")
     if context.ranked:
         raise LoopError("lazy: ranks would run their loops at different moments; put the loops into a Chain")
     outer = context.observer

@@ -16,8 +16,16 @@ from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.sets import Set, Subset
-from fluxloom.dsl.spans import Span, Tiles, global_order, tiles_of, whole_span
-from fluxloom.graph import InverseMap, colour_elements, colour_permutation, inverse_map, two_level_plan
+from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span
+from fluxloom.graph import (
+    InverseMap,
+    colour_elements,
+    colour_permutation,
+    inverse_map,
+    tile_segments,
+    tiled_elements,
+    two_level_plan,
+)
 
 __all__ = ["Plan", "build_plan", "increments", "through_subset", "tile_redundancy"]
 
@@ -167,13 +175,13 @@ def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str
         }
         return Plan(values, 0, 0, len(span), inverse.element.size / max(1, len(table)))
     tiles = tiles_of(over, races.tables, span, block)
-    pointer, position, length = _segments(tiles, block)
+    segments = tile_segments(tiles.plan, _SHORT_RUN)
     values |= {
         "targets": span.end,
         "tiles": tiles.n_tiles,
-        "seg_ptr": pointer,
-        "seg_pos": position,
-        "seg_len": length,
+        "seg_ptr": segments.pointer,
+        "seg_pos": segments.place,
+        "seg_len": segments.length,
         "elem": tiles.elements,
     }
     computed = tiles.elements.size / max(1, len(table))
@@ -185,43 +193,19 @@ def _inverse(table: Array, over: Set, target: Set) -> InverseMap:
     order = global_order(over)
     if order is None:
         return inverse_map(table, target.stored)
-    found = inverse_map(np.ascontiguousarray(table[order]), target.stored)
+    found = inverse_map(np.take(table, order, axis=0), target.stored)
     return replace(found, element=order[found.element].astype(np.int32))
 
 
-def _segments(tiles: Tiles, tile: int) -> tuple[Array, Array, Array]:
-    """Cut the element list of each tile into runs and listed segments.
-
-    A run has consecutive elements whose targets are all inside the tile, so that it needs neither
-    the list nor a test. Everything else is listed.
-
-    Returns the first segment of each tile, the place of each segment in the element list, and its
-    length: positive for a run, negative for a listed segment.
-    """
-    elem_ptr, elements = tiles.elem_ptr, tiles.elements
-    n = elements.size
-    number = np.repeat(np.arange(elem_ptr.size - 1, dtype=np.int32), np.diff(elem_ptr))
-    inside = np.ones(n, dtype=bool)
-    for table in tiles.tables:
-        inside &= (table[tiles.rows] // tile == number[:, None]).all(axis=1)
-    first_of_tile = np.zeros(n + 1, dtype=bool)
-    first_of_tile[elem_ptr] = True
-    cut = first_of_tile[:-1].copy()
-    cut[1:] |= (elements[1:] != elements[:-1] + 1) | (inside[1:] != inside[:-1])
-    runs = np.flatnonzero(cut)
-    run = (np.diff(np.append(runs, n)) >= _SHORT_RUN) & inside[runs]
-    starts = first_of_tile[runs] | run
-    starts[1:] |= run[:-1]
-    segments = np.flatnonzero(starts)
-    place = runs[segments].astype(np.int64)
-    length = np.diff(np.append(place, n))
-    pointer = np.searchsorted(place, elem_ptr).astype(np.int64)
-    return pointer, place, np.where(run[segments], length, -length).astype(np.int32)
-
-
 def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:
-    """Return how many times an element is computed on average when the loop is gathered in tiles."""
-    return build_plan(bound, races, "gather", block).redundancy
+    """Return how many times an element is computed on average when the loop is gathered in tiles of ``block``."""
+    known, span = bound.over.context.plans, whole_span(races.targets[0])
+    legs, identity = tuple(a.leg for a in increments(bound)), _identity(bound, races)
+    key = ("redundancy", block, id(bound.over), legs, *(id(t) for t in identity))
+    if key not in known:  # counting takes a third of the time of a plan, and most tiles that are tried are not taken
+        found = tiled_elements(races.tables, len(span), block, first=span.begin)
+        known[key] = (found / max(1, len(races.tables[0])), bound.over, identity)
+    return known[key][0]
 
 
 def targets_met(over: Set, through: TableMap) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import lcm
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.graph import target_tiles
+from fluxloom.graph import TilePlan, target_tiles
 
 __all__ = ["Limits", "Span", "Tiles", "global_order", "limits_of", "tiles_of", "whole_span"]
 
@@ -97,42 +98,59 @@ class Tiles:
 
     Attributes
     ----------
-    tables
-        Targets counted from the beginning of the span; those outside have the number `outside`.
+    plan
+        Which elements each tile needs, in the order of sums.
     order
-        Elements in the order of sums: row ``k`` of the tables is element ``order[k]``.
-    elem_ptr, elements
-        Where the elements of each tile begin, and the elements in the order of sums.
-    rows
-        The same elements as rows of the tables.
+        The elements in the order of sums; None if that is the order of their numbers.
+    tile
+        Targets a tile; the last may have fewer.
     """
 
-    tables: tuple[Table, ...]
-    elem_ptr: npt.NDArray[np.int64]
-    elements: Table
-    rows: Table
+    plan: TilePlan
+    order: npt.NDArray[np.int64] | None
+    tile: int
 
     @property
     def n_tiles(self) -> int:
         """Number of tiles."""
-        return self.elem_ptr.size - 1
+        return self.plan.n_tiles
+
+    @property
+    def elem_ptr(self) -> npt.NDArray[np.int64]:
+        """Where the elements of each tile begin."""
+        return self.plan.elem_ptr
+
+    @property
+    def elements(self) -> Table:
+        """The elements of all tiles."""
+        return self.plan.elements
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """Targets of the elements in the order of sums, counted from the beginning of the span.
+
+        Those outside have the number behind the last whole tile.
+        """
+        length, outside = int(self.plan.offset[-1]), np.int32(self.n_tiles * self.tile)
+        found = []
+        for table in self.plan.tables:
+            shifted = (table if self.order is None else np.take(table, self.order, axis=0)) - np.int32(self.plan.first)
+            found.append(np.where((shifted >= 0) & (shifted < length), shifted, outside))
+        return tuple(found)
+
+    @cached_property
+    def rows(self) -> Table:
+        """The elements of all tiles as rows of `tables`."""
+        if self.order is None:
+            return self.elements
+        row = np.empty(self.order.size, dtype=np.int32)
+        row[self.order] = np.arange(self.order.size, dtype=np.int32)
+        return row[self.elements]
 
 
 def tiles_of(over: Set, tables: Sequence[Table], span: Span, tile: int) -> Tiles:
     """Cut the targets of a span into tiles and list the elements that each needs, in the global order."""
     order = global_order(over)
-    ordered = tuple(tables) if order is None else tuple(t[order] for t in tables)
-    stop = -(-len(span) // tile) * tile
     plain = span.begin == 0 and over.parent.part is None
-    shifted = ordered if plain else tuple(_window(t, span, stop) for t in ordered)
-    found = target_tiles(shifted, len(span) if plain else stop + 1, tile)
-    last = found.n_tiles if plain else stop // tile
-    pointer = found.elem_ptr[: last + 1]
-    rows = found.elements[: int(pointer[-1]) if pointer.size else 0]
-    elements = rows if order is None else order[rows].astype(np.int32)
-    return Tiles(shifted, pointer, elements, rows)
-
-
-def _window(table: Table, span: Span, outside: int) -> Table:
-    inside = (table >= span.begin) & (table < span.end)
-    return np.where(inside, table - np.int32(span.begin), np.int32(outside)).astype(np.int32)
+    plan = target_tiles(tables, len(span), tile, first=None if plain else span.begin, order=order)
+    return Tiles(plan, order, tile)

@@ -23,6 +23,9 @@ from fluxloom.dsl.tile_tune import recorded_tile
 
 __all__ = ["TiledChain"]
 
+_MANY = 2**16
+"""Tiles that there may be of a set of any size; empty ones cost only tables."""
+
 Tiles = int | npt.NDArray[np.integer[Any]]
 
 
@@ -71,13 +74,12 @@ class TiledChain:
         steps_at_once: int = 1,
         name: str = "tiled",
     ) -> None:
-        if steps_at_once < 1:
-            raise PlanError(f"{name}: steps_at_once={steps_at_once}: a call runs the steps once or more")
-        if isinstance(tiles, (int, np.integer)) and tiles < 0:
-            raise PlanError(f"{name}: tiles={tiles}: give a positive number, or 0 to have it chosen")
+        if not isinstance(steps_at_once, int | np.integer) or steps_at_once < 1:
+            raise PlanError(f"{name}: steps_at_once={steps_at_once!r}: a call runs the steps once or more")
+        _check_tiles(name, tiles)
+        Chain(steps, transient=transient, fuse=False, name=name)  # checks the steps
         self.name, self.steps, self.steps_at_once = name, tuple(steps), int(steps_at_once)
         every = [*steps] * self.steps_at_once
-        Chain(every, transient=transient, fuse=False, name=name)  # checks the steps
         self.context: Context = every[0].context
         self.transient = tuple(transient)
         self.reason = why_not_tiled(every, self.context.device)
@@ -145,14 +147,17 @@ class TiledChain:
         form = self._form
         if form is None:
             raise PlanError(f"{self.name} does not run in tiles: {self.reason}")
+        _check_tiles(self.name, tiles)
         lead, threads = leading_set(form), max(1, self.context.threads)
         if isinstance(tiles, (int, np.integer)):
             known = 0 if tiles else recorded_tile(self.loops, lead.size)
             count = -(-lead.size // known) if known else int(tiles)
+            _check_count(self.name, count, lead)
             owners, self._how = choose_owners(form, count, threads)
         else:
             given = np.asarray(tiles)
             count = int(given.max(initial=0)) + 1
+            _check_count(self.name, count, lead)
             owners, self._how = owners_from(form, lead, given, count), "as given"
         self._tiles = tiles
         self._run = TiledRun(form, owners, form.number(lead), threads, self.name)
@@ -245,3 +250,19 @@ class TiledChain:
 
     def __repr__(self) -> str:
         return f"TiledChain({self.name}, {self.steps_at_once} x {len(self.loops) // self.steps_at_once} loops)"
+
+
+def _check_tiles(name: str, tiles: Tiles) -> None:
+    """Raise `PlanError` unless tiles are a number, or an array of whole numbers."""
+    if isinstance(tiles, (int, np.integer)):
+        if tiles < 0:
+            raise PlanError(f"{name}: tiles={tiles}: give a positive number, or 0 to have it chosen")
+    elif not np.issubdtype(np.asarray(tiles).dtype, np.integer):
+        kind = np.asarray(tiles).dtype
+        raise PlanError(f"{name}: tiles: give a number, or the tile of each element as whole numbers, not {kind}")
+
+
+def _check_count(name: str, count: int, lead: Set) -> None:
+    """Raise `PlanError` for a number of tiles whose tables alone would fill the memory."""
+    if count > max(lead.size, _MANY):
+        raise PlanError(f"{name}: {count:,} tiles for the {lead.size:,} elements of {lead.name}: give fewer")

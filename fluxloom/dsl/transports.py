@@ -250,8 +250,14 @@ class Links:
 
     def _wanted(self, common: tuple[str, ...]) -> tuple[str, ...]:
         wish = self._context.transport
-        if wish == "auto" or (wish != "host" and len(self.gpus) < 2):
+        if wish == "auto":
             return common
+        if wish != "host" and not self.gpus:
+            raise CommError(
+                f"transport {wish!r} carries messages between GPUs, but no rank has one: take auto or host"
+            )
+        if wish != "host" and len(self.gpus) == 1:
+            return common  # the others have no GPU to send to: the host is the way that was asked for
         if wish not in common:
             raise CommError(f"transport {wish!r} is not there on all GPU ranks; there are: {', '.join(common)}")
         return (wish,)

@@ -38,4 +38,7 @@ from fluxloom.graph.permute import invert_permutation as invert_permutation
 from fluxloom.graph.permute import permute_rows as permute_rows
 from fluxloom.graph.permute import renumber as renumber
 from fluxloom.graph.tiles import TilePlan as TilePlan
+from fluxloom.graph.tiles import TileSegments as TileSegments
 from fluxloom.graph.tiles import target_tiles as target_tiles
+from fluxloom.graph.tiles import tile_segments as tile_segments
+from fluxloom.graph.tiles import tiled_elements as tiled_elements

@@ -67,3 +67,22 @@ int64_t graph_link_members(int64_t n, const int64_t *group_ptr, const int32_t *m
     ptr[n] = size;
     return size;
 }
+
+/* The lowest vertex that each of the n vertices of a symmetric graph is connected to; queue: one entry a vertex. */
+int64_t graph_components(const int64_t *ptr, const int32_t *neighbour, int64_t n, int32_t *label, int32_t *queue)
+{
+    for (int64_t v = 0; v < n; v++)
+        label[v] = -1;
+    for (int64_t root = 0; root < n; root++) {
+        if (label[root] >= 0)
+            continue;
+        label[root] = queue[0] = (int32_t)root;
+        for (int64_t next = 0, size = 1; next < size; next++)
+            for (int64_t i = ptr[queue[next]]; i < ptr[queue[next] + 1]; i++)
+                if (label[neighbour[i]] < 0) {
+                    label[neighbour[i]] = (int32_t)root;
+                    queue[size++] = neighbour[i];
+                }
+    }
+    return 0;
+}

@@ -2,12 +2,19 @@
 #include <stdint.h>
 #include <string.h>
 
-/* count (n_targets): how many entries name each target. Returns the largest. */
-int64_t graph_count_rows(const int32_t *entry, int64_t size, int64_t n_targets, int32_t *count)
+static void count_targets(const int32_t *entry, int64_t size, int32_t *count)
 {
-    memset(count, 0, (size_t)n_targets * sizeof *count);
     for (int64_t p = 0; p < size; p++)
         count[entry[p]]++;
+}
+
+/* count (n_targets): how many entries of all tables name each target. Returns the largest. */
+int64_t graph_count_rows(int64_t n_tables, const int32_t *const *table, const int64_t *size, int64_t n_targets,
+                         int32_t *count)
+{
+    memset(count, 0, (size_t)n_targets * sizeof *count);
+    for (int64_t k = 0; k < n_tables; k++)
+        count_targets(table[k], size[k], count);
     int32_t longest = 0;
     for (int64_t t = 0; t < n_targets; t++)
         longest = count[t] > longest ? count[t] : longest;
@@ -15,9 +22,10 @@ int64_t graph_count_rows(const int32_t *entry, int64_t size, int64_t n_targets, 
 }
 
 /* ptr (n_targets + 1): where each target's row begins. Returns the length of the longest row. */
-static int64_t row_pointers(const int32_t *entry, int64_t size, int64_t n_targets, int32_t *ptr)
+static int64_t row_pointers(int64_t n_tables, const int32_t *const *table, const int64_t *size, int64_t n_targets,
+                            int32_t *ptr)
 {
-    const int64_t longest = graph_count_rows(entry, size, n_targets, ptr);
+    const int64_t longest = graph_count_rows(n_tables, table, size, n_targets, ptr);
     int32_t sum = 0;
     for (int64_t t = 0; t < n_targets; t++) {
         const int32_t length = ptr[t];
@@ -35,26 +43,45 @@ static void move_back(int32_t *ptr, int64_t n_targets)
     ptr[0] = 0;
 }
 
-/* The flat positions that name each target, ascending. Returns the length of the longest row. */
-int64_t graph_flat_inverse(const int32_t *entry, int64_t size, int64_t n_targets, int32_t *ptr, int32_t *position)
+/* Write the flat positions of all entries, table behind table, to the next place of their targets: at[t], and
+ * stride places on for the next one of the same target. The rows of a table are visited in its order, which lists
+ * all of them or, where they come one after the other, none. */
+static void place_positions(int64_t n_tables, const int32_t *const *table, const int64_t *size, const int64_t *arity,
+                            const int64_t *const *order, const int64_t *ordered, int64_t stride, int32_t *at,
+                            int32_t *position)
 {
-    const int64_t longest = row_pointers(entry, size, n_targets, ptr);
-    for (int64_t p = 0; p < size; p++)
-        position[ptr[entry[p]]++] = (int32_t)p;
+    int64_t base = 0;
+    for (int64_t k = 0; k < n_tables; base += size[k++])
+        for (int64_t i = 0; i < size[k] / arity[k]; i++) {
+            const int64_t row = (ordered[k] ? order[k][i] : i) * arity[k];
+            for (int64_t p = row; p < row + arity[k]; p++) {
+                const int32_t t = table[k][p];
+                const int64_t to = stride ? at[t]++ * stride + t : at[t]++;
+                position[to] = (int32_t)(base + p);
+            }
+        }
+}
+
+/* The flat positions that name each target, in order. Returns the length of the longest row. */
+int64_t graph_flat_inverse(int64_t n_tables, const int32_t *const *table, const int64_t *size, const int64_t *arity,
+                           const int64_t *const *order, const int64_t *ordered, int64_t n_targets, int32_t *ptr,
+                           int32_t *position)
+{
+    const int64_t longest = row_pointers(n_tables, table, size, n_targets, ptr);
+    place_positions(n_tables, table, size, arity, order, ordered, 0, ptr, position);
     move_back(ptr, n_targets);
     return longest;
 }
 
 /* The k-th flat position of target t goes to position[k * stride + t], -1 behind the last. */
-int64_t graph_ell_inverse(const int32_t *entry, int64_t size, int64_t n_targets, int64_t degree, int64_t stride,
-                          int32_t *count, int32_t *position)
+int64_t graph_ell_inverse(int64_t n_tables, const int32_t *const *table, const int64_t *size, const int64_t *arity,
+                          const int64_t *const *order, const int64_t *ordered, int64_t n_targets, int64_t degree,
+                          int64_t stride, int32_t *count, int32_t *position)
 {
     memset(count, 0, (size_t)n_targets * sizeof *count);
     memset(position, 255, (size_t)(degree * stride) * sizeof *position);
-    for (int64_t p = 0; p < size; p++) {
-        const int32_t t = entry[p];
-        position[count[t]++ * stride + t] = (int32_t)p;
-    }
+    if (stride)
+        place_positions(n_tables, table, size, arity, order, ordered, stride, count, position);
     return 0;
 }
 
@@ -64,7 +91,8 @@ int64_t graph_stage_tiles(const int32_t *table, int64_t n, int64_t arity, int64_
                           int64_t n_tiles, const int64_t *elem_ptr, const int32_t *elements, int64_t wide,
                           int32_t *ptr, void *local)
 {
-    row_pointers(table, n * arity, n_targets, ptr);
+    const int64_t size = n * arity;
+    row_pointers(1, &table, &size, n_targets, ptr);
     for (int64_t tile = 0; tile < n_tiles; tile++) {
         const uint32_t first = (uint32_t)(tile * tile_size);
         uint32_t mine = 0;

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
-from fluxloom.graph.native import Indices, Offsets, call, count, offsets, table_in_range
+from fluxloom.graph.native import Indices, Offsets, call, count, offsets, row_order, table_in_range
 from fluxloom.graph.native import table as as_table
 from fluxloom.graph.tiles import target_tiles
 
@@ -149,27 +150,45 @@ class BlockTargets:
     most: int
 
 
-def flat_inverse(table: Indices, n_targets: int) -> FlatInverse:
+def flat_inverse(
+    tables: Indices | Sequence[Indices], n_targets: int, orders: Sequence[Offsets | None] | None = None
+) -> FlatInverse:
     """Return, for each target, the flat positions of an ``(n, arity)`` table that name it.
+
+    Parameters
+    ----------
+    tables
+        The table; or several, whose positions follow one another.
+    n_targets
+        Number of targets.
+    orders
+        For each table the order in which its rows come in the lists of targets, int64 and ``(n,)``; None, and by
+        default: ascending.
 
     Raises
     ------
     DatError
-        When the table has the wrong type or range, or 2**31 entries or more.
+        When a table has the wrong type or range, there are 2**31 entries or more, or an order does not fit.
     """
-    checked = _flat_table(table, n_targets)
+    checked = _flat_tables(tables, n_targets)
+    size = sum(t.size for t in checked)
     pointer = np.empty(n_targets + 1, dtype=np.int32)
-    position = np.empty(checked.size, dtype=np.int32)
-    degree = call("flat_inverse", checked, checked.size, n_targets, pointer, position)
+    position = np.empty(size, dtype=np.int32)
+    degree = call("flat_inverse", *_in_order(checked, orders), n_targets, pointer, position)
     return FlatInverse(pointer, position, degree)
 
 
-def ell_inverse(table: Indices, n_targets: int, stride: int | None = None) -> EllInverse:
+def ell_inverse(
+    tables: Indices | Sequence[Indices],
+    n_targets: int,
+    stride: int | None = None,
+    orders: Sequence[Offsets | None] | None = None,
+) -> EllInverse:
     """Return the flat inverse of an ``(n, arity)`` table, padded to the longest row.
 
     Parameters
     ----------
-    table, n_targets
+    tables, n_targets, orders
         As for :func:`flat_inverse`. :func:`ell_fill` tells how much of the result is padding.
     stride
         Length of a column, ``n_targets`` or more; by default ``n_targets`` rounded up to a multiple of 32.
@@ -177,32 +196,33 @@ def ell_inverse(table: Indices, n_targets: int, stride: int | None = None) -> El
     Raises
     ------
     DatError
-        When the table has the wrong type or range, the stride is too small, or the result has 2**31 entries
-        or more.
+        When a table has the wrong type or range, an order does not fit, the stride is too small, or the result has
+        2**31 entries or more.
     """
-    checked = _flat_table(table, n_targets)
+    checked = _flat_tables(tables, n_targets)
     if stride is None:
         stride = -(-n_targets // _ROUND) * _ROUND
     stride = count(stride, "stride", least=n_targets)
     counts = np.empty(n_targets, dtype=np.int32)
-    degree = call("count_rows", checked, checked.size, n_targets, counts)
+    degree = call("count_rows", len(checked), checked, _sizes(checked), n_targets, counts)
     count(degree * stride, f"the number of entries of {degree} columns of {stride}")
     position = np.empty((degree, stride), dtype=np.int32)
-    call("ell_inverse", checked, checked.size, n_targets, degree, stride, counts, position)
+    call("ell_inverse", *_in_order(checked, orders), n_targets, degree, stride, counts, position)
     return EllInverse(position)
 
 
-def ell_fill(table: Indices, n_targets: int) -> float:
+def ell_fill(tables: Indices | Sequence[Indices], n_targets: int) -> float:
     """Return the part of ``(degree, n_targets)`` that :func:`ell_inverse` would fill; 1 if that is empty.
 
     Raises
     ------
     DatError
-        When the table has the wrong type or range, or 2**31 entries or more.
+        When a table has the wrong type or range, or there are 2**31 entries or more.
     """
-    checked = _flat_table(table, n_targets)
-    degree = call("count_rows", checked, checked.size, n_targets, np.empty(n_targets, dtype=np.int32))
-    return checked.size / (degree * n_targets) if degree else 1.0
+    checked = _flat_tables(tables, n_targets)
+    counts = np.empty(n_targets, dtype=np.int32)
+    degree = call("count_rows", len(checked), checked, _sizes(checked), n_targets, counts)
+    return sum(t.size for t in checked) / (degree * n_targets) if degree else 1.0
 
 
 def staged_tiles(tables: Sequence[Indices], n_targets: int, tile: int) -> StagedTiles:
@@ -279,6 +299,28 @@ def block_targets(table: Indices, n_targets: int, offset: Offsets) -> BlockTarge
 
 def _flat_table(array: Indices, n_targets: int) -> Indices:
     """Return a table as :func:`table_in_range` does, of fewer than 2**31 entries."""
-    checked = table_in_range(array, n_targets)
-    count(checked.size, "the number of table entries")
+    return _flat_tables(array, n_targets)[0]
+
+
+def _flat_tables(tables: Indices | Sequence[Indices], n_targets: int) -> tuple[Indices, ...]:
+    """Return one table or several as :func:`table_in_range` does, of fewer than 2**31 entries together."""
+    if isinstance(tables, np.ndarray):
+        checked: tuple[Indices, ...] = (table_in_range(tables, n_targets),)
+    else:
+        checked = tuple(table_in_range(t, n_targets, f"tables[{i}]") for i, t in enumerate(tables))
+    count(sum(t.size for t in checked), "the number of table entries")
     return checked
+
+
+def _sizes(tables: Sequence[Indices]) -> Offsets:
+    """Return the number of entries of each table."""
+    return np.array([t.size for t in tables], dtype=np.int64)
+
+
+def _in_order(tables: Sequence[Indices], orders: Sequence[Offsets | None] | None) -> tuple[Any, ...]:
+    """Return how C functions get tables and the orders of their rows."""
+    arity = np.array([max(1, t.shape[1]) for t in tables], dtype=np.int64)
+    given = [None] * len(tables) if orders is None else orders
+    found = [row_order(order, len(t)) for t, order in zip(tables, given, strict=True)]
+    ordered = np.array([order.size for order in found], dtype=np.int64)
+    return len(tables), tuple(tables), _sizes(tables), arity, tuple(found), ordered

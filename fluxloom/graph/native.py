@@ -22,6 +22,7 @@ __all__ = [
     "count",
     "indices",
     "offsets",
+    "row_order",
     "table",
     "table_in_range",
 ]
@@ -29,7 +30,7 @@ __all__ = [
 Indices = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
-_SOURCES = ("check.c", "colour.c", "inverse.c", "tiles.c", "csr.c", "gather.c")
+_SOURCES = ("check.c", "colour.c", "inverse.c", "tiles.c", "csr.c", "gather.c", "lookup.c")
 _LARGEST = 2**31 - 1
 
 
@@ -104,6 +105,21 @@ def offsets(array: npt.NDArray[Any], what: str, last: int) -> Offsets:
     if array.size == 0 or array[0] != 0 or array[-1] != last or bool(np.any(array[1:] < array[:-1])):
         raise DatError(f"{what} must ascend from 0 to {last}, one entry more than there are rows")
     return array
+
+
+def row_order(order: npt.NDArray[Any] | None, n: int) -> Offsets:
+    """Return the order in which ``n`` rows are visited as contiguous int64; an empty array for None: one by one.
+
+    Raises
+    ------
+    DatError
+        When it has not ``n`` entries in ``0 .. n - 1``.
+    """
+    if order is None:
+        return np.zeros(0, dtype=np.int64)
+    if order.shape != (n,) or (n and not 0 <= int(order.min()) <= int(order.max()) < n):
+        raise DatError(f"an order of {n} rows must list 0 ... {n - 1}")
+    return np.ascontiguousarray(order, dtype=np.int64)
 
 
 def table(array: npt.NDArray[Any], what: str = "table") -> Indices:

@@ -13,7 +13,7 @@ from fluxloom.core.errors import DatError
 from fluxloom.core.optional import require
 from fluxloom.graph.csr import Csr, element_graph, rows_to_csr, target_graph
 from fluxloom.graph.inverse import inverse_ragged
-from fluxloom.graph.native import Indices, Offsets, count, table_in_range
+from fluxloom.graph.native import Indices, Offsets, call, count, table_in_range
 from fluxloom.graph.native import indices as as_indices
 from fluxloom.graph.native import offsets as as_offsets
 from fluxloom.graph.native import table as as_table
@@ -267,26 +267,16 @@ def pair_graph(table: Indices, n_targets: int) -> Csr:
     return target_graph(np.ascontiguousarray(rows), n_targets)
 
 
-def components(offsets: Offsets, neighbours: Indices) -> Offsets:
-    """Return for each vertex of a symmetric graph the lowest vertex that it is connected to: int64, ``(n,)``."""
+def components(offsets: Offsets, neighbours: Indices) -> Indices:
+    """Return for each vertex of a symmetric graph the lowest vertex that it is connected to: int32, ``(n,)``."""
     n = offsets.size - 1
-    label = np.arange(n, dtype=np.int64)
-    linked = np.flatnonzero(np.diff(offsets))
-    if linked.size == 0:
-        return label
-    while True:
-        low = np.minimum(label[linked], np.minimum.reduceat(label[neighbours], offsets[linked]))
-        if np.array_equal(low, label[linked]):
-            return label
-        hooked = label.copy()
-        np.minimum.at(hooked, label[linked], low)
-        while not np.array_equal(further := hooked[hooked], hooked):
-            hooked = further
-        label = hooked
+    label = np.empty(n, dtype=np.int32)
+    call("components", offsets, neighbours, n, label, np.empty(n, dtype=np.int32))
+    return label
 
 
 def as_points(points: npt.NDArray[Any]) -> Floats:
-    """Return points as float64 ``(n, dimensions)``, with negative zeros made positive.
+    """Return points as float64 ``(n, dimensions)``.
 
     Raises
     ------
@@ -296,10 +286,11 @@ def as_points(points: npt.NDArray[Any]) -> Floats:
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] == 0:
         raise DatError(f"points have shape {array.shape}; it must be (n, dimensions)")
-    wrong = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if wrong.size:
-        raise DatError(f"point {int(wrong[0])} is {array[wrong[0]].tolist()}; coordinates must be finite")
-    return array + 0.0
+    finite = np.isfinite(array)
+    if not finite.all():
+        wrong = int(np.argmin(finite.all(axis=1)))
+        raise DatError(f"point {wrong} is {array[wrong].tolist()}; coordinates must be finite")
+    return array
 
 
 def as_weights(weights: npt.NDArray[Any] | None, n: int) -> Floats:

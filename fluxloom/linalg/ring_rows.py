@@ -100,6 +100,8 @@ def find_rings(comm: Comm, matrix: Any, rings: int, rows: npt.ArrayLike | None =
     DatError
         On every rank, if on one of them the rows, columns or values do not fit; it names the rank.
     """
+    fits = hasattr(matrix, "tocsr")
+    agree(comm, "" if fits else f"the matrix is of type {type(matrix).__name__}; give a sparse one of SciPy")
     own = matrix.tocsr()
     offsets, columns = own.indptr.astype(np.int64), own.indices.astype(np.int64)
     counts = comm.allgather(own.shape[0])
@@ -188,8 +190,8 @@ def _fetch(comm: Comm, asked: Sequence[Index], rows: tuple[Index, Index, Reals])
 
 def _problem(own: Any, rows: npt.NDArray[Any], columns: Index, total: int, rings: int) -> str:
     """Return what is wrong with the rows of this rank, or an empty string."""
-    if rings < 1:
-        return f"{rings} rings; give at least 1"
+    if not isinstance(rings, int | np.integer) or rings < 1:
+        return f"{rings} rings; give at least 1, a whole number"
     if own.shape[1] != total:
         return f"the matrix has {own.shape[1]} columns, but all ranks together have {total} rows; give global columns"
     if rows.shape != (own.shape[0],) or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
@@ -202,7 +204,7 @@ def _problem(own: Any, rows: npt.NDArray[Any], columns: Index, total: int, rings
     return ""
 
 
-def agree(comm: Comm, problem: str, same: tuple[str, int] = ("", 0)) -> None:
+def agree(comm: Comm, problem: str, same: tuple[str, object] = ("", 0)) -> None:
     """Raise `DatError` on every rank if one of them has a problem, or a number that is not that of the others."""
     found = comm.allgather((problem, same[1]))
     for rank, (text, number) in enumerate(found):

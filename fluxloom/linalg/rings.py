@@ -85,6 +85,8 @@ class RingProduct:
     ------
     DatError
         On every rank, if the matrix of one of them does not fit, or the numbers are not positive.
+    CommError
+        If the context or the communicator is none.
     """
 
     def __init__(
@@ -103,9 +105,16 @@ class RingProduct:
         tag: int = 0,
         name: str = "rings",
     ) -> None:
+        if not isinstance(context, Context):
+            raise CommError(f"{name}: a context is wanted first, not {type(context).__name__}")
         self.comm = comm if comm is not None else context.comm
-        wrong = f"{times} products; give a positive number, or 0 for as many as rings" if times < 0 else ""
+        if not isinstance(self.comm, Comm):
+            raise CommError(f"{name}: comm: a communicator is wanted, not {comm!r}")
+        fits = isinstance(times, int | np.integer) and times >= 0
+        wrong = "" if fits else f"{times} products; give a positive number, or 0 for as many as rings"
         agree(self.comm, wrong, ("products", times))
+        agree(self.comm, "", ("is the tag", tag))
+        agree(self.comm, "", ("is the dtype", str(dtype)))
         self.plan = find_rings(self.comm, matrix, rings, rows)
         self.context = _alone(context)
         self.times = times or rings
@@ -189,6 +198,8 @@ class RingProduct:
     def start(self, x: npt.ArrayLike) -> None:
         """Set the owned values of ``basis[0]``."""
         values = np.asarray(x)
+        if values.dtype.kind not in "fiub":
+            raise DatError(f"{self.name}: x of type {values.dtype}; real numbers are wanted")
         if values.shape != (self.plan.owned,):
             raise DatError(f"{self.name}: x of shape {values.shape}; this rank has {self.plan.owned} rows")
         full = np.zeros(self.stored.size, dtype=self.basis[0].scalar.numpy)

@@ -49,7 +49,8 @@ AIRFOIL_LINKS: Mapping[str, tuple[str, str]] = MappingProxyType(
 AIRFOIL_VALUES: Mapping[str, str] = MappingProxyType({"points": "nodes", "boundary_codes": "bedges"})
 """Its values: name to set."""
 
-Places = npt.NDArray[np.int64]
+_CHUNK = 1 << 18
+"""Rows that are made at a time, so that intermediate arrays stay in the caches."""
 
 _SURFACE = (0.298222773, -0.127125232, -0.357907906, 0.291984971, -0.105174696)
 _SCALE = 0.594689181
@@ -185,22 +186,22 @@ def airfoil_slice(i: int, j: int, rank: int, ranks: int) -> AirfoilSlice:
     Raises
     ------
     MeshError
-        For ``i < 2`` or ``j < 1``, or a rank that does not exist.
+        For ``i < 2`` or ``j < 1``, more nodes than 32 bits can number, or a rank that does not exist.
     """
     if i < 2 or j < 1:
         raise MeshError(f"the Airfoil mesh needs i >= 2 and j >= 1, got i = {i}, j = {j}")
+    if airfoil_sizes(i, j)["nodes"] > 2**31:
+        raise MeshError(f"the Airfoil mesh with i = {i}, j = {j} has more nodes than the {2**31:,} that 32 bits number")
     if not 0 <= rank < ranks:
         raise MeshError(f"the Airfoil mesh has slices 0 ... {ranks - 1}, not {rank}")
     sizes = airfoil_sizes(i, j)
     nodes, cells, bedges = (_block(sizes[name], rank, ranks) for name in ("nodes", "cells", "bedges"))
-    row, column = np.divmod(np.arange(*cells), 3 * i)
-    corner = (row * (3 * i + 1) + column).astype(np.int32)
-    edge_nodes, edge_cells = _edges(i, j, row, column)
+    cell_nodes, edge_nodes, edge_cells = _cells(i, j, *cells)
     boundary_nodes, boundary_cells, codes = _boundary(i, j)
     bounds = slice(*bedges)
     rows = AirfoilMesh(
         points=_points(i, j, *nodes),
-        cell_nodes=corner[:, None] + np.array([0, 1, 3 * i + 2, 3 * i + 1], dtype=np.int32),
+        cell_nodes=cell_nodes,
         edge_nodes=edge_nodes,
         edge_cells=edge_cells,
         boundary_nodes=boundary_nodes[bounds],
@@ -237,17 +238,24 @@ def _block(total: int, rank: int, ranks: int) -> tuple[int, int]:
 def six_decimals(values: FloatArray) -> FloatArray:
     """Return the values that writing with ``%.6f`` and reading back gives, bit for bit.
 
-    The text is the correctly rounded decimal of the exact binary value, ties to even; the product
-    ``value * 1e6`` is itself rounded, so values within one part in 2**50 of a tie are settled through text.
-    The quotient of the rounded integer by 1e6 is the correctly rounded parse of that text.
+    The text is the correctly rounded decimal of the exact binary value, ties to even, and the quotient of that
+    integer by 1e6 is the correctly rounded parse of the text. The product ``value * 1e6`` is itself rounded, which
+    matters where it is half of an odd number: its error says on which side of the tie the exact product lies.
+    Values are to be below ``2**52 / 1e6``.
     """
     scaled = values * 1e6
     whole = np.rint(scaled)
-    near_tie = np.abs(np.abs(scaled - whole) - 0.5) <= np.abs(scaled) * 2.0**-50
-    result = whole / 1e6
-    if near_tie.any():
-        result[near_tie] = [float(f"{value:.6f}") for value in values[near_tie]]
-    return result
+    tie = np.abs(scaled - whole) == 0.5
+    value, product, near = values[tie], scaled[tie], whole[tie]
+    # 1e6 has 14 binary digits: products with the upper 39 digits of a value, and with the other 14, are exact.
+    upper = (value.view(np.int64) & ~0x3FFF).view(np.float64)
+    error = (upper * 1e6 - product) + (value - upper) * 1e6
+    side = product - near
+    beyond = error * side > 0
+    near[beyond] += 2 * side[beyond]
+    whole[tie] = near
+    whole /= 1e6
+    return whole
 
 
 def _points(i: int, j: int, first: int, last: int) -> FloatArray:
@@ -265,27 +273,57 @@ def _points(i: int, j: int, first: int, last: int) -> FloatArray:
     interpolate = require("scipy.interpolate", "app", "the Airfoil mesh")
     spline = interpolate.CubicSpline(profile.real, profile.imag, bc_type="not-a-knot")
     low[on_airfoil] = spline(all_xi[on_airfoil])
-    row, column = np.divmod(np.arange(first, last), 3 * i + 1)
-    xi, foot = all_xi[column], low[column]
-    # The operations of numpy.linspace from the foot to 3, whose last value is exactly the end.
-    eta = np.where(row == j, 3.0, row * ((3.0 - foot) / j) + foot)
-    return six_decimals(np.stack([xi**2 - eta**2, 2.0 * xi * eta], axis=-1))
+    points = np.empty((last - first, 2))
+    for begin in range(first, last, _CHUNK):
+        row, column = np.divmod(np.arange(begin, min(begin + _CHUNK, last)), 3 * i + 1)
+        xi, foot = all_xi[column], low[column]
+        # The operations of numpy.linspace from the foot to 3, whose last value is exactly the end.
+        eta = np.where(row == j, 3.0, row * ((3.0 - foot) / j) + foot)
+        piece = points[begin - first : begin - first + _CHUNK]
+        piece[:, 0] = six_decimals(xi**2 - eta**2)
+        piece[:, 1] = six_decimals(2.0 * xi * eta)
+    return points
 
 
-def _edges(i: int, j: int, row: Places, column: Places) -> tuple[IntArray, IntArray]:
+def _cells(i: int, j: int, first: int, last: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the nodes of the cells ``first ... last - 1``, and nodes and cells of the edges that they list."""
+    wide = 3 * i
+
+    def listed(cell: int) -> int:
+        """Return how many edges the cells before one list: cut line, upper edge, right edge."""
+        rows, rest = divmod(cell, wide)
+        return min(cell, i) + min(cell, wide * (j - 1)) + rows * (wide - 1) + min(rest, wide - 1)
+
+    cell_nodes = np.empty((last - first, 4), dtype=np.int32)
+    edge_nodes = np.empty((listed(last) - listed(first), 2), dtype=np.int32)
+    edge_cells = np.empty_like(edge_nodes)
+    for begin in range(first, last, _CHUNK):
+        end = min(begin + _CHUNK, last)
+        row, column = np.divmod(np.arange(begin, end, dtype=np.int32), np.int32(wide))
+        corner = row * np.int32(wide + 1) + column
+        for leg, offset in enumerate((0, 1, wide + 2, wide + 1)):
+            np.add(corner, np.int32(offset), out=cell_nodes[begin - first : end - first, leg])
+        edges = slice(listed(begin) - listed(first), listed(end) - listed(first))
+        edge_nodes[edges], edge_cells[edges] = _edges(i, j, row, column)
+    return cell_nodes, edge_nodes, edge_cells
+
+
+def _edges(i: int, j: int, row: IntArray, column: IntArray) -> tuple[IntArray, IntArray]:
     """Return the interior edges that cells list, cell by cell: cut line, upper edge, right edge."""
     wide = 3 * i
-    corner, cell = row * (wide + 1) + column, row * wide + column
+    corner, cell = row * np.int32(wide + 1) + column, row * np.int32(wide) + column
     slot_nodes = np.empty((len(cell), 3, 2), dtype=np.int32)
     slot_cells = np.empty((len(cell), 3, 2), dtype=np.int32)
     slot_nodes[:, 0, 0], slot_nodes[:, 0, 1] = corner, corner + 1
     slot_cells[:, 0, 0], slot_cells[:, 0, 1] = wide - 1 - column, cell
-    slot_nodes[:, 1, 0], slot_nodes[:, 1, 1] = corner + wide + 1, corner + wide + 2
+    slot_nodes[:, 1, 0], slot_nodes[:, 1, 1] = corner + (wide + 1), corner + (wide + 2)
     slot_cells[:, 1, 0], slot_cells[:, 1, 1] = cell, cell + wide
-    slot_nodes[:, 2, 0], slot_nodes[:, 2, 1] = corner + 1, corner + wide + 2
+    slot_nodes[:, 2, 0], slot_nodes[:, 2, 1] = corner + 1, corner + (wide + 2)
     slot_cells[:, 2, 0], slot_cells[:, 2, 1] = cell + 1, cell
     present = np.stack([(row == 0) & (column < i), row < j - 1, column < wide - 1], axis=-1)
-    return slot_nodes[present], slot_cells[present]
+    # NumPy selects numbers many times faster than rows: a pair is one number of 64 bits
+    nodes, cells = (slots.view(np.int64)[..., 0][present].view(np.int32) for slots in (slot_nodes, slot_cells))
+    return nodes.reshape(-1, 2), cells.reshape(-1, 2)
 
 
 def _boundary(i: int, j: int) -> tuple[IntArray, IntArray, IntArray]:

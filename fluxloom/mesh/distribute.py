@@ -146,9 +146,10 @@ def distribute(
     links = {name: Link(source, target, rows.tables[name]) for name, (source, target) in AIRFOIL_LINKS.items()}
     middle = None
     if method in ("auto", "rcb"):
-        corners = rows.cell_nodes[:, ::2]  # the middle of a diagonal is near enough
-        ends = fetch(comm, rows.points, _starts(comm, len(rows.points)), corners.reshape(-1))
-        middle = ends.reshape(-1, 2, 2).mean(axis=1)
+        starts = _starts(comm, len(rows.points))
+        middle = fetch(comm, rows.points, starts, rows.cell_nodes[:, 0])  # that of a diagonal is near enough
+        middle += fetch(comm, rows.points, starts, rows.cell_nodes[:, 2])
+        middle /= 2
     values = {name: (over, rows.values[name]) for name, over in AIRFOIL_VALUES.items()}
     return divide(
         comm, part.sizes, links, values, method=method, shares=shares, weights=weights, points=middle,

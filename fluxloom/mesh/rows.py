@@ -13,7 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, MeshError
+from fluxloom.dsl.decompose_directory import stable_order
+from fluxloom.dsl.decompose_rows import compress, distinct
+from fluxloom.dsl.decompose_rows import fetch as fetch_rows
 
 __all__ = ["Post", "before", "block_starts", "compress", "distinct", "fetch", "owner_of", "place", "together"]
 
@@ -38,28 +41,6 @@ def before(comm: Comm, count: int) -> tuple[int, int]:
     return sum(counts[: comm.rank]), sum(counts)
 
 
-def compress(numbers: Numbers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the distinct numbers, ascending, and the position of each number among them (of the same shape)."""
-    flat = numbers.reshape(-1)
-    if not flat.size:
-        return np.empty(0, dtype=np.int64), np.empty(numbers.shape, dtype=np.int32)
-    low, span = int(flat.min()), int(flat.max()) - int(flat.min()) + 1
-    if span > 8 * flat.size:
-        distinct, position = np.unique(flat, return_inverse=True)
-        return distinct.astype(np.int64), position.astype(np.int32).reshape(numbers.shape)
-    met = np.zeros(span, dtype=bool)
-    met[flat - low] = True
-    position = np.cumsum(met, dtype=np.int32)
-    position -= 1
-    return np.flatnonzero(met) + low, position[flat - low].reshape(numbers.shape)
-
-
-def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the distinct numbers, ascending; sorting is many times faster than the hashing of ``numpy.unique``."""
-    ordered = np.sort(numbers)
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
-
-
 class Post:
     """Rows on their way to other ranks, and the answers on their way back.
 
@@ -73,7 +54,7 @@ class Post:
 
     def __init__(self, comm: Comm, owner: Numbers) -> None:
         self._comm = comm
-        self._order = np.argsort(owner, kind="stable")
+        self._order = stable_order(owner, comm.size)
         self._cuts = np.searchsorted(owner[self._order], np.arange(1, comm.size))
         self._received: list[int] = []
 
@@ -92,22 +73,20 @@ class Post:
 
 
 def fetch(comm: Comm, rows: Rows, starts: npt.NDArray[np.int64], numbers: Numbers) -> Rows:
-    """Return rows by their global numbers.
+    """Return rows by their global numbers, see `fluxloom.dsl.decompose_rows.fetch`.
 
-    Parameters
-    ----------
-    comm
-        The ranks.
-    rows
-        This rank's slice of the table.
-    starts : (ranks + 1,) int64
-        Where the slices begin.
-    numbers : (n,) integers
-        The rows this rank wants.
+    Raises
+    ------
+    MeshError
+        On a rank that wants a row which no rank has, or whose slice is shorter than ``starts`` says.
     """
-    post = Post(comm, owner_of(numbers, starts))
-    asked = post.forward(numbers.astype(np.int64, copy=False))
-    return post.back(rows[asked - starts[comm.rank]])
+    expected, last = int(starts[comm.rank + 1] - starts[comm.rank]), int(numbers.max(initial=0))
+    if len(rows) < expected or last >= max(1, starts[-1]):
+        raise MeshError(
+            f"rank {comm.rank} holds {len(rows)} of {expected} rows of a table, and wants row {last} of {starts[-1]}: "
+            "the slices of the ranks are not those of one mesh"
+        )
+    return fetch_rows(comm, rows, starts, numbers)
 
 
 def place(comm: Comm, numbers: Numbers, rows: Rows, starts: npt.NDArray[np.int64]) -> Rows:

@@ -38,6 +38,8 @@ def check_slice(part: MeshSlice) -> None:
     MeshError
         Naming the element.
     """
+    if not isinstance(part, MeshSlice):
+        raise MeshError(f"each rank of several gives a slice of a mesh, as cut() makes it, not {type(part).__name__}")
     if not part.n_cells:
         raise MeshError(f"{part.path}: the mesh has no cells")
     for name, numbers in part.numbers().items():

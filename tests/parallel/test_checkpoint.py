@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -15,7 +18,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.disk import Disk
 from fluxloom.comm.store import StoreReader, StoreWriter
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import CheckpointError
+from fluxloom.core.errors import CheckpointError, CommError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Reset
 from fluxloom.dsl.checkpoint import Checkpoints, CheckpointWarning
@@ -250,6 +253,41 @@ def test_damage_is_told_to_every_rank(tmp_path: Path) -> None:
     texts = run_threads(3, start)
     assert len(set(texts)) == 1
     assert "damaged" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (lambda rank: {"every_calls": 4 + rank}, "ranks 0 and 1 differ in every_calls: 4 and 5"),
+        (lambda rank: {"every_calls": 4, "place": ("local", "period")[rank]}, "differ in place: 'local' and 'period'"),
+        (lambda rank: {"every_calls": 4, "digest": str(rank)}, "ranks 0 and 1 differ in digest; give all the same"),
+        (lambda rank: {"every_calls": 4, "restart": rank == 0}, "differ in restart: True and False"),
+        (lambda rank: {"every_calls": 4, "path": f"{rank}.h5"}, "differ in file: '0.h5' and '1.h5'"),
+    ],
+)
+def test_ranks_are_told_the_same(options: Callable[[int], dict[str, Any]], message: str, tmp_path: Path) -> None:
+    def start(comm: Comm) -> str:
+        given = {"path": "a.h5", "restart": True} | options(comm.rank)
+        path, restart = tmp_path / given.pop("path"), given.pop("restart")
+        with pytest.raises(CheckpointError, match=message) as caught:
+            Checkpoints(path, **given).watch(Plate(comm).ctx, restart=restart).__enter__()
+        return str(caught.value)
+
+    assert len(set(run_threads(2, start))) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("watcher", [0, 1])
+def test_all_ranks_watch_or_none(watcher: int, tmp_path: Path) -> None:
+    """They end with an error, which says that they do not do the same."""
+    def start(comm: Comm) -> None:
+        plate = Plate(comm)
+        saver = Checkpoints(tmp_path / "a.h5", every_calls=4)
+        with saver.watch(plate.ctx) if comm.rank == watcher else nullcontext():
+            plate.run(5, chained=False)
+
+    with pytest.raises(CommError, match=r"the ranks disagree: rank \d calls \w+"):
+        run_threads(2, start)
 
 
 def test_clock_of_rank_zero_decides(tmp_path: Path) -> None:

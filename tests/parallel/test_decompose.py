@@ -342,14 +342,17 @@ def test_parallel_bisection_is_the_serial_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size, dimensions = int(rng.integers(1, 8)), int(rng.integers(1, 4))
     n = int(rng.integers(size, 120))
-    points = [rng.normal(size=(n, dimensions)), rng.integers(-2, 2, (n, dimensions)) * 1.0, np.zeros((n, dimensions)),
+    signs = rng.choice([-1.0, 1.0], (n, dimensions))  # of zeros too
+    points = [rng.normal(size=(n, dimensions)), rng.integers(-2, 2, (n, dimensions)) * signs, np.zeros((n, dimensions)),
               10.0 ** rng.integers(-300, 300, (n, dimensions))][seed % 4]  # fmt: skip
-    shares, weights = rng.integers(1, 6, size) * 1.0, rng.integers(0, 7, n) * 1.0
+    shares = rng.integers(1, 6, size) * 1.0
+    weights = rng.integers(0, 7, n) * 1.0 if seed % 3 else None
     starts = np.sort(np.r_[0, rng.integers(0, n + 1, size - 1), n])
 
     def work(comm: Comm) -> np.ndarray:
         mine = slice(starts[comm.rank], starts[comm.rank + 1])
-        return parallel_rcb(comm, points[mine], int(starts[comm.rank]), shares, weights[mine])
+        own = None if weights is None else weights[mine]
+        return parallel_rcb(comm, points[mine], int(starts[comm.rank]), shares, own)
 
     found = np.concatenate(run_threads(size, work))
     assert np.array_equal(found, partition_rcb(points, shares, weights=weights))
@@ -360,14 +363,14 @@ def test_bisection_moves_little_data() -> None:
     largest = []
 
     def work(comm: Comm, n: int) -> None:
-        plain = comm.allgather
+        plain = comm.reduce
 
-        def spy(value: object) -> list[object]:
-            largest.append(np.asarray(value).nbytes)
-            return plain(value)
+        def spy(values: np.ndarray, operation: str) -> np.ndarray:
+            largest.append(np.asarray(values).nbytes)
+            return plain(values, operation)
 
-        comm.allgather = spy  # type: ignore[method-assign]
-        comm.exchange = None  # type: ignore[assignment, method-assign]
+        comm.reduce = spy  # type: ignore[method-assign]
+        comm.exchange = comm.broadcast = None  # type: ignore[assignment, method-assign]
         points = np.random.default_rng(comm.rank).random((n, 3))
         parallel_rcb(comm, points, comm.rank * n, np.ones(3), np.ones(n))
 

@@ -17,7 +17,8 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, MeshError
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, distribute_mesh, renumber, write
-from fluxloom.mesh.distribute import MAPS, MeshPart
+from fluxloom.mesh.airfoil import airfoil_slice
+from fluxloom.mesh.distribute import MAPS, MeshPart, distribute
 from fluxloom.mesh.slices import as_slice, cut
 
 SETS = ("nodes", "cells", "faces", "boundary", "edges")
@@ -435,3 +436,16 @@ def test_cells_without_a_common_face() -> None:
 def test_more_ranks_than_cells() -> None:
     with pytest.raises(DatError, match="'cells' has 4 elements, too few for 5 ranks: use at most 4"):
         ranked(5, lambda c: fl.mesh.bind(box2d(2, 2), c))
+
+
+def test_slices_that_are_none() -> None:
+    """Nothing, a whole mesh, and slices of different meshes: every rank ends."""
+    def attempt(given: Callable[[Comm], Any]) -> None:
+        run_threads(2, lambda comm: distribute_mesh(given(comm), comm))
+
+    with pytest.raises(MeshError, match=r"each rank of several gives a slice of a mesh, .* not NoneType"):
+        attempt(lambda comm: None)
+    with pytest.raises(MeshError, match=r"each rank of several gives a slice of a mesh, .* not MeshData"):
+        attempt(lambda comm: box2d(4, 4))
+    with pytest.raises(MeshError, match="the slices of the ranks are not those of one mesh"):
+        run_threads(2, lambda comm: distribute(airfoil_slice(6, 8 + comm.rank, comm.rank, 2), comm))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.rings import RingsBench, crossover
+from fluxloom.app.bench.rings import RingsBench, _sizes, crossover
 from fluxloom.core.errors import CaseError
 from tests.parallel.launch import mpiexec
 
@@ -87,6 +87,9 @@ def test_benchmark() -> None:
 def test_benchmark_needs_ranks_and_a_size() -> None:
     with pytest.raises(CaseError, match="mpiexec -n 2 fluxloom bench rings"):
         RingsBench().run(BenchOptions(), print)
+    for text in ("foo", "124", "-1", "1.5"):
+        with pytest.raises(CaseError, match=f"--cells '{text}': give the most rows a rank, at least 125"):
+            next(_sizes(text))
 
 
 @pytest.mark.parametrize(

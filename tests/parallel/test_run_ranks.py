@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fluxloom.app.cases.airfoil import AirfoilApplication
+from fluxloom.app.cli import run as run_module
 from fluxloom.app.cli.main import main
 from fluxloom.app.crew import place_of, starts_ranks
 from fluxloom.app.files import read_residuals
@@ -235,9 +238,113 @@ def test_errors_before_ranks_start(case: Path, capfd: pytest.CaptureFixture[str]
     for words, text in (
         (("--ranks", "cpu:1*2", "--device", "cpu"), "--device and --ranks both say what to run on"),
         (("--ranks", "gpu*2"), "unknown device 'gpu'"),
+        (("--ranks", "cpu*2,"), "run.ranks: ranks 'cpu*2,': an empty entry is not of the form"),
+        (("--ranks", "cuda:0,cpu:x"), "behind the colon of cpu stands the number of threads, 1 to 4096, not 'x'"),
+        (("--ranks", "cpu:99999999999*2"), "not '99999999999'"),
+        (("--ranks", "cpu:1*99999999"), "more than 65,536 ranks"),
+        (("--ranks", "cpu:1*60000"), "60,000 ranks on the "),
+        (("--ranks", "reference*2"), "the device reference runs on one rank only"),
+        (("--ranks", "cpu*2", "--threads", "2"), "--threads and --ranks both say what to run on"),
+        (("--ranks", "cpu*2", "--transport", "tcp"), 'run.transport: unknown value "tcp"'),
+        (("--device", "cpu:2"), "device 'cpu:2': cpu has no choice behind a colon"),
     ):
-        assert main(["run", "airfoil", *words]) == 2
+        assert main(["run", "airfoil", "-o", str(case.parent / "out"), *words]) == 2
         assert text in capfd.readouterr().err
+
+
+def test_threads_beside_the_ranks_of_a_file(case: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    case.write_text(CASE.replace("threads = 1", 'ranks = "cpu*2"'))
+    assert main(["run", str(case), "--threads", "2"]) == 2
+    assert f"--threads does not count where {case} says ranks = 'cpu*2'" in capfd.readouterr().err
+
+
+def test_verify_refuses(capfd: pytest.CaptureFixture[str]) -> None:
+    for words, text in (
+        (("airfoil", "--ranks", "cpu*2,"), "an empty entry is not of the form"),
+        (("airfoil", "--ranks", "cpu*2", "--device", "cpu"), "--device and --ranks both say what to run on"),
+        (("airfoil", "--ranks", "cpu*2", "--threads", "1"), "--threads and --ranks both say what to run on"),
+        (("airfoil", "--ranks", "cpu*2", "--json", "/dev/null/v.json"), "/dev/null/v.json: the directory /dev/null"),
+    ):
+        assert main(["verify", *words]) == 2
+        assert text in capfd.readouterr().err
+
+
+def test_solvers_that_know_one_rank(
+    case: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(AirfoilApplication, "ranked", False)
+    case.write_text(CASE.replace("threads = 1", 'ranks = "cpu*2"'))
+    assert main(["run", str(case), "-o", str(case.parent / "out")]) == 2
+    assert capfd.readouterr().err == "error: the solver airfoil does not run on several ranks\n"
+    assert not (case.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("shares = [1, 2, 3]", "partition.shares: 3 numbers for 2 ranks: give one a rank"),
+        ("shares = [1, -1]", "partition.shares: the shares of the ranks must be positive numbers"),
+        ("shares = [1, nan]", "partition.shares: the shares of the ranks must be positive numbers"),
+        ("shares = [1.0, inf]", "partition.shares: the shares of the ranks must be positive numbers"),
+        ("shares = [1, 1e-300]", "partition.shares: a share is less than 1e-06 of the largest"),
+        ("shares = [true, 1]", "partition.shares: the shares of the ranks must be auto, measured, or numbers"),
+        ("shares = 3", "partition.shares: the shares of the ranks must be auto, measured, or numbers"),
+        ("shares = []", "partition.shares: the shares of the ranks must be auto, measured, or numbers"),
+        ('shares = "3,1"', "partition.shares: unknown '3,1' (allowed: auto, measured, or a list of numbers)"),
+        ('metod = "rcb"', "partition.metod: [partition] has no key 'metod'; did you mean 'method'?"),
+    ],
+)
+def test_wrong_partitions(case: Path, table: str, text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """One line each, before anything starts."""
+    case.write_text(f"{CASE}[partition]\n{table}\n")
+    assert main(["run", str(case), "--ranks", "cpu:1*2"]) == 2
+    said = capfd.readouterr().err
+    assert text in said
+    assert said.count("\n") == 1
+
+
+def test_failed_starts_leave_what_was_written(
+    launcher: Starter, alone: Path, case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only shows when the case is built, on one rank and on two, costs nobody the results of the run before."""
+    out = tmp_path / "out"
+    shutil.copytree(alone, out)
+    (out / "mine.png").write_text("a picture of mine")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "available_memory", lambda: 1000)
+        assert main(["run", str(case), "-o", str(out)]) == 2
+    done = call(["run", case, "-o", out, "--ranks", "cpu:1*2", "--transport", "nccl"])
+    assert done.returncode == 2
+    assert "transport 'nccl' carries messages between GPUs, but no rank has one" in done.stderr
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert main(["run", str(case), "-o", str(out), "-n", "1"]) == 0
+    assert (out / "mine.png").exists()
+    assert len(read_residuals(out / "residual.csv")[0]) == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_full_disk(launcher: Starter, case: Path, tmp_path: Path, ranks: int) -> None:
+    """A file that may not grow is as good as a full disk: one message, whole lines, the record says that it failed."""
+    out, words = tmp_path / "out", ["run", str(case), "-o", str(tmp_path / "out")]
+    limited = "import resource, sys; from fluxloom.app.files import ResidualLog as log; put = log._put\n" + (
+        "def limited(self, line):\n"
+        "    most = 900 if line[:1].isdigit() else resource.RLIM_INFINITY\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))\n"
+        "    try: put(self, line)\n"
+        "    finally: resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
+        "log._put = limited\n"
+        "from fluxloom.app.cli.main import main; sys.exit(main(sys.argv[1:]))\n"
+    )
+    command = [sys.executable, "-c", limited] if ranks == 1 else launcher.command(ranks, ["-c", limited])
+    case.write_text(CASE.replace("iterations = 20", "iterations = 500"))
+    done = run([*command, *words], launcher.environment(), 100)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("error: ") == 1
+    assert f"{out / 'residual.csv'}: cannot be written: File too large; the run was stopped" in done.stderr
+    assert "Traceback" not in done.stderr
+    record = json.loads((out / "run.json").read_text())
+    assert (record["status"], len(read_residuals(out / "residual.csv")[0])) == ("failed", record["iterations"] - 1)
 
 
 @pytest.fixture
@@ -325,6 +432,21 @@ def test_bench_refuses(capfd: pytest.CaptureFixture[str]) -> None:
         (("airfoil", "--transports", "--cells", "8,12"), "start several ranks"),
         (("scaling", "--ranks", "2"), "give two or more numbers of ranks"),
         (("airfoil", "--draw", "a.png"), "has no option --draw"),
+        (("airfoil", "--shares", "3,1"), "--shares: 2 numbers for 1 rank: give one a rank"),
+        (("airfoil", "--shares", "1,x"), "shares '1,x': unknown '1,x' (allowed: auto, measured, or a list of numbers)"),
+        (("airfoil", "--shares", "1,1e-300"), "a share is less than 1e-06 of the largest"),
+        (("airfoil", "--ranks", "cpu*2", "--shares", "1,2,3"), "--shares: 3 numbers for 2 ranks: give one a rank"),
+        (("airfoil", "--ranks", "cpu*2", "--device", "cpu"), "--device and --ranks both say what to run on"),
+        (("airfoil", "--ranks", "cpu*2", "--threads", "1"), "--threads and --ranks both say what to run on"),
+        (("airfoil", "--ranks", "cpu*2,"), "an empty entry is not of the form"),
+        (("airfoil", "--ranks", "reference*2"), "the device reference runs on one rank only"),
+        (("airfoil", "--transport", "tcp"), "--transport 'tcp' (allowed: auto, host, mpi, nccl)"),
+        (("airfoil", "--json", "/dev/null/a.json"), "/dev/null/a.json: the directory /dev/null cannot be made"),
+        (("airfoil", "--cells", "99999,99999"), "more nodes than the 2,147,483,648 that 32 bits number"),
+        (("tiling", "--transport", "host"), "the benchmark tiling has no option --transport"),
+        (("tiling", "--cells", "5"), "--cells '5'"),
+        (("rings", "--ranks", "cpu*2", "--partition", "rcb"), "the benchmark rings has no option --partition"),
+        (("mixed", "--ranks", "cpu*2", "--shares", "1,2,3"), "--shares: 3 numbers for 2 ranks"),
     ):
         assert main(["bench", *words]) == 2
         assert text in capfd.readouterr().err

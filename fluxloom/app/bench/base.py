@@ -41,8 +41,8 @@ NAMED_SIZES = {"72k": (126, 190), "720k": (400, 600), "2.88m": (800, 1200)}
 """Sizes of the Airfoil mesh by the number of cells: (i, j)."""
 
 _UNITS = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
-_FEWEST = 1000
-"""Cells below which a number is taken for a mistake."""
+_FEWEST, _MOST = 1000, 2_000_000_000
+"""Cells below which a number is taken for a mistake, and those whose nodes can still be numbered with 32 bits."""
 
 METHODS: tuple[Partition, ...] = ("auto", "kway", "rcb", "block")
 """How ranks can divide a mesh."""
@@ -193,7 +193,8 @@ class Bench(Protocol):
     """A benchmark.
 
     One that knows the options ``layout``, ``exhaustive``, ``strategies`` and so on names them in an attribute
-    ``extras``; there one that runs on several ranks has ``"ranks"``. On several ranks `run` is collective, and the
+    ``extras``; there one that runs on several ranks has ``"ranks"``, and ``"slices"`` if it cuts its problem into equal
+    ones, which no option divides. On several ranks `run` is collective, and the
     record is wanted on rank 0.
     """
 
@@ -230,7 +231,7 @@ def benches() -> Registry[Bench]:
     return registry
 
 
-def cells_from_text(text: str, default: str) -> tuple[int, int]:
+def cells_from_text(text: str, default: str, option: str = "--cells") -> tuple[int, int]:
     """Return the size ``(i, j)`` of an Airfoil mesh.
 
     Parameters
@@ -238,6 +239,8 @@ def cells_from_text(text: str, default: str) -> tuple[int, int]:
     text
         ``"720k"``, ``"2.88M"``, another number of cells like ``"46M"``, which is met as well as a mesh with
         ``j = 1.5 i`` can, or ``"I,J"``; empty for the default.
+    option
+        What messages call it.
 
     Raises
     ------
@@ -252,13 +255,13 @@ def cells_from_text(text: str, default: str) -> tuple[int, int]:
         i, j = (int(part) for part in parts)
         if i >= 2 and j >= 1:
             return i, j
-    if (count := _count(word)) >= _FEWEST:
+    if _FEWEST <= (count := _count(word)) <= _MOST:
         return shape_of(count)
     names = [name.replace("m", "M") for name in NAMED_SIZES]
     hint = did_you_mean(word, names)
     raise CaseError(
-        f"--cells {word!r}{hint} (allowed: {', '.join(names)}, another number from 1k, or I,J with I >= 2 and J >= 1: "
-        "3 I J cells)"
+        f"{option} {word!r}{hint} (allowed: {', '.join(names)}, another number from 1k to 2G, or I,J with I >= 2 and "
+        "J >= 1: 3 I J cells)"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
+from fluxloom.app.crew import place_of
 from fluxloom.comm import detect
 from fluxloom.comm.base import Comm, Message
 from fluxloom.core.errors import CaseError
@@ -84,14 +85,15 @@ class RingsBench:
     """
 
     title = "R distributed products with one exchange: the size below which rings of halo rows pay"
-    extras = ("ranks",)
+    extras = ("ranks", "slices")
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure; every rank gets the same numbers, the first one tells."""
         comm = detect()
         if comm.size < 2:
             raise CaseError("the benchmark rings needs ranks that talk: mpiexec -n 2 fluxloom bench rings")
-        context = Context(options.device, threads=options.threads or 1)
+        place = place_of(comm, options.device, options.threads or 1, options.ranks)
+        context = Context(place.device, threads=place.threads)
         meter = meter_for(context.device, context.threads)
         copy = meter.measure(3).copy_gbs
         latency = _latency(comm)

@@ -6,12 +6,14 @@ import json
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, cells_from_text, shape_of
 from fluxloom.app.bench.scaling_plot import draw_scaling
-from fluxloom.app.ranks import RankSpec, start
+from fluxloom.app.files import prepare_file
+from fluxloom.app.ranks import RankSpec, parse, require_cores, start
 from fluxloom.app.schedules import schedule_text
 from fluxloom.core.errors import CaseError
 
@@ -115,21 +117,28 @@ def points_of(record: Row, path: str = "record") -> list[Point]:
     CaseError
         If it is another record.
     """
+    if not isinstance(record, dict) or not isinstance(record.get("case"), str):
+        raise CaseError(f"{path}: not the record of a benchmark, as `fluxloom bench airfoil --json FILE` writes it")
+    if record["case"] not in ("airfoil", "scaling"):
+        raise CaseError(f"{path}: a record of {record['case']!r}; those of airfoil and scaling can be drawn")
     try:
+        metrics = record["metrics"]
         if record["case"] == "airfoil":
-            metrics = record["metrics"]
             rows = [{"device": record["device"], "ranks": record["ranks"], "cells": record["sizes"]["cells"]} | metrics]
-        elif record["case"] == "scaling":
-            rows = [*record["metrics"].get("strong", ()), *record["metrics"].get("weak", ())]
         else:
-            raise CaseError(f"{path}: a record of {record['case']!r}; those of airfoil and scaling can be drawn")
-        return [
+            rows = [*metrics.get("strong", ()), *metrics.get("weak", ())]
+        points = [
             Point(str(row["device"]), str(record["device_name"]), int(row["ranks"]), int(row["cells"]),
                   float(row["ms_per_iteration"]), {key: row.get(key) for key in _MORE})
             for row in rows
         ]  # fmt: skip
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CaseError(f"{path}: not the record of a benchmark ({type(error).__name__}: {error})") from None
+    except KeyError as error:
+        raise CaseError(f"{path}: not the record of a benchmark: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CaseError(f"{path}: not the record of a benchmark: {error}") from None
+    if any(point.ranks < 1 or point.cells < 1 or not 0.0 < point.milliseconds < inf for point in points):
+        raise CaseError(f"{path}: not the record of a benchmark: ranks, cells and times must be positive")
+    return points
 
 
 def read_points(paths: Sequence[str]) -> list[Point]:
@@ -144,8 +153,10 @@ def read_points(paths: Sequence[str]) -> list[Point]:
     for path in paths:
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise CaseError(f"{path}: cannot be read as a record: {error}") from None
+        except OSError as error:
+            raise CaseError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (ValueError, RecursionError) as error:
+            raise CaseError(f"{path}: not the record of a benchmark, which is JSON: {error}") from None
         points += points_of(record, path)
     return points
 
@@ -158,8 +169,14 @@ class ScalingBench:
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure, or read what was measured."""
+        if options.draw:
+            if Path(options.draw).suffix.lower() != ".png":
+                raise CaseError(f"--draw {options.draw}: the picture is a PNG file; call it something.png")
+            prepare_file(Path(options.draw))
         if options.sources:
             wanted = [word.strip() for word in options.sources.split(",") if word.strip()]
+            if not wanted:
+                raise CaseError(f"--from {options.sources!r}: name records, as in a.json,b.json")
             points = read_points(wanted)
             strong, weak = strong_rows(points), weak_rows(points)
             copy = 0.0
@@ -194,6 +211,9 @@ class ScalingBench:
 def _measure(options: BenchOptions, tell: Tell) -> tuple[list[Row], list[Row], list[Point], float]:
     """Run what is asked for: the strong and the weak rows, all points, the copy bandwidth of the fewest ranks."""
     numbers = _numbers(options.ranks or _RANKS)
+    require_cores(numbers[-1])
+    if parse(options.device)[0].device == "reference":
+        raise CaseError("--device reference: it runs on one rank only; take cpu, opencl or cuda")
     known: dict[tuple[int, int, int], Row] = {}
 
     def point(ranks: int, i: int, j: int) -> Point:
@@ -204,12 +224,15 @@ def _measure(options: BenchOptions, tell: Tell) -> tuple[list[Row], list[Row], l
         return points_of(known[key])[0]
 
     strong = options.strong or ("" if options.weak else _STRONG)
-    sizes = [cells_from_text(word, _STRONG) for word in strong.split(",") if word.strip()]
+    sizes = [cells_from_text(word, _STRONG, "--strong") for word in strong.split(",") if word.strip()]
+    if not sizes and not options.weak:
+        raise CaseError(f"--strong {strong!r}: give sizes, as in 720k,2.88M")
+    load = cells_from_text(options.weak, _STRONG, "--weak") if options.weak else None
     first = [point(ranks, *shape) for shape in sizes for ranks in numbers]
     second: list[Point] = []
-    if options.weak:
-        i, j = cells_from_text(options.weak, _STRONG)
-        second = [point(ranks, *((i, j) if ranks == 1 else shape_of(3 * i * j * ranks))) for ranks in numbers]
+    if load is not None:
+        cells = 3 * load[0] * load[1]
+        second = [point(ranks, *(load if ranks == 1 else shape_of(cells * ranks))) for ranks in numbers]
     copy = float(known[min(known)]["copy_gbs"])
     return strong_rows(first), weak_rows(second), [*first, *second], copy
 

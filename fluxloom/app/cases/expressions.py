@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +26,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     | {"min": np.minimum, "max": np.maximum, "where": np.where, "sech": lambda x: 1.0 / np.cosh(x)}
 )
 _ARGUMENTS: Mapping[str, int] = MappingProxyType({"hypot": 2, "atan2": 2, "min": 2, "max": 2, "where": 3})
-_CONSTANTS: Mapping[str, float] = MappingProxyType({"pi": float(np.pi), "e": float(np.e)})
+_CONSTANTS: Mapping[str, np.float64] = MappingProxyType({"pi": np.float64(np.pi), "e": np.float64(np.e)})
+_SHOWN = 100
+"""Characters of a formula that messages show."""
+
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = MappingProxyType({
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Pow: operator.pow, ast.Mod: operator.mod, ast.USub: operator.neg, ast.UAdd: operator.pos,
@@ -56,34 +60,51 @@ class Expression:
     variables: tuple[str, ...] = ("x", "y")
 
     def __post_init__(self) -> None:
-        _check(self._tree(), self.text, self.variables)
+        with self._bounded():
+            _check(self._tree(), self.shown, self.variables)
+
+    @property
+    def shown(self) -> str:
+        """The text in quotes, its end left out where it is long."""
+        return repr(self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "...")
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Raise `CaseError` where a formula is too deep for Python."""
+        try:
+            yield
+        except RecursionError:
+            raise CaseError(f"{self.shown}: too many terms or brackets; give a file instead") from None
 
     def _tree(self) -> ast.expr:
         try:
             return ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
-            raise CaseError(f"{self.text!r} is not an expression: {getattr(error, 'msg', error)}") from None
+            raise CaseError(f"{self.shown} is not an expression: {getattr(error, 'msg', error)}") from None
 
     def __call__(self, *values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the values for arrays of the variables, in their order."""
+        """Return the values for arrays of the variables, in their order; NaN or infinite where there is none."""
         known = dict(zip(self.variables, (np.asarray(v, dtype=np.float64) for v in values), strict=True))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), self._bounded():
             result = _evaluate(self._tree(), known)
         shape = np.broadcast_shapes(*(v.shape for v in known.values()))
         return np.broadcast_to(np.asarray(result, dtype=np.float64), shape).copy()
 
 
-def _check(node: ast.expr, text: str, variables: Sequence[str]) -> None:
-    """Raise unless every part of a formula is known."""
+def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
+    """Raise unless every part of a formula is known; ``shown`` is what messages call it."""
     children: list[ast.expr] = []
     match node:
         case ast.Constant(value=value) if isinstance(value, int | float) and not isinstance(value, bool):
-            pass
+            try:
+                float(value)
+            except OverflowError:
+                raise CaseError(f"{shown}: a number is too large") from None
         case ast.Name(id=name):
             known = [*variables, *_CONSTANTS]
             if name not in known:
                 hint = did_you_mean(name, [*known, *_FUNCTIONS])
-                raise CaseError(f"{text!r}: unknown name {name!r}{hint} (allowed: {', '.join(known)})")
+                raise CaseError(f"{shown}: unknown name {name!r}{hint} (allowed: {', '.join(known)})")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             children = [left, right]
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
@@ -97,21 +118,21 @@ def _check(node: ast.expr, text: str, variables: Sequence[str]) -> None:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             if name not in _FUNCTIONS:
                 hint = did_you_mean(name, _FUNCTIONS)
-                raise CaseError(f"{text!r}: unknown function {name!r}{hint} (allowed: {', '.join(_FUNCTIONS)})")
+                raise CaseError(f"{shown}: unknown function {name!r}{hint} (allowed: {', '.join(_FUNCTIONS)})")
             if len(args) != _ARGUMENTS.get(name, 1):
-                raise CaseError(f"{text!r}: {name} takes {_ARGUMENTS.get(name, 1)} arguments, got {len(args)}")
+                raise CaseError(f"{shown}: {name} takes {_ARGUMENTS.get(name, 1)} arguments, got {len(args)}")
             children = args
         case _:
-            raise CaseError(f"{text!r}: {ast.unparse(node)!r} is not allowed in an expression; write arithmetic only")
+            raise CaseError(f"{shown}: {ast.unparse(node)!r} is not allowed in an expression; write arithmetic only")
     for child in children:
-        _check(child, text, variables)
+        _check(child, shown, variables)
 
 
 def _evaluate(node: ast.expr, known: Mapping[str, npt.NDArray[np.float64]]) -> Any:
     """Return the value of a checked formula."""
     match node:
         case ast.Constant(value=value):
-            return float(value)  # pyright: ignore[reportArgumentType]
+            return np.float64(value)  # pyright: ignore[reportArgumentType]
         case ast.Name(id=name):
             return known[name] if name in known else _CONSTANTS[name]
         case ast.BinOp(left=left, op=op, right=right):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,14 +72,15 @@ def read_raster(path: str | Path) -> Raster:
     words = text.split(maxsplit=1)
     if words and words[0].lower() in _HEADER:
         return _esri(str(path), text)
-    table = _table(str(path), text, 3)
+    table, lines = _table(str(path), text, 3)
+    _require_finite(str(path), table[:, :2], lines)
     x, column = np.unique(table[:, 0], return_inverse=True)
     y, row = np.unique(table[:, 1], return_inverse=True)
     if len(x) * len(y) != len(table) or len(x) < 2 or len(y) < 2:
         raise CaseError(f"{path}: {len(table)} points are not a regular grid ({len(x)} values of x, {len(y)} of y)")
-    values = np.full((len(x), len(y)), np.nan)
-    values[column, row] = table[:, 2]
-    if np.isnan(values).any():
+    values, found = np.full((len(x), len(y)), np.nan), np.zeros((len(x), len(y)), dtype=bool)
+    values[column, row], found[column, row] = table[:, 2], True
+    if not found.all():
         raise CaseError(f"{path}: some points of the grid occur twice and others are missing")
     return Raster(x, y, values, str(path))
 
@@ -91,10 +91,20 @@ def read_series(path: str | Path) -> tuple[FloatArray, FloatArray]:
     Raises
     ------
     CaseError
-        When there is no such file, or a line is broken.
+        When there is no such file, a line is broken, or the times do not increase.
     """
-    table = _table(str(path), _text(path), 2)
+    table, lines = _table(str(path), _text(path), 2)
+    _require_finite(str(path), table, lines)
+    for k in np.flatnonzero(np.diff(table[:, 0]) <= 0.0)[:1].tolist():
+        before, after = table[k : k + 2, 0]
+        raise CaseError(f"{path}:{lines[k + 1]}: the times must increase, got {after:g} after {before:g}")
     return table[:, 0], table[:, 1]
+
+
+def _require_finite(path: str, table: FloatArray, lines: list[int]) -> None:
+    """Raise `CaseError` with the line of the first number that is NaN or infinite."""
+    for k in np.flatnonzero(~np.isfinite(table).all(axis=1))[:1].tolist():
+        raise CaseError(f"{path}:{lines[k]}: finite numbers are expected, got {' '.join(map(str, table[k].tolist()))}")
 
 
 def _text(path: str | Path) -> str:
@@ -106,8 +116,8 @@ def _text(path: str | Path) -> str:
         raise CaseError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _table(path: str, text: str, columns: int) -> FloatArray:
-    """Return rows of numbers; one heading line is passed over."""
+def _table(path: str, text: str, columns: int) -> tuple[FloatArray, list[int]]:
+    """Return rows of numbers and their lines; one heading line is passed over."""
     lines = [(k, line.replace(",", " ").split()) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
     lines = [(k, words) for k, words in lines if not words[0].startswith("#")]
     if lines and not _number(lines[0][1][0]):
@@ -117,7 +127,7 @@ def _table(path: str, text: str, columns: int) -> FloatArray:
             raise CaseError(f"{path}:{number}: {columns} numbers are expected, got {' '.join(words)[:60]!r}")
     if not lines:
         raise CaseError(f"{path}: there are no numbers in it")
-    return np.array([[float(word) for word in words[:columns]] for _, words in lines])
+    return np.array([[float(word) for word in words[:columns]] for _, words in lines]), [k for k, _ in lines]
 
 
 def _number(word: str) -> bool:
@@ -143,11 +153,19 @@ def _esri(path: str, text: str) -> Raster:
     missing += [f"{a}llcorner" for a in "xy" if f"{a}llcorner" not in head and f"{a}llcenter" not in head]
     if missing:
         raise CaseError(f"{path}: the heading of the grid has no {missing[0]}")
+    for name in ("ncols", "nrows"):
+        if not head[name].is_integer():
+            raise CaseError(f"{path}: {name} in the heading of the grid is {head[name]:g}, not a whole number")
     nx, ny, size = int(head["ncols"]), int(head["nrows"]), head["cellsize"]
-    try:
-        data = np.loadtxt(io.StringIO("\n".join(lines[count:])), ndmin=2).reshape(-1)
-    except ValueError as error:
-        raise CaseError(f"{path}: not a grid of numbers: {error}") from None
+    if not 0.0 < size < np.inf:
+        raise CaseError(f"{path}: cellsize in the heading of the grid is {size:g}, not a positive number")
+    rows: list[FloatArray] = []
+    for number, line in enumerate(lines[count:], count + 1):
+        try:
+            rows.append(np.array(line.split(), dtype=np.float64))
+        except ValueError:
+            raise CaseError(f"{path}:{number}: numbers are expected, got {line.strip()[:60]!r}") from None
+    data = np.concatenate([np.empty(0), *rows])
     if data.size != nx * ny or nx < 2 or ny < 2:
         raise CaseError(f"{path}: {data.size} values for {ny} rows of {nx}")
     values = data.reshape(ny, nx)[::-1].T.copy()

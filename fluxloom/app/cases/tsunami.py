@@ -71,7 +71,7 @@ class TsunamiApplication:
         if partition.shares == "measured":
             shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case))
         solver = _solver(case, context, shares)
-        lifts = [Event(event.time, _surface(event, "0")) for event in case.event]
+        lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]
         plan = Plan(
             name=case.case.name,
             end=case.run.time,
@@ -91,10 +91,10 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
     return ShallowWater(
         mesh,
         bed,
-        _surface(initial, "0"),
-        (Expression(initial.velocity_x), Expression(initial.velocity_y)),
+        _surface(initial, "0", "initial"),
+        (_formula(initial.velocity_x, "initial.velocity_x"), _formula(initial.velocity_y, "initial.velocity_y")),
         scheme=ShallowScheme(flow.order, flow.cfl, flow.gravity, flow.manning, flow.dry, flow.longest_step),
-        boundaries={name: _boundary(table, case.run.time) for name, table in case.boundary.items()},
+        boundaries={name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()},
         schedule=parse_schedule(case.run.schedule),
         fused=case.run.fused,
         dtype=flow.precision,
@@ -116,7 +116,7 @@ def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) 
         partition=case.partition.method, shares=shares, maps=_MAPS,
     )  # fmt: skip
     if not case.bathymetry.field:
-        return mesh, _surface(case.bathymetry, "-1")
+        return mesh, _surface(case.bathymetry, "-1", "bathymetry")
     if mesh.cells.part is not None:
         part = mesh.cells.part
         starts = np.array([0, *[part.total] * comm.size])
@@ -143,6 +143,8 @@ def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] 
     if case.bathymetry.field:
         values = _field(table.file, case.bathymetry.field)
     data = read_data(table.file, orient=values is None)
+    if data.dimension != 2:
+        raise CaseError(f"mesh.file: {table.file} has {data.dimension} dimensions; the water needs a plane mesh")
     check_mesh(data)
     if table.renumber != "none":
         if values is not None:
@@ -165,10 +167,23 @@ def _field(path: str, name: str) -> npt.NDArray[np.float64]:
     return np.add.reduceat(at_nodes[rows.indices], rows.offsets[:-1]) / rows.counts
 
 
-def _surface(table: SurfaceTable, default: str) -> Spatial:
+def _formula(text: str, key: str) -> Spatial:
+    """Return what a formula in x and y describes; where it has no value the error names its key."""
+    expression = Expression(text)
+
+    def values(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        found = expression(x, y)
+        for k in np.flatnonzero(~np.isfinite(found))[:1].tolist():
+            raise CaseError(f"{key}: {expression.shown} is {found[k]:g} at ({x[k]:g}, {y[k]:g})")
+        return found
+
+    return values
+
+
+def _surface(table: SurfaceTable, default: str, key: str) -> Spatial:
     """Return the elevation that a table describes."""
     if not table.file:
-        return Expression(table.expression or default)
+        return _formula(table.expression or default, f"{key}.expression")
     raster = read_raster(table.file)
     if not table.positive_down:
         return raster
@@ -183,8 +198,8 @@ def _check_patches(case: TsunamiCase, data: MeshData) -> None:
             raise CaseError(f"boundary.{name}: the mesh has no such patch{did_you_mean(name, known)} (patches: {text})")
 
 
-def _boundary(table: BoundaryTable, end: float) -> Boundary:
-    """Return the boundary condition that a table describes."""
+def _boundary(name: str, table: BoundaryTable, end: float) -> Boundary:
+    """Return the boundary condition that a table describes for the patch of a name."""
     if table.type == "wall":
         return Wall()
     if table.type == "outflow":
@@ -196,5 +211,9 @@ def _boundary(table: BoundaryTable, end: float) -> Boundary:
     elif table.expression:
         times = np.arange(0.0, end, table.every or end / 1000)
         times = np.append(times, end)
-        series = Series(times, Expression(table.expression, ("t",))(times))
+        expression = Expression(table.expression, ("t",))
+        values = expression(times)
+        for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+            raise CaseError(f"boundary.{name}.expression: {expression.shown} is {values[k]:g} at t = {times[k]:g}")
+        series = Series(times, values)
     return Level(series, until) if table.type == "level" else Incident(series, table.still, until)

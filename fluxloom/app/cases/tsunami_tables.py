@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel, OutputTable, RunTable, Table
 from fluxloom.app.cases.expressions import Expression
@@ -15,6 +15,7 @@ from fluxloom.fv.shallow_scheme import ShallowScheme
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
 
 _DEFAULTS = ShallowScheme()
+_MOST_SAMPLES, _MOST_STEPS = 1e6, 1e9
 
 
 def _formula(*variables: str) -> Callable[[str], str]:
@@ -225,6 +226,14 @@ class GaugesTable(Table):
     points: dict[str, Annotated[list[float], Field(min_length=2, max_length=2)]] = Field(default={})
     every: Annotated[float, Field(gt=0)] | None = None
 
+    @field_validator("points")
+    @classmethod
+    def _names(cls, points: dict[str, list[float]]) -> dict[str, list[float]]:
+        for name in points:
+            if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;\""):
+                raise ValueError(f"a gauge cannot be called {name!r}: names are headings of columns in gauges.csv")
+        return points
+
 
 class TsunamiRunTable(RunTable):
     """``[run]``: how long; an iteration is the time between two reports, of as many steps as it takes.
@@ -264,3 +273,17 @@ class TsunamiCase(CaseModel):
     boundary: dict[str, BoundaryTable] = Field(default={})
     gauges: GaugesTable = GaugesTable()
     event: list[EventTable] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _bounded(self) -> TsunamiCase:
+        """Refuse what would never end or fill the memory."""
+        spans = [("gauges.every", self.gauges.every, _MOST_SAMPLES, "rows")]
+        spans += [(f"boundary.{name}.every", b.every, _MOST_SAMPLES, "samples") for name, b in self.boundary.items()]
+        spans += [("flow.longest_step", self.flow.longest_step, _MOST_STEPS, "steps")]
+        for key, step, most, what in spans:
+            if step is not None and self.run.time / step > most:
+                raise ValueError(
+                    f"{key}: {step:g} makes {self.run.time / step:.1e} {what} until run.time = {self.run.time:g}; "
+                    f"at most {most:.0e} are possible"
+                )
+        return self

@@ -25,8 +25,8 @@ from fluxloom.app.cli.console import (
     output,
     table,
 )
-from fluxloom.app.crew import starts_ranks
-from fluxloom.app.files import write_json
+from fluxloom.app.crew import require_one, starts_ranks
+from fluxloom.app.files import prepare_file, write_json
 from fluxloom.app.ranks import start
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.summary import HEADINGS, LEFT
@@ -34,6 +34,7 @@ from fluxloom.comm import detect, ending_together
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.transports import TRANSPORTS
 
 __all__ = ["NAME", "command"]
 
@@ -87,7 +88,9 @@ TransportsOption = Annotated[bool, typer.Option("--transports", help="Compare al
 def command(
     session: typer.Context,
     name: NameArgument,
-    device: Annotated[str, typer.Option("--device", metavar="NAME", help="Device.")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="Device.", show_default="cpu")
+    ] = None,
     threads: ThreadsOption = None,
     cells: CellsOption = "",
     iterations: IterationsOption = 0,
@@ -120,8 +123,13 @@ def command(
         if partition not in METHODS:
             hint = did_you_mean(partition, METHODS)
             raise CaseError(f"--partition {partition!r}{hint} (allowed: {', '.join(METHODS)})")
+        if transport is not None and transport not in (known := ("auto", *TRANSPORTS)):
+            hint = did_you_mean(transport, known)
+            raise CaseError(f"--transport {transport!r}{hint} (allowed: {', '.join(known)})")
+        if "numbers" not in getattr(benches()[name], "extras", ()):
+            require_one(ranks, device, threads)
         options = BenchOptions(
-            device=device, threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
+            device=device or "cpu", threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
             schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision,
             layout=layout, exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm,
             ranks=ranks or "", partition=partition, shares=parse_shares(shares), transport=transport or "auto",
@@ -143,11 +151,15 @@ def _run(name: str, options: BenchOptions, arguments: Sequence[str], json_file: 
     """Run a benchmark on this rank, or start those that are asked for; return the exit status."""
     chosen = benches()[name]
     _require_extras(name, chosen, options)
-    if "numbers" not in getattr(chosen, "extras", ()) and (specs := starts_ranks(options.comm, options.ranks)):
-        return start(specs, arguments)
     told, first = messages(), options.comm.rank == 0
-    if first and json_file is not None and not json_file.parent.is_dir():
-        json_file.parent.mkdir(parents=True, exist_ok=True)
+    if first and json_file is not None:
+        prepare_file(json_file)
+    specs = () if "numbers" in getattr(chosen, "extras", ()) else starts_ranks(options.comm, options.ranks)
+    count, shares = len(specs) or options.comm.size, options.shares
+    if not isinstance(shares, str) and len(shares) != count:
+        raise CaseError(f"--shares: {len(shares)} numbers for {count} rank{'s' if count > 1 else ''}: give one a rank")
+    if specs:
+        return start(specs, arguments)
 
     def tell(line: str) -> None:
         if first:
@@ -180,6 +192,14 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     for extra in ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources"):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
+    divided = "ranks" in known and "slices" not in known
+    for option, value, fits in (
+        ("partition", options.partition, divided),
+        ("transport", options.transport, divided),
+        ("shares", options.shares, divided and "numbers" not in known),
+    ):
+        if value != "auto" and not fits:
+            raise CaseError(f"the benchmark {name} has no option --{option}")
     if options.comm.size > 1 and ("ranks" not in known or "numbers" in known):
         raise CaseError(f"the benchmark {name} runs on one rank: start it without mpiexec")
     _ = options.chosen_layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, OutOfMemory
 
 __all__ = ["main"]
 
@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except FluxloomError as error:
         show_error(error)
+        return ERROR_CODE
+    except MemoryError as error:
+        show_error(OutOfMemory(f"the memory of this machine is exhausted: {error}"))
         return ERROR_CODE
     except KeyboardInterrupt:
         return 130

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
 
@@ -12,8 +13,9 @@ import numpy.typing as npt
 import typer
 from rich.text import Text
 
+from fluxloom.app.case import parse_shares
 from fluxloom.app.cli.console import JsonOption, facts, messages, output, table
-from fluxloom.app.files import atomic, write_json
+from fluxloom.app.files import atomic, prepare_file, write_json
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.decompose import PartitionReport
@@ -45,6 +47,8 @@ Format = Annotated[
     typer.Option("--format", metavar="NAME", help="Format, when the suffix does not tell.", show_default=False),
 ]
 SHAPES = ("airfoil", "box2d", "box3d")
+_MOST_PARTS = 4096
+"""Parts of a mesh: each of them is a thread while it is divided."""
 
 
 def build() -> typer.Typer:
@@ -181,6 +185,11 @@ def _partition(
     if new is not None and new.suffix not in (".vtu", ".vtkhdf", ".hdf"):
         raise CaseError(f"--output {new}: this format holds no data; give a .vtu or .vtkhdf file")
     given = _numbers("--shares", shares, parts) or None
+    if given is not None:
+        parse_shares(",".join(map(str, given)))
+    for path in (json, new):
+        if path is not None:
+            prepare_file(path)
     ranked, mesh = _divide(file, format, parts, cast("Partition", method), given)
     report = ranked[0].decomposition.report()
     _show(file, report, every_rank=show)
@@ -202,14 +211,23 @@ def _divide(
     shape, _, size = file.partition(":")
     if shape == "airfoil" and size:
         counts = [int(value) for value in _numbers("airfoil:", size, 2, whole=True)]
+        _require_cells(3 * counts[0] * counts[1], parts)
         airfoil = airfoil_mesh(*counts)
         found = run_threads(parts, lambda comm: distribute(airfoil, comm, method=method, shares=shares))
         return found, airfoil.to_mesh_data()
     data = read_data(file, format=format)
+    _require_cells(data.n_cells, parts)
     divided = run_threads(
         parts, lambda comm: distribute_mesh(cut(data, comm.rank, comm.size), comm, method=method, shares=shares)
     )
     return [part.ranked for part in divided], data
+
+
+def _require_cells(cells: int, parts: int) -> None:
+    """Raise `CaseError` before as many threads start as nobody can feed; a mesh without cells is refused elsewhere."""
+    most = min(cells, _MOST_PARTS)
+    if cells and parts > most:
+        raise CaseError(f"--parts {parts}: the mesh has {cells:,} cells; give at most {most:,} parts")
 
 
 def _show(file: str, report: PartitionReport, *, every_rank: bool) -> None:
@@ -265,7 +283,7 @@ def _numbers(option: str, text: str, count: int, *, whole: bool = False) -> list
         values = [float(int(word)) if whole else float(word) for word in words]
     except ValueError:
         values = []
-    if len(values) != count or min(values, default=0) <= 0:
+    if len(values) != count or not all(0 < value < inf for value in values):
         what = "whole numbers" if whole else "numbers"
         raise CaseError(f"{option} {text!r}: give {count} positive {what}, comma-separated")
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -32,8 +33,8 @@ from fluxloom.app.cli.console import (
     show_error,
     table,
 )
-from fluxloom.app.crew import Crew, crew_of, place_of, starts_ranks
-from fluxloom.app.files import ResidualLog, prepare_directory, vtk_name, write_json, write_vtk
+from fluxloom.app.crew import Crew, crew_of, place_of, require_one, starts_ranks
+from fluxloom.app.files import ResidualLog, clear_directory, prepare_directory, vtk_name, write_json, write_vtk
 from fluxloom.app.gathering import gathered
 from fluxloom.app.march import March, Silent, march
 from fluxloom.app.pictures import draw_field, draw_residual
@@ -43,8 +44,8 @@ from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
 from fluxloom.app.system import commit, fluxloom_version, package_version, python_version
 from fluxloom.comm import detect, ending_together
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.device.bandwidth import Bandwidth, meter_for
+from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, SolverError
+from fluxloom.device.bandwidth import Bandwidth, available_memory, meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import TimedComm
 from fluxloom.mesh.mesh import MeshData
@@ -79,8 +80,7 @@ def command(
     """Run a case file and write its results; options go before what the file says."""
     words = session.obj if isinstance(session.obj, Session) else Session()
     with ending_together(detect()) as comm:
-        if device is not None and ranks:
-            raise CaseError("--device and --ranks both say what to run on: give one of them")
+        require_one(ranks, device, threads)
         ranks = "" if device is not None else ranks  # then those of the file do not count
         model, application = load_case(case)
         model = model.with_run(
@@ -88,8 +88,7 @@ def command(
             transport=transport,
         )  # fmt: skip
         specs = starts_ranks(comm, model.run.ranks)
-        if (specs or comm.size > 1) and not getattr(application, "ranked", False):
-            raise CaseError(f"the solver {application.name} does not run on several ranks")
+        _check_ranks(str(case), model, application, len(specs) or comm.size, threads)
         if specs:
             status = start(specs, words.arguments)
         else:
@@ -99,6 +98,20 @@ def command(
             status = _profiled(job) if python_profile else job.run()
     if status:
         raise typer.Exit(status)
+
+
+def _check_ranks(file: str, model: CaseModel, application: Application, ranks: int, threads: int | None) -> None:
+    """Raise `CaseError` where a case cannot run on its ranks; ``threads`` are those of the command line."""
+    if threads is not None and model.run.ranks:
+        raise CaseError(
+            f"--threads does not count where {file} says ranks = {model.run.ranks!r}: write the threads behind the "
+            "colon, as in cpu:2*4, or give --device too"
+        )
+    if ranks > 1 and not getattr(application, "ranked", False):
+        raise CaseError(f"the solver {application.name} does not run on several ranks")
+    given = model.partition.given
+    if ranks > 1 and given is not None and len(given) != ranks:
+        raise CaseError(f"{file}: partition.shares: {len(given)} numbers for {ranks} ranks: give one a rank")
 
 
 class _Job:
@@ -124,15 +137,18 @@ class _Job:
         timed = TimedComm(self.comm) if self.comm.size > 1 else None
         context = Context(place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport)
         context.profile = self.profile
+        self._check_memory(context, estimate.memory)
         crew = crew_of(context)
         on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
         self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
         runner = self.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
             runner.chain.build()
+        record = self._record(context, runner, crew)
+        # Only now: what is wrong with the case or the device costs nobody the results that were there.
+        together(self.comm, lambda: clear_directory(self.directory) if self.first else None)
         if isinstance(runner, Writer):
             runner.begin(self.directory)
-        record = self._record(context, runner, crew)
         record["setup_seconds"] = time.perf_counter() - begin
         self._write_record(record | {"status": "running"})
         log = ResidualLog(self.directory / "residual.csv" if self.case.output.residual and self.first else None)
@@ -147,18 +163,31 @@ class _Job:
         except KeyboardInterrupt:
             self._write_record(record | {"status": "interrupted", "iterations": len(log.values)})
             raise
+        except FluxloomError as error:
+            with contextlib.suppress(FluxloomError):  # the disk may be full
+                self._write_record(record | {"status": "failed", "error": str(error), "iterations": len(log.values)})
+            raise
         finally:
             log.close()
         waited = timed.waited if timed is not None else None
-        self._finish(runner, context, log, end, record, waited)
+        whole = self._finish(runner, context, log, end, record, waited)
         if end.status != "failed":
-            return 130 if end.status == "interrupted" else 0
+            return 130 if end.status == "interrupted" else 0 if whole else 2
         lost = SolverError(f"{end.error}\nresults so far: {self.directory}")
         if self.comm.size == 1:
             raise lost
         if self.first:
             show_error(lost)
         return 2
+
+    def _check_memory(self, context: Context, needed: int) -> None:
+        """Raise `CaseError` where the memory of this machine cannot hold its part: systems end such a run unheard."""
+        mine, free = needed * self.comm.local_size // self.comm.size, available_memory()
+        if context.device.shared and mine > free > 0:
+            raise CaseError(
+                f"{self.file}: the case needs about {mine / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB are free "
+                "on this machine; choose a coarser mesh or more machines"
+            )
 
     def _tell(self, line: str) -> None:
         if self.first:
@@ -195,8 +224,8 @@ class _Job:
     def _finish(
         self, runner: Runner, context: Context, log: ResidualLog, end: March, record: dict[str, Any],
         waited: float | None,
-    ) -> None:  # fmt: skip
-        """Write every result file and print the summary."""
+    ) -> bool:  # fmt: skip
+        """Write every result file and print the summary; return whether all files are there, the same on every rank."""
         comm, reports = self.comm, list(runner.reports())
         # Launchers do not wait for long after an interruption.
         hurry = comm.size > 1 and end.status == "interrupted"
@@ -211,9 +240,11 @@ class _Job:
         problems = self._write_fields(runner, log, end)
         if isinstance(runner, Writer):
             self.written += runner.finish(pictures=self.pictures and end.status != "failed")
+        missing = [str(problem) for problem in problems if not isinstance(problem, DeviceUnavailable)]
         summary = tuple(runner.summary()) if end.iterations and end.status != "failed" else ()
         record |= {
-            "status": end.status, "error": end.error, "iterations": end.iterations, "seconds": end.seconds,
+            "status": end.status, "error": end.error or "; ".join(missing),
+            "iterations": end.iterations, "seconds": end.seconds,
             "ms_per_iteration": 1e3 * end.pace if end.iterations else None,
             "residual": end.residual,
             "results": dict(summary),
@@ -232,11 +263,15 @@ class _Job:
         self._write_record(record)
         self.written.append("run.json")
         for problem in problems:
-            messages().print(f"warning: {problem}", style="yellow", soft_wrap=True, markup=False)
+            if isinstance(problem, DeviceUnavailable):  # a package that draws
+                messages().print(f"warning: {problem}", style="yellow", soft_wrap=True, markup=False)
+            else:
+                show_error(problem)
         if self.first:
             self._show(context, end, rows, exchanges, summary, record)
+        return not comm.reduce(np.array([len(missing)]), "max")[0]
 
-    def _write_fields(self, runner: Runner, log: ResidualLog, end: March) -> list[str]:
+    def _write_fields(self, runner: Runner, log: ResidualLog, end: March) -> list[FluxloomError]:
         """Write the final fields and draw; return what went wrong, for the other results are still worth having."""
         name = vtk_name(self.case.output.vtk)
         shown = list(runner.pictures) if self.pictures and end.status != "failed" else []
@@ -245,7 +280,7 @@ class _Job:
         fields = gathered(self.comm, runner.part, runner.fields()) if name or shown else {}
         if not self.first:
             return []
-        problems: list[str] = []
+        problems: list[FluxloomError] = []
         try:
             if fields:
                 mesh = runner.mesh()
@@ -258,17 +293,17 @@ class _Job:
                 draw_residual(self.directory / "residual.png", np.array(log.iterations), np.array(log.values), title)
                 self.written.append("residual.png")
         except FluxloomError as error:
-            problems.append(str(error))
+            problems.append(error)
         return problems
 
-    def _write_vtk(self, name: str, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    def _write_vtk(self, name: str, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]]) -> list[FluxloomError]:
         """Write a file of fields, if it has a name; return what went wrong."""
         if not name:
             return []
         try:
             write_vtk(self.directory / name, mesh, fields)
         except FluxloomError as error:
-            return [str(error)]
+            return [error]
         self.written.append(name)
         return []
 

@@ -9,8 +9,8 @@ import typer
 from rich.text import Text
 
 from fluxloom.app.cli.console import JsonOption, RanksOption, Session, ThreadsOption, facts, messages, output
-from fluxloom.app.crew import starts_ranks
-from fluxloom.app.files import write_json
+from fluxloom.app.crew import require_one, starts_ranks
+from fluxloom.app.files import prepare_file, write_json
 from fluxloom.app.ranks import start
 from fluxloom.app.verify.base import Check, Verification, VerifyOptions, as_json, verifications
 from fluxloom.comm import detect, ending_together
@@ -34,7 +34,9 @@ def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Verification; 'list' shows them.")],
     full: Annotated[bool, typer.Option("--full", help="The long checks too.")] = False,
     data: DataOption = None,
-    device: Annotated[str, typer.Option("--device", metavar="NAME", help="Device.")] = "cpu",
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="Device.", show_default="cpu")
+    ] = None,
     threads: ThreadsOption = None,
     ranks: RanksOption = None,
     json_file: JsonOption = None,
@@ -46,10 +48,15 @@ def command(
         if name == "list":
             facts([(key, known[key].title) for key in known.names()] if comm.rank == 0 else [])
             return
+        require_one(ranks, device, threads)
+        if comm.rank == 0 and json_file is not None:
+            prepare_file(json_file)
         specs = starts_ranks(comm, ranks or "")
         if (specs or comm.size > 1) and not getattr(known[name], "ranked", False):
             raise CaseError(f"the verification {name} runs on one rank: start it without mpiexec and --ranks")
-        options = VerifyOptions(device=device, threads=threads or 0, full=full, data=data, comm=comm, ranks=ranks or "")
+        options = VerifyOptions(
+            device=device or "cpu", threads=threads or 0, full=full, data=data, comm=comm, ranks=ranks or ""
+        )
         status = start(specs, words.arguments) if specs else _run(name, known[name], options, json_file)
     if status:
         raise typer.Exit(status)
@@ -59,8 +66,6 @@ def _run(name: str, verification: Verification, options: VerifyOptions, json_fil
     """Run the checks and return the exit status, the same on every rank; rank 0 prints and writes."""
     comm, told = options.comm, messages()
     first = comm.rank == 0
-    if first and json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
 
     def tell(line: str) -> None:
         if first:

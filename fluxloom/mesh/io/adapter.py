@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,10 +45,13 @@ def read_meshio(path: str | Path) -> Fields:
         When meshio is not installed.
     """
     meshio = require("meshio", "mesh", f"reading {Path(path).suffix} files")
+    said = io.StringIO()
     try:
-        found: Any = meshio.read(path)
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):  # it prints, and ends the process
+            found: Any = meshio.read(path)
     except (meshio.ReadError, OSError, ValueError, KeyError, SystemExit) as error:
-        raise MeshError(f"{path}: meshio cannot read the file: {error}") from error
+        why = " ".join(said.getvalue().split()) if isinstance(error, SystemExit) else str(error)
+        raise MeshError(f"{path}: meshio cannot read the file: {why}") from error
     names = [_WORDS.get(str(block.type), str(block.type)) for block in found.cells]
     strange = [name for name in names if name not in ELEMENTS]
     if strange:

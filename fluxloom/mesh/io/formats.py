@@ -86,6 +86,8 @@ def read(path: str | Path, *, format: str | None = None, orient: bool = True, **
 
 def read_fields(path: str | Path, *, format: str | None = None, **options: Any) -> Fields:
     """Read a mesh and the values on its points and cells (cells as they stand in the file)."""
+    if Path(path).is_dir():
+        raise MeshError(f"{path}: is a directory; name a mesh file")
     name, chosen = _choose(path, format)
     if chosen is None:
         return read_meshio(path)

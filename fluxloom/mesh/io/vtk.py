@@ -141,7 +141,10 @@ def read_vtu(path: str | Path) -> Fields:
     def section(parent: ElementTree.Element, tag: str) -> dict[str, Array]:
         found = parent.find(tag)
         arrays = [] if found is None else found.findall("DataArray")
-        return {item.get("Name", ""): _array(path, data, raw, item, order, header) for item in arrays}
+        try:
+            return {item.get("Name", ""): _array(path, data, raw, item, order, header) for item in arrays}
+        except ValueError as error:
+            raise MeshError(f"{path}: the arrays of <{tag}> are damaged: {error}") from None
 
     grid = root.find("UnstructuredGrid")
     names = section(grid, "FieldData").get(PATCH_NAMES) if grid is not None else None

@@ -113,8 +113,9 @@ def from_vtk(path: str, vtk: VtkCells) -> Fields:
     Raises
     ------
     MeshError
-        For cell types that are not linear elements.
+        For cell types that are not linear elements, and arrays that do not fit each other.
     """
+    _require_sound(path, vtk)
     known = by_code("vtk")
     present, first = np.unique(vtk.types, return_index=True)
     unknown = [int(code) for code in present if int(code) not in known]
@@ -132,16 +133,35 @@ def from_vtk(path: str, vtk: VtkCells) -> Fields:
             chosen &= np.asarray(patch, dtype=np.int64) < 0
         row = np.flatnonzero(chosen)
         if kind.dimension == dimension and len(row):
-            cells[kind.name] = vtk_order(kind.name, _nodes(vtk, row, kind.n_nodes))
+            cells[kind.name] = vtk_order(kind.name, _nodes(path, vtk, row, kind.n_nodes))
             rows.append(row)
     order = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
     data = {name: values[order] for name, values in vtk.cell_data.items() if patch is None or name != PATCH}
-    patches = _patches(vtk, patch) if patch is not None else {}
+    patches = _patches(path, vtk, patch) if patch is not None else {}
     mesh = MeshData(vtk.points[:, :dimension], cells, patches, MeshSource(path))
     return Fields(mesh, vtk.point_data, data)
 
 
-def _patches(vtk: VtkCells, patch: Array) -> dict[str, PatchFaces]:
+def _require_sound(path: str, vtk: VtkCells) -> None:
+    """Raise `MeshError` unless arrays of a file fit each other."""
+    offsets, nodes = vtk.offsets, vtk.connectivity
+    if vtk.points.ndim != 2 or vtk.points.shape[1] != 3:
+        raise MeshError(f"{path}: the points have shape {vtk.points.shape}, not (points, 3); the file is damaged")
+    if (
+        vtk.types.ndim != 1 or nodes.ndim != 1 or offsets.shape != (len(vtk.types) + 1,)
+        or offsets[0] < 0 or offsets[-1] > len(nodes) or (np.diff(offsets) < 0).any()
+    ):  # fmt: skip
+        raise MeshError(f"{path}: the offsets of the {vtk.types.size} elements do not fit; the file is damaged")
+    if nodes.size and not 0 <= int(nodes.min()) <= int(nodes.max()) < len(vtk.points):
+        bad = int(nodes.min()) if nodes.min() < 0 else int(nodes.max())
+        raise MeshError(f"{path}: an element has the node {bad}, but there are {len(vtk.points)} points")
+    for what, data, count in (("points", vtk.point_data, len(vtk.points)), ("cells", vtk.cell_data, len(vtk.types))):
+        for name, values in data.items():
+            if not values.ndim or len(values) != count:
+                raise MeshError(f"{path}: data {name!r} of shape {values.shape} do not fit {count} {what}")
+
+
+def _patches(path: str, vtk: VtkCells, patch: Array) -> dict[str, PatchFaces]:
     """Return the patches written as elements of their own."""
     known = by_code("vtk")
     text = b"" if vtk.patch_names is None else vtk.patch_names.tobytes()
@@ -152,12 +172,14 @@ def _patches(vtk: VtkCells, patch: Array) -> dict[str, PatchFaces]:
         blocks: dict[str, IntArray] = {}
         for code in dict.fromkeys(vtk.types[rows].tolist()):
             kind = known[code]
-            blocks[kind.name] = _nodes(vtk, rows[vtk.types[rows] == code], kind.n_nodes)
+            blocks[kind.name] = _nodes(path, vtk, rows[vtk.types[rows] == code], kind.n_nodes)
         patches[name] = PatchFaces(blocks)
     return patches
 
 
-def _nodes(vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:
+def _nodes(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:
+    if (np.diff(vtk.offsets)[rows] != width).any():
+        raise MeshError(f"{path}: an element has another number of nodes than its type; the file is damaged")
     return vtk.connectivity[vtk.offsets[rows][:, None] + np.arange(width)].astype(np.int32)
 
 

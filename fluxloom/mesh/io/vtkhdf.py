@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, Fields, VtkCells, from_vtk, to_vtk
@@ -49,7 +50,9 @@ def write_vtkhdf(
     h5py = require("h5py", "mesh", "writing VTKHDF files")
     vtk = to_vtk(mesh, cell_data, point_data, patches)
     try:
-        with h5py.File(path, "w") as file:
+        # HDF5 crashes the process after a write of its own that has failed.
+        disk = Disk(Path(path))
+        with contextlib.closing(disk), h5py.File(disk, "w") as file:
             root = create_grid(file, len(vtk.points), len(vtk.types), len(vtk.connectivity))
             root["Points"] = vtk.points
             root["Connectivity"] = vtk.connectivity.astype(np.int64)
@@ -61,8 +64,9 @@ def write_vtkhdf(
                     target[name] = values
             if vtk.patch_names is not None:
                 root.create_group("FieldData")[PATCH_NAMES] = vtk.patch_names
+        disk.check()
     except OSError as error:
-        raise MeshError(f"{path}: cannot be written: {error}") from None
+        raise MeshError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
 def create_grid(file: Any, points: int, cells: int, connectivity: int) -> Any:
@@ -115,7 +119,9 @@ def open_grid(path: str | Path) -> Iterator[Any]:
             yield _root(str(path), file)
     except FileNotFoundError:
         raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
-    except OSError as error:
+    except IsADirectoryError:
+        raise MeshError(f"{path}: is a directory; name a mesh file") from None
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of them
         raise MeshError(f"{path}: not an HDF5 file, or damaged: {error}") from None
 
 
@@ -141,7 +147,7 @@ def _load(root: Any) -> VtkCells:
     """Return the arrays of an open file."""
 
     def section(name: str) -> dict[str, Array]:
-        return {key: np.asarray(value) for key, value in root[name].items()} if name in root else {}
+        return {key: value[()] for key, value in root[name].items()} if name in root else {}
 
     names = section("FieldData").get(PATCH_NAMES)
     return VtkCells(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
@@ -230,6 +231,7 @@ class _Writer:
     def __init__(self, comm: Comm, target: Path, temporary: Path) -> None:
         self.comm, self.target, self.temporary = comm, target, temporary
         self.error: OSError | None = None
+        self._disk: Disk | None = None
         self._file: Any = None
         self._root: Any = None
 
@@ -245,7 +247,8 @@ class _Writer:
 
     def _create(self, points: int, cells: int, ids: int, names: tuple[str, ...] | None) -> None:
         h5py = require("h5py", "mesh", "writing VTKHDF files")
-        self._file = h5py.File(self.temporary, "w")
+        self._disk = Disk(self.temporary)  # HDF5 crashes the process after a write of its own that has failed
+        self._file = h5py.File(self._disk, "w")
         self._root = create_grid(self._file, points, cells, ids)
         self._root.create_group("PointData")
         self._root.create_group("CellData")
@@ -305,24 +308,31 @@ class _Writer:
         if self.error is None:
             try:
                 action()
+                if self._disk is not None:
+                    self._disk.check()
             except (OSError, RuntimeError) as error:
                 self.error = error if isinstance(error, OSError) else OSError(str(error))
 
     def close(self) -> None:
         """Close the file."""
+        if self._disk is not None and self.error is not None:
+            self._disk.give_up()
         if self._file is not None:
-            file, self._file = self._file, None
-            self._try(file.close)
+            self._file.close()
+            self._file = None
+        self._try(lambda: None)
 
     def finish(self) -> None:
         """Give the file its name, or remove it and say why."""
         if self.comm.rank:
             return
         self._try(lambda: os.replace(self.temporary, self.target))
+        if self._disk is not None:
+            self._disk.close()
         if self.error is not None:
             with contextlib.suppress(OSError):
                 self.temporary.unlink()
-            raise MeshError(f"{self.target}: cannot be written: {self.error}")
+            raise MeshError(f"{self.target}: cannot be written: {self.error.strerror or self.error}")
 
 
 def _store(target: Any, begin: int, rows: Array) -> None:

@@ -20,6 +20,7 @@ import pytest
 from fluxloom.app.files import read_residuals
 from fluxloom.app.summary import loop_rows
 from fluxloom.app.verify.base import Check, VerifyOptions
+from fluxloom.core.errors import DeviceUnavailable, FluxloomError, MeshError
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
@@ -203,6 +204,40 @@ def test_unusable_output(fluxloom: Call, case_file: Write, tmp_path: Path) -> No
     assert done.code == 2
     assert "in the way" in done.err
     assert "building" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (MeshError("final.vtu: cannot be written: the disk is full"), 2, "error"),
+        (DeviceUnavailable("writing VTKHDF files needs h5py"), 0, "warning"),
+    ],
+)
+def test_fields_that_cannot_be_written(
+    fluxloom: Call, case_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    error: FluxloomError, code: int, word: str,
+) -> None:  # fmt: skip
+    """All other results are there; the status tells what was lost, but not what an absent package would have done."""
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("fluxloom.app.cli.run.write_vtk", fails)
+    done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 2)
+    assert done.code == code
+    assert f"{word}: {error}" in done.err
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["files"] == ["residual.csv", "pressure.png", "mach.png", "residual.png"]
+    assert record["error"] == (str(error) if code else "")
+
+
+def test_exhausted_memory_is_one_message(monkeypatch: pytest.MonkeyPatch, fluxloom: Call) -> None:
+    def exhausted() -> list[object]:
+        raise MemoryError("Unable to allocate 2. PiB for an array")
+
+    monkeypatch.setattr("fluxloom.app.cli.devices.device_states", exhausted)
+    done = fluxloom("devices")
+    assert done.code == 2
+    assert done.err == "error: the memory of this machine is exhausted: Unable to allocate 2. PiB for an array\n"
 
 
 def test_interruption_keeps_results(case_file: Write, tmp_path: Path) -> None:

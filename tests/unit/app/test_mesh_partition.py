@@ -78,7 +78,14 @@ def test_one_part(fluxloom: Call, box: Path) -> None:
         (("--parts", "2", "--method", "kwy"), "unknown method 'kwy'; did you mean 'kway'?"),
         (("--parts", "2", "--shares", "1"), "give 2 positive numbers"),
         (("--parts", "2", "--shares", "1,-1"), "give 2 positive numbers"),
-        (("--parts", "121"), "'cells' has 120 elements, too few for 121 ranks"),
+        (("--parts", "2", "--shares", "1,nan"), "give 2 positive numbers"),
+        (("--parts", "2", "--shares", "inf,1"), "give 2 positive numbers"),
+        (("--parts", "2", "--shares", "1,1e-300"), "a share is less than 1e-06 of the largest"),
+        (("--parts", "0"), "Invalid value for '--parts'"),
+        (("--parts", "121"), "--parts 121: the mesh has 120 cells; give at most 120 parts"),
+        (("--parts", "1000000000"), "give at most 120 parts"),
+        (("--parts", "2", "--json", "/dev/null/a.json"), "/dev/null/a.json: the directory /dev/null cannot be made"),
+        (("--parts", "2", "-o", "/dev/null/a.vtu"), "/dev/null/a.vtu: the directory /dev/null cannot be made"),
         (("--parts", "2", "-o", "a.su2"), "this format holds no data"),
     ],
 )
@@ -91,4 +98,24 @@ def test_wrong_options(fluxloom: Call, box: Path, words: tuple[str, ...], messag
 
 def test_wrong_meshes(fluxloom: Call, tmp_path: Path) -> None:
     assert "no such mesh file" in fluxloom("mesh", "partition", tmp_path / "no.su2", "--parts", 2).err
+    assert "is a directory; name a mesh file" in fluxloom("mesh", "partition", tmp_path, "--parts", 2).err
+    assert "more nodes than the 2,147,483,648" in fluxloom("mesh", "partition", "airfoil:99999x99999", "--parts", 2).err
     assert "give 2 positive whole numbers" in fluxloom("mesh", "partition", "airfoil:6", "--parts", 2).err
+
+
+@pytest.mark.parametrize("name", ["m.su2", "m.msh", "m.vtu", "m.vtkhdf"])
+@pytest.mark.parametrize("damage", ["empty", "text", "half", "bytes"])
+def test_damaged_meshes(fluxloom: Call, box: Path, tmp_path: Path, name: str, damage: str) -> None:
+    """One line that names the file, whatever is wrong with it."""
+    path = tmp_path / name
+    assert fluxloom("mesh", "convert", box, path).code == 0
+    whole = path.read_bytes()
+    third = len(whole) // 3
+    swapped = bytes((7 * byte + 13) % 256 for byte in whole[third : third + 200])
+    texts = {"empty": b"", "text": b"hello\nworld\n", "half": whole[: len(whole) // 2],
+             "bytes": whole[:third] + swapped + whole[third + 200 :]}  # fmt: skip
+    path.write_bytes(texts[damage])
+    done = fluxloom("mesh", "partition", path, "--parts", 2)
+    assert done.code == 2
+    assert done.err.startswith(f"error: {path}:")
+    assert "Traceback" not in done.text

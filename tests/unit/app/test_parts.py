@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,9 @@ from fluxloom.app.cases.airfoil import mesh_sizes
 from fluxloom.app.files import (
     ResidualLog,
     atomic,
+    clear_directory,
     prepare_directory,
+    prepare_file,
     read_residuals,
     vtk_name,
     write_json,
@@ -51,16 +55,30 @@ PNG = b"\x89PNG"
 
 
 def test_directory_is_made_and_cleared(tmp_path: Path) -> None:
+    """What an earlier run left goes when the next one begins, and nothing else."""
     folder = prepare_directory(tmp_path / "a" / "b", 1000)
-    for name in ("run.json", "final.vtu", "old.png", "notes.txt"):
+    for name in ("final.vtu", "old.png", "mine.png", "notes.txt", "snapshot_0001.vtu"):
         (folder / name).write_text("{}")
+    write_json(folder / "run.json", {"files": ["old.png", "notes.txt", "../b", "", 3]})
     prepare_directory(folder, 1000)
-    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    assert len(list(folder.iterdir())) == 6
+    clear_directory(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["mine.png", "notes.txt"]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"files": 3}'])
+def test_directory_of_a_broken_run_is_cleared(tmp_path: Path, text: str) -> None:
+    for name in ("final.vtu", "mine.png"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "run.json").write_text(text)
+    clear_directory(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]
 
 
 def test_directory_of_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_text("mine")
     prepare_directory(tmp_path, 0)
+    clear_directory(tmp_path)
     assert (tmp_path / "photo.png").exists()
 
 
@@ -72,6 +90,30 @@ def test_directory_errors(tmp_path: Path) -> None:
         prepare_directory(tmp_path / "file" / "below", 0)
     with pytest.raises(CaseError, match=r"will write about \d+ MiB but only \d+ MiB are free"):
         prepare_directory(tmp_path / "big", 1 << 60)
+
+
+def test_directory_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stays of the trial, which exists although it could not be written."""
+    def full(self: Path, data: bytes) -> None:
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(CaseError, match="the disk is full; free some space"):
+        prepare_directory(tmp_path, 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    prepare_file(tmp_path / "new" / "a.json")
+    prepare_file(tmp_path / "file")
+    for path, text in ((tmp_path / "file" / "a.json", "cannot be made: "), (tmp_path / "new", "it is a directory")):
+        with pytest.raises(CaseError, match=text) as caught:
+            prepare_file(path)
+        assert str(path) in str(caught.value)
+    assert (tmp_path / "file").read_text() == "kept"
+    assert not list((tmp_path / "new").iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -99,6 +141,13 @@ def test_atomic_keeps_the_old_file(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["y"] == 2.0
     assert list(tmp_path.iterdir()) == [path]
 
+    def names_its_file() -> None:
+        with atomic(path) as temporary:
+            raise FluxloomError(f"{temporary}: no")
+
+    with pytest.raises(FluxloomError, match=f"^{path}: no$"):
+        names_its_file()
+
 
 def test_residual_log(tmp_path: Path) -> None:
     path = tmp_path / "residual.csv"
@@ -118,6 +167,24 @@ def test_residual_log(tmp_path: Path) -> None:
 def test_full_disk_while_running() -> None:
     with pytest.raises(FluxloomError, match="the disk is full; the run was stopped"):
         ResidualLog(Path("/dev/full"))
+
+
+def test_no_half_line_stays_when_the_disk_is_full(tmp_path: Path) -> None:
+    """A file that may not grow is as good as a full disk."""
+    path = tmp_path / "residual.csv"
+    log = ResidualLog(path)
+    log.add(1, 0.5, 0.1)
+    size = path.stat().st_size
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4, before[1]))
+        with pytest.raises(FluxloomError, match="cannot be written: File too large; the run was stopped"):
+            log.add(2, 0.25, 0.2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.stat().st_size == size
+    assert read_residuals(path)[0].tolist() == [1]
 
 
 def test_vtk(tmp_path: Path) -> None:
@@ -157,6 +224,25 @@ def test_interruption(fake_runner: Callable[..., Any]) -> None:
     assert (end.iterations, end.status, end.residual) == (4, "interrupted", 0.5**4)
     assert len(log.values) == 4
     assert march(fake_runner(stop_at=5), 5, ResidualLog(None)).status == "finished"
+
+
+def test_an_iteration_that_does_not_end(fake_runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One signal is enough: an iteration gets some time to finish, and no more."""
+    monkeypatch.setattr("fluxloom.app.march._GRACE", 0.2)
+    monkeypatch.setattr("fluxloom.app.march._SAME_SIGNAL", 0.1)
+    runner = fake_runner()
+
+    def advance() -> None:
+        signal.raise_signal(signal.SIGTERM)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(runner, "advance", advance)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        march(runner, 5, ResidualLog(None))
+    assert time.monotonic() - start < 30
 
 
 def test_second_interruption(fake_runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,10 +80,14 @@ def test_records_are_read_again(tmp_path: Path, fluxloom: Call) -> None:
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     for text, message in (
-        ("{", "cannot be read as a record"),
-        ("[]", "not the record of a benchmark"),
+        ("", "other.json: not the record of a benchmark, which is JSON"),
+        ("{", "not the record of a benchmark, which is JSON"),
+        ("[]", "not the record of a benchmark, as `fluxloom bench airfoil"),
+        ('{"a": 1}', "not the record of a benchmark, as `fluxloom bench airfoil"),
         (json.dumps({"case": "lbm"}), "a record of 'lbm'"),
-        (json.dumps(record(1, 1000, 1.0) | {"metrics": {}}), "not the record of a benchmark"),
+        (json.dumps(record(1, 1000, 1.0) | {"metrics": {}}), "not the record of a benchmark: 'ms_per_iteration' is"),
+        (json.dumps(record(1, 1000, 1.0) | {"metrics": 3}), "not the record of a benchmark: "),
+        (json.dumps(record(1, 1000, 0.0)), "ranks, cells and times must be positive"),
         (json.dumps(record(1, 1000, 1.0)), "there is no series"),
     ):
         other.write_text(text)
@@ -91,6 +95,39 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
             ScalingBench().run(BenchOptions(sources=str(other)), print)
     with pytest.raises(CaseError, match="cannot be read"):
         read_points([str(tmp_path / "none.json")])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--from", ","), "--from ',': name records"),
+        (("--from", "."), ".: cannot be read: Is a directory"),
+        (("--draw", "s.jpg"), "--draw s.jpg: the picture is a PNG file"),
+        (("--draw", "/dev/null/s.png"), "/dev/null/s.png: the directory /dev/null cannot be made"),
+        (("--json", "/dev/null/s.json"), "/dev/null/s.json: the directory /dev/null cannot be made"),
+        (("--strong", "1k,many"), "--strong 'many' (allowed: 72k"),
+        (("--strong", "1e30"), "--strong '1e30' (allowed: 72k"),
+        (("--strong", ","), "--strong ',': give sizes"),
+        (("--strong", "1k", "--weak", "-1"), "--weak '-1' (allowed: 72k"),
+        (("--ranks", "1,100000"), "100,000 ranks on the "),
+        (("--ranks", "1,x"), "--ranks '1,x': give two or more numbers of ranks"),
+        (("--device", "cpus"), "unknown device 'cpus'; did you mean 'cpu'?"),
+        (("--device", "reference"), "--device reference: it runs on one rank only"),
+        (("--shares", "1,2"), "the benchmark scaling has no option --shares"),
+        (("--transport", "tcp"), "--transport 'tcp' (allowed: auto, host, mpi, nccl)"),
+    ],
+)
+def test_what_cannot_be_measured(
+    words: tuple[str, ...], message: str, fluxloom: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything runs, so that nothing measured is lost."""
+    def start(*_: object, **__: object) -> int:
+        raise AssertionError("a benchmark was started")
+
+    monkeypatch.setattr(scaling, "start", start)
+    done = fluxloom("bench", "scaling", *words)
+    assert done.code == 2
+    assert message in done.err
 
 
 @pytest.mark.parametrize("parts", [(1, 0), (0, 1), (1, 1)])

@@ -16,7 +16,7 @@ from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.cases.tsunami_run import TsunamiRunner
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
-from fluxloom.mesh import box2d, write
+from fluxloom.mesh import box2d, box3d, write
 
 CASE = """
 [case]
@@ -137,6 +137,17 @@ def test_other_run_options_keep_the_case(pond: Write) -> None:
         ("time = 0.2", "time = 0", "run.time: must be greater than 0, got 0"),
         ("[run]", "[flow]\norder = 3\n[run]", "flow.order: unknown value 3"),
         ("[run]", '[flow]\nprecision = "half"\n[run]', 'flow.precision: unknown value "half"'),
+        ("[run]", "[flow]\ncfl = 5\n[run]", "flow.cfl: must be at most 1, got 5"),
+        ("[run]", "[flow]\ndry = -1e-6\n[run]", "flow.dry: must be greater than 0"),
+        ("[run]", "[flow]\nlongest_step = 1e-12\n[run]", "flow.longest_step: 1e-12 makes 2.0e+11 steps until run.time"),
+        ("every = 0.05", "every = 1e-9", "gauges.every: 1e-09 makes 2.0e+08 rows until run.time = 0.2; at most 1e+06"),
+        ('type = "outflow"', 'type = "level"\nexpression = "t"\nevery = 1e-9', "boundary.xmin.every: 1e-09 makes"),
+        ('type = "outflow"', 'type = "outflow"\nevry = 1', "(allowed: type, expression, file, every, still, until)"),
+        ("a = [1.0, 1.0]", '"a,b" = [1.0, 1.0]', "gauges.points: a gauge cannot be called 'a,b'"),
+        ("a = [1.0, 1.0]", "a = [1.0, 1.0, 1.0]", "gauges.points.a: must have at most 2 values, got 3"),
+        ("[run]", '[[event]]\ntime = -1.0\nexpression = "1"\n[run]', "event.0.time: must be at least 0, got -1.0"),
+        ("[run]", '[[event]]\ntme = 1.0\nexpression = "1"\n[run]', "[event.0] has no key 'tme'; did you mean 'time'?"),
+        ("[run]", '[event]\nexpression = "1"\n[run]', "event: must be an array [...], got a table; write [[event]]"),
     ],
 )
 def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) -> None:
@@ -151,6 +162,12 @@ def test_mistakes_of_the_file(pond: Write, old: str, new: str, expected: str) ->
         ("[boundary.xmin]", "[boundary.xmim]", "boundary.xmim: the mesh has no such patch; did you mean 'xmin'?"),
         ('expression = "-0.5 + 0.2 * x"', 'field = "z"', "bathymetry.field: a generated mesh has no fields"),
         ('expression = "-0.5 + 0.2 * x"', 'file = "none.asc"', "none.asc: no such file"),
+        ('"-0.5 + 0.2 * x"', '"1 / 0"', "bathymetry.expression: '1 / 0' is inf at ("),
+        ('"-0.5 + 0.2 * x"', '"10 ** 400"', "bathymetry.expression: '10 ** 400' is inf at ("),
+        ('"-0.5 + 0.2 * x"', '"-1 + sqrt(x - 2)"', "bathymetry.expression: '-1 + sqrt(x - 2)' is nan at ("),
+        ("[boundary.xmin]", 'velocity_x = "0 / 0"\n[boundary.xmin]', "initial.velocity_x: '0 / 0' is nan at ("),
+        ("[run]", '[[event]]\nexpression = "log(x - 9)"\n[run]', "event.0.expression: 'log(x - 9)' is nan at ("),
+        ('type = "outflow"', 'type = "level"\nexpression = "1 / (t - 0.1)"', "boundary.xmin.expression: '1 / (t"),
     ],
 )
 def test_mistakes_found_when_building(pond: Write, old: str, new: str, expected: str) -> None:
@@ -169,6 +186,13 @@ def test_bed_from_the_mesh_file(pond: Write, tmp_path: Path) -> None:
     assert runner.solver.zb.read() == pytest.approx(-1.0 - x)
     with pytest.raises(CaseError, match=r"has no field 'zz'; did you mean 'z'"):
         build(pond(block, ('expression = "-0.5 + 0.2 * x"', 'field = "zz"')))
+
+
+def test_a_mesh_in_space_is_refused(pond: Write, tmp_path: Path) -> None:
+    write(tmp_path / "m.vtu", box3d(2, 2, 2))
+    block = ("x = [0.0, 4.0]\ny = [0.0, 2.0]\nnx = 12\nny = 6", f'file = "{tmp_path / "m.vtu"}"')
+    with pytest.raises(CaseError, match=r"mesh.file: .*m.vtu has 3 dimensions"):
+        build(pond(block))
 
 
 def test_expressions() -> None:
@@ -195,6 +219,9 @@ def test_expressions() -> None:
         ("__import__('os')", "unknown function '__import__'"),
         ("[x][0]", "not allowed in an expression"),
         ("'a'", "not allowed in an expression"),
+        ("9" * 400, "999...': a number is too large"),
+        ("+".join("x" * 5000), "x+x+...': too many terms or brackets"),
+        ("-" * 3000 + "x", "---...': too many terms or brackets"),
     ],
 )
 def test_expressions_refuse(text: str, expected: str) -> None:
@@ -232,6 +259,10 @@ def test_rasters(tmp_path: Path) -> None:
         ("", "there are no numbers"),
         ("ncols 3\nnrows 2\ncellsize 1\n1 2 3\n4 5 6\n", "heading of the grid has no xllcorner"),
         ("ncols 3\nnrows 3\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n4 5 6\n", "6 values for 3 rows of 3"),
+        ("ncols nan\nnrows 3\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2 3\n", "ncols in the heading of the grid"),
+        ("ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize -1\n1 2\n3 4\n", "cellsize in the heading of the"),
+        ("ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\ncellsize 1\n1 2\n3 x\n", "bad.xyz:7: numbers are expected"),
+        ("0 0 1\nnan 0 2\n", "bad.xyz:2: finite numbers are expected, got nan 0.0"),
     ],
 )
 def test_broken_rasters(tmp_path: Path, text: str, expected: str) -> None:
@@ -239,6 +270,24 @@ def test_broken_rasters(tmp_path: Path, text: str, expected: str) -> None:
     path.write_text(text)
     with pytest.raises(CaseError) as caught:
         read_raster(path)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0 0\n\n2 1\n1 3\n", "wave.txt:4: the times must increase, got 1 after 2"),
+        ("0 0\n2 1\n2 3\n", "wave.txt:3: the times must increase, got 2 after 2"),
+        ("t eta\n0 0\n1 nan\n", "wave.txt:3: finite numbers are expected, got 1.0 nan"),
+        ("0 0\n1 one\n", "wave.txt:2: 2 numbers are expected, got '1 one'"),
+        ("a wave\nin words\n", "wave.txt:2: 2 numbers are expected"),
+    ],
+)
+def test_broken_series(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "wave.txt"
+    path.write_text(text)
+    with pytest.raises(CaseError) as caught:
+        read_series(path)
     assert expected in str(caught.value)
 
 

@@ -40,13 +40,19 @@ def test_parse(text: str, expected: list[RankSpec]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "'' is not of the form device"),
-        ("cpu,,cuda", "'' is not of the form device"),
+        ("", "an empty entry is not of the form device"),
+        ("cpu,,cuda", "an empty entry is not of the form device"),
+        ("cpu:1*2,", "an empty entry is not of the form device"),
         ("cpu:2*0", r"'cpu:2\*0' is not of the form"),
         ("cpu:2*x", r"'cpu:2\*x' is not of the form"),
         ("4", "'4' is not of the form"),
-        ("cpu:0", "behind the colon of cpu stands the number of threads, at least 1, not '0'"),
-        ("cpu:", "behind the colon of cpu stands the number of threads, at least 1, not ''"),
+        ("cpu:0", "behind the colon of cpu stands the number of threads, 1 to 4096, not '0'"),
+        ("cpu:", "behind the colon of cpu stands the number of threads, 1 to 4096, not ''"),
+        ("cpu:99999999999*2", "threads, 1 to 4096, not '99999999999'"),
+        ("cpu:\u00b2", "threads, 1 to 4096, not"),
+        ("cpu*65536,cuda", "more than 65,536 ranks"),
+        ("cpu*99999999999", "is not of the form"),
+        ("reference:3*2", "reference has no choice"),
         ("cpu:-2", "not '-2'"),
         ("cuda:first", "behind the colon of cuda stands the number of a GPU, not 'first'"),
     ],
@@ -54,6 +60,13 @@ def test_parse(text: str, expected: list[RankSpec]) -> None:
 def test_wrong_ranks(text: str, said: str) -> None:
     with pytest.raises(CommError, match=said):
         parse(text)
+
+
+def test_far_more_ranks_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would take all memory before the first of them speaks."""
+    monkeypatch.setattr(ranks, "available_threads", lambda: 4)
+    with pytest.raises(CommError, match="129 ranks on the 4 cores of this machine: at most 128 are started"):
+        ranks.start([RankSpec("cpu", 1)] * 129, ["devices"])
 
 
 def test_unknown_device() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.comm import Comm, Message, run_threads
+from fluxloom.comm import Comm, Message, SelfComm, run_threads
 from fluxloom.core.errors import CommError
 
 PATIENCE = 60.0
@@ -39,8 +39,25 @@ def ranks(size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]
 
 def test_results() -> None:
     assert ranks(4, lambda comm, a, b: (comm.rank, comm.size, a, b), 5, "x") == [(r, 4, 5, "x") for r in range(4)]
-    with pytest.raises(CommError, match="0 ranks"):
-        run_threads(0, lambda comm: None)
+    for size in (0, -1, 1.5, "2"):
+        with pytest.raises(CommError, match=f"{size!r} ranks: at least one is needed"):
+            run_threads(size, lambda comm: None)  # type: ignore[arg-type]
+    with pytest.raises(CommError, match="what each of them does, not None"):
+        run_threads(2, None)  # type: ignore[arg-type]
+
+
+def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ranks that did start end."""
+    started = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if self.name == "rank 2":
+            raise RuntimeError("can't start new thread")
+        started(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(CommError, match="3 ranks: can't start new thread"):
+        run_threads(3, lambda comm: comm.barrier())
 
 
 def waits(comm: Comm, how: str) -> None:
@@ -152,15 +169,20 @@ def test_wrong_tag() -> None:
         ranks(2, work)
 
 
-def test_ranks_that_disagree() -> None:
+@pytest.mark.parametrize("others", ["allgather", "broadcast", "reduce", "exchange"])
+def test_ranks_that_disagree(others: str) -> None:
     def work(comm: Comm) -> None:
-        if comm.rank == 1:
-            comm.barrier()
-        else:
-            comm.allgather(1)
+        waits(comm, "barrier" if comm.rank == 1 else others)
 
-    with pytest.raises(CommError, match=r"the ranks disagree: rank \d calls \w+, rank \d calls"):
+    with pytest.raises(CommError, match=r"the ranks disagree: rank \d calls \w+.*, rank \d calls"):
         ranks(3, work)
+
+
+def test_no_such_root() -> None:
+    with pytest.raises(CommError, match="broadcast from rank 2: there are 2 ranks, from 0"):
+        ranks(2, lambda comm: comm.broadcast(1, 2))
+    with pytest.raises(CommError, match="broadcast from rank 1: there are 1 ranks"):
+        SelfComm().broadcast(1, 1)
 
 
 def test_different_types_in_an_exchange() -> None:

@@ -300,9 +300,19 @@ def test_choices() -> None:
         ({"every_calls": 0}, "must be positive"),
         ({"every": 1.0, "keep": 0}, "must be positive"),
         ({"every": 1.0, "place": "locale"}, "did you mean 'local'"),
+        ({"every": 1.0, "place": None}, "place=None: a checkpoint is placed local"),
+        ({"every": float("nan")}, "every=nan, .* must be positive"),
+        ({"every": "10"}, "every='10', .* must be positive"),
+        ({"every_calls": 1.5}, "every_calls=1.5, .* whole numbers"),
+        ({"every": 1.0, "keep": 1.5}, "keep=1.5: .* whole numbers"),
+        ({"every": 1.0, "digest": Path("case.toml")}, "digest: a text that describes the case is wanted"),
+        ({"every": 1.0, "path": None}, "path: the name of a file is wanted, not None"),
     ):
         with pytest.raises(CheckpointError, match=text):
-            Checkpoints("c.h5", **options)  # type: ignore[arg-type]
+            Checkpoints(**({"path": "c.h5"} | options))  # type: ignore[arg-type]
+    chain = fl.Chain([Program().smooth])
+    with pytest.raises(CheckpointError, match="the context of the loops is wanted, not Chain"):
+        Checkpoints("c.h5", every=1.0).watch(chain).__enter__()  # type: ignore[arg-type]
 
 
 def test_one_watcher_at_a_time(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import random
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
@@ -119,12 +121,24 @@ def text(path: Path) -> None:
     path.write_text("not HDF5")
 
 
+def forget(path: Path) -> None:
+    """Leave a part of the description out, with the right check sum."""
+    with h5py.File(path, "r+") as file:
+        group = file["checkpoint"]
+        meta = json.loads(np.asarray(group["meta"]).tobytes())
+        del meta["texts"], group["meta"]
+        words = json.dumps(meta).encode()
+        group["meta"] = np.frombuffer(words, dtype=np.uint8)
+        group.attrs["complete"] = zlib.crc32(words)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (cut, "cut off or damaged"), (empty, "cut off or damaged"), (text, "cut off or damaged"),
         (flip, "values of rows/0000 are damaged"), (unmark, "not complete"), (drop, "cut off or damaged"),
         (foreign, "no checkpoint of fluxloom"), (newer, "written in version 99"),
+        (forget, "its description is damaged"),
     ],
 )  # fmt: skip
 def test_damage_is_found(damage: Callable[[Path], None], message: str, written: Path) -> None:
@@ -301,6 +315,34 @@ def test_two_runs_with_one_file(tmp_path: Path) -> None:
     reader = StoreReader(path, SelfComm())
     assert reader.meta == {"call": 3}
     reader.close()
+
+
+@pytest.mark.parametrize("content", ["text", "hdf5"])
+def test_other_files_are_not_replaced(tmp_path: Path, content: str) -> None:
+    """Neither is a checkpoint that lost its end, which may well be replaced."""
+    path = tmp_path / "results.h5"
+    if content == "text":
+        path.write_text("results of a year")
+    else:
+        with h5py.File(path, "w") as file:
+            file["pressure"] = np.arange(3.0)
+    before = path.read_bytes()
+    saver = Checkpoints(path, every_calls=3)
+    with pytest.raises(CheckpointError, match=r"results\.h5: .* another file of that name, which is no checkpoint"):
+        Ageing().run(saver, 4, restart=False)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_damaged_checkpoints_are_replaced(written: Path, share: float) -> None:
+    whole = written.read_bytes()
+    written.write_bytes(whole[: int(share * len(whole))])
+    saver = Checkpoints(written, every_calls=3)
+    Ageing().run(saver, 4, restart=False)
+    assert saver.saved
+    with h5py.File(written) as file:
+        assert file.attrs["format"] == "fluxloom checkpoint"
 
 
 def test_h5py_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fluxloom as fl
-from fluxloom.comm.base import SelfComm
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError
 from fluxloom.dsl import decompose_owner
 from fluxloom.dsl.decompose import Link, decompose
-from fluxloom.dsl.decompose_directory import by_rank, even_owner, stable_order
+from fluxloom.dsl.decompose_directory import by_rank, even_owner, mixed_rows, places_by_rank, stable_order
 from fluxloom.dsl.decompose_halo import find_sorted
+from fluxloom.dsl.decompose_rows import fetch_pieces, lay_out, take
 
 LINE = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int64)
 SIZES = {"edges": 3, "nodes": 4}
@@ -105,6 +107,43 @@ def test_order_by_owner(ranks: int) -> None:
     pieces = by_rank(owner, ranks)
     assert len(pieces) == ranks
     assert [order[piece].tolist() for piece in pieces[:3]] == [[1, 4], [3], [0, 2]]
+
+
+@pytest.mark.parametrize("ranks", [3, 5])
+def test_places_by_rank(ranks: int) -> None:
+    owner = np.array([2, 0, 2, 1, 0], dtype=np.int32)
+    assert [places.tolist() for places in places_by_rank(owner, ranks)] == [[1, 4], [3], [0, 2], [], []][:ranks]
+
+
+def test_mixed_rows() -> None:
+    columns = [np.array(c, dtype=np.int32) for c in ([0, 1, -1, 2, -1, 0], [0, 2, 3, -1, -1, 0], [0, 1, 3, 2, -1, 1])]
+    highest, mixed = mixed_rows(columns)
+    assert highest.tolist() == [0, 2, 3, 2, -1, 1]
+    assert mixed.tolist() == [1, 5]
+    assert columns[0].tolist() == [0, 1, -1, 2, -1, 0]
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_pieces_of_rows_of_others(size: int) -> None:
+    table, starts = np.arange(12).reshape(6, 2) * 10, np.array([0, 1, 1, 6])
+
+    def work(comm: Comm) -> None:
+        wanted = np.random.default_rng(comm.rank).integers(-1, 6, 9 * comm.rank).astype(np.int32)
+        mine = table[starts[comm.rank] : starts[comm.rank + 1]]
+        found = list(fetch_pieces(comm, mine, starts, wanted, size, absent=-7))
+        assert [piece.start for piece, _ in found] == list(range(0, wanted.size, size))
+        values = np.concatenate([np.empty((0, 2), dtype=int), *(rows for _, rows in found)])
+        assert np.array_equal(values, np.where(wanted[:, None] < 0, -7, table[wanted]))
+
+    run_threads(3, work)
+
+
+def test_rows_are_laid_out() -> None:
+    out = np.zeros((5, 1), dtype=np.int64)
+    own = lay_out([np.array([[7]]), np.empty((0, 1), dtype=int), np.array([[8], [9]])], 1, 2, out)
+    own[:] = -1
+    assert out.ravel().tolist() == [7, -1, -1, 8, 9]
+    assert take(np.array([[1, 2], [3, 4]]), np.array([1, 1, 0], dtype=np.int32)).tolist() == [[3, 4], [3, 4], [1, 2]]
 
 
 def test_find_sorted() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Schedule, Write
-from fluxloom.core.errors import DeviceUnavailable, LoopError, PlanError
+from fluxloom.core.errors import CommError, DeviceUnavailable, LoopError, PlanError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.plan import build_plan
 from fluxloom.mesh.airfoil import airfoil_mesh
@@ -260,6 +262,25 @@ def test_unknown_devices() -> None:
         DeviceUnavailable, match=r"unknown device 'cup'; did you mean 'cpu'\? \(known: cpu, cuda, opencl, reference\)"
     ):
         fl.Context("cup")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "cpu:3"}, "device 'cpu:3': cpu has no choice behind a colon; threads are said by themselves"),
+        ({"device": "reference:0"}, "device 'reference:0': reference has no choice behind a colon"),
+        ({"device": None}, "a device is a name, as in 'cpu', or a device object, not NoneType"),
+        ({"threads": -1}, "threads=-1: give a number up to 4096"),
+        ({"threads": 1.5}, "threads=1.5: give a number"),
+        ({"threads": 10**9}, "threads=1000000000: give a number"),
+        ({"transport": "tcp"}, "transport 'tcp': one of auto, host, mpi, nccl"),
+        ({"transport": None}, "transport None: one of auto"),
+        ({"comm": "mpi"}, "comm: a communicator as fluxloom.detect\\(\\) returns it is wanted, not 'mpi'"),
+    ],
+)
+def test_contexts_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((DeviceUnavailable, CommError), match=message):
+        fl.Context(**options)
 
 
 # --------------------------------------------------------------------------------------------- plans

@@ -76,7 +76,13 @@ class Ring:
     ("options", "text"),
     [
         ({"steps_at_once": 0}, "once or more"),
+        ({"steps_at_once": 1.5}, "steps_at_once=1.5: a call runs"),
+        ({"steps_at_once": "2"}, "steps_at_once='2': a call runs"),
         ({"tiles": -1}, "positive number"),
+        ({"tiles": 2.5}, "whole numbers, not float64"),
+        ({"tiles": None}, "whole numbers, not object"),
+        ({"tiles": "many"}, "whole numbers, not <U4"),
+        ({"tiles": np.zeros(600)}, "whole numbers, not float64"),
     ],
 )
 def test_wrong_choices(options: dict[str, Any], text: str) -> None:
@@ -86,9 +92,12 @@ def test_wrong_choices(options: dict[str, Any], text: str) -> None:
 
 def test_wrong_tiles() -> None:
     ring = Ring()
-    for wrong in (np.zeros(5, dtype=int), np.full(600, -1)):
+    for wrong in (np.zeros(5, dtype=int), np.full(600, -1), np.zeros((600, 2), dtype=int)):
         with pytest.raises(PlanError, match="one tile from 0"):
             TiledChain(ring.sweep, tiles=wrong)()
+    for many in (10**9, 10**15 * np.arange(600)):
+        with pytest.raises(PlanError, match=r"tiles for the 600 elements of \w+: give fewer"):
+            TiledChain(ring.sweep, tiles=many)()
 
 
 def test_wrong_steps() -> None:
@@ -98,6 +107,12 @@ def test_wrong_steps() -> None:
     other = ring.ctx.dat(ring.nodes, name="other")
     with pytest.raises(LoopError, match="not used by any loop"):
         TiledChain([ring.relax], transient=[other])
+    with pytest.raises(LoopError, match="transient are dats, not 's'"):
+        TiledChain([ring.relax], transient=["s"])  # type: ignore[list-item]
+    for steps, transient in ((None, ()), (ring.relax, ()), (fl.Chain(ring.sweep), ()), (ring.sweep, ring.s)):
+        for kind in (TiledChain, fl.Chain):
+            with pytest.raises(LoopError, match="lists of loops and of transient dats are wanted"):
+                kind(steps, transient=transient)  # type: ignore[arg-type]
 
 
 def untiled(kind: str) -> tuple[TiledChain, str]:

@@ -200,8 +200,12 @@ class Watcher(Observer):
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case()
-    with pytest.raises(LoopError, match="at least one"), lazy(case.ctx, longest=0):
-        pass
+    for longest in (0, 1.5, "5"):
+        with pytest.raises(LoopError, match="at least one"), lazy(case.ctx, longest=longest):  # type: ignore[arg-type]
+            pass
+    for other, kind in ((None, "NoneType"), (fl.Chain([case.grow]), "Chain")):
+        with pytest.raises(LoopError, match=f"context of the loops is wanted, not {kind}"), lazy(other):  # type: ignore
+            pass
     case.ctx.observer = Watcher()
     with pytest.raises(LoopError, match="a Watcher already watches"), lazy(case.ctx):
         pass

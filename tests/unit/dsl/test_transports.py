@@ -9,6 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CommError
 from fluxloom.dsl import transports
 from fluxloom.dsl.decompose import Link
 from fluxloom.dsl.exchange import Exchange
@@ -47,3 +48,18 @@ def test_ranks_with_and_without_a_gpu_agree_on_channels(monkeypatch: pytest.Monk
 
     names = fl.run_threads(3, rank)
     assert names == [["mpi+host"] * 3, ["mpi+host"] * 3, ["host"] * 3]
+
+
+@pytest.mark.parametrize("name", ["nccl", "mpi"])
+def test_ways_between_gpus_need_gpus(name: str) -> None:
+    """What was asked for is not quietly replaced; one GPU alone sends through the host, as nobody has another."""
+    def rank(comm: Comm) -> str:
+        with pytest.raises(CommError) as caught:
+            _ = fl.Context("cpu", threads=1, comm=comm, transport=name).links
+        return str(caught.value)
+
+    message = f"transport {name!r} carries messages between GPUs, but no rank has one: take auto or host"
+    assert fl.run_threads(2, rank) == [message] * 2
+    links = object.__new__(transports.Links)
+    links._context, links.gpus = fl.Context("cpu", threads=1, transport=name), [0]
+    assert links._wanted(("host",)) == ("host",)

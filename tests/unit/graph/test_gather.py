@@ -67,6 +67,32 @@ def test_ell_inverse(given_tables: tuple[list[np.ndarray], int], extra: int | No
 
 
 @unhurried
+@given(table_lists(), table_lists(), st.booleans())
+def test_inverses_of_ordered_tables(
+    first: tuple[list[np.ndarray], int], second: tuple[list[np.ndarray], int], one: bool
+) -> None:
+    """Positions are those in the tables as they are; each target lists them in the order of the rows."""
+    tables, n = [*first[0], *second[0]], max(first[1], second[1])
+    rng = np.random.default_rng(len(tables[0]))
+    orders = [rng.permutation(len(table)) for table in tables]
+    if one:
+        orders[1] = np.arange(len(tables[1]))
+    walk, base = [], 0
+    for table, order in zip(tables, orders, strict=True):
+        walk += [(base + e * table.shape[1] + k, int(table[e, k])) for e in order for k in range(table.shape[1])]
+        base += table.size
+    rows = [[place for place, target in walk if target == t] for t in range(n)]
+    given_orders = [orders[0], None] if one else orders
+    flat = graph.flat_inverse(tables, n, given_orders)
+    assert [flat.position[a:b].tolist() for a, b in zip(flat.pointer, flat.pointer[1:], strict=False)] == rows
+    ell = graph.ell_inverse(tables, n, orders=given_orders).position
+    assert [[int(p) for p in column if p >= 0] for column in ell.T[:n]] == rows
+    assert flat.degree == len(ell)
+    with pytest.raises(DatError, match="an order of"):
+        graph.flat_inverse(tables, n, [orders[0], np.append(orders[1], 0)])
+
+
+@unhurried
 @given(table_lists(most=3), st.integers(1, 120))
 def test_staged_tiles(given_tables: tuple[list[np.ndarray], int], tile: int) -> None:
     tables, n = given_tables

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -96,22 +94,51 @@ def test_ragged_rows_are_checked() -> None:
 
 
 @unhurried
-@given(tables(), st.integers(1, 30), st.booleans())
-def test_target_tiles(given_table: tuple[np.ndarray, int], size: int, two: bool) -> None:
+@given(tables(), st.integers(1, 30), st.booleans(), st.integers(0, 24), st.booleans())
+def test_target_tiles(given_table: tuple[np.ndarray, int], size: int, two: bool, first: int, shuffled: bool) -> None:
     table, n = given_table
     given_tables = [table, np.ascontiguousarray(table[::-1, :1])] if two else [table]
-    plan = graph.target_tiles(given_tables, n, size)
-    assert plan.offset.tolist() == [*range(0, n, size), n]
-    assert plan.n_tiles == len(plan.offset) - 1
     every = np.concatenate(given_tables, axis=1)
+    order = np.random.default_rng(size).permutation(len(table)) if shuffled else np.arange(len(table))
+    wanted = order if shuffled else None
+    plan = graph.target_tiles(given_tables, n, size, order=wanted)
+    check_tiles(plan, every, 0, order)
+    first = min(first, n)
+    plan = graph.target_tiles(given_tables, n - first, size, first=first, order=wanted)
+    check_tiles(plan, every, first, order)
+    assert plan.elements.size == graph.tiled_elements(given_tables, n - first, size, first=first)
+
+
+def check_tiles(plan: graph.TilePlan, every: np.ndarray, first: int, order: np.ndarray) -> None:
+    """Compare elements and segments of tiles with what a look at the whole table tells."""
+    assert plan.offset.tolist() == [*range(0, int(plan.offset[-1]), plan.tile_size), int(plan.offset[-1])]
+    assert plan.n_tiles == len(plan.offset) - 1
+    cut = graph.tile_segments(plan, 3)
     for t in range(plan.n_tiles):
-        inside = (every >= plan.offset[t]) & (every < plan.offset[t + 1])
+        inside = (every >= first + plan.offset[t]) & (every < first + plan.offset[t + 1])
         mine = plan.elements[plan.elem_ptr[t] : plan.elem_ptr[t + 1]].tolist()
-        assert mine == np.flatnonzero(inside.any(axis=1)).tolist()
-        runs = range(plan.run_ptr[t], plan.run_ptr[t + 1])
-        spans = [(int(plan.run_begin[r]), int(plan.run_length[r])) for r in runs]
-        assert [e for begin, length in spans for e in range(begin, begin + length)] == mine
-        assert all(a + b < c for (a, b), (c, _) in pairwise(spans))
+        assert mine == [int(e) for e in order if inside[e].any()]
+        segments = slice(cut.pointer[t], cut.pointer[t + 1])
+        found = list(zip(cut.place[segments].tolist(), cut.length[segments].tolist(), strict=True))
+        assert found == segments_of(mine, inside.all(axis=1), int(plan.elem_ptr[t]))
+
+
+def segments_of(elements: list[int], whole: np.ndarray, begin: int) -> list[tuple[int, int]]:
+    """Return place and length of the segments of a tile: runs of 3 or more consecutive whole elements, and others."""
+    runs: list[list[int]] = []
+    for e in elements:
+        follows = bool(runs) and e == runs[-1][-1] + 1 and whole[e] == whole[e - 1]
+        runs = [*runs[:-1], [*runs[-1], e]] if follows else [*runs, [e]]
+    out: list[tuple[int, int]] = []
+    for run in runs:
+        if whole[run[0]] and len(run) >= 3:
+            out.append((begin, len(run)))
+        elif out and out[-1][1] < 0:
+            out[-1] = (out[-1][0], out[-1][1] - len(run))
+        else:
+            out.append((begin, -len(run)))
+        begin += len(run)
+    return out
 
 
 def test_tiles_are_checked() -> None:
@@ -122,6 +149,11 @@ def test_tiles_are_checked() -> None:
         graph.target_tiles([table], 3, 0)
     with pytest.raises(DatError, match="same elements"):
         graph.target_tiles([table, table[:1]], 3, 1)
+    for order in ([0], [0, 2], [-1, 0]):
+        with pytest.raises(DatError, match="an order of 2 rows"):
+            graph.target_tiles([table], 3, 1, order=np.array(order))
+    with pytest.raises(DatError, match="shortest is 0"):
+        graph.tile_segments(graph.target_tiles([table], 3, 1), 0)
 
 
 # ------------------------------------------------------------------------------------- permutations

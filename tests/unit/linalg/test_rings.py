@@ -286,6 +286,18 @@ def wrong(comm: Comm, case: str) -> None:
             rows = rows[:4] if last else rows
         case "complex":
             matrix = matrix * 1j if last else matrix
+        case "dense":
+            matrix = matrix.toarray() if last else matrix
+        case "nothing":
+            matrix = None if last else matrix
+        case "half a ring":
+            rings = 2.5
+        case "half a product":
+            times = 2.5
+        case "tag":
+            RingProduct(fl.Context("reference"), matrix, comm=comm, tag=comm.rank)
+        case "dtype":
+            RingProduct(fl.Context("reference"), matrix, comm=comm, dtype=("float64", "float32")[comm.rank])
     RingProduct(fl.Context("reference"), matrix, rings=rings, times=times, rows=rows, comm=comm)
 
 
@@ -301,6 +313,12 @@ def wrong(comm: Comm, case: str) -> None:
         ("twice", "rank 0: 2 ranks have row 3"),
         ("shape", r"rank 1: row numbers of shape \(4,\)"),
         ("complex", "rank 1: the values are complex128"),
+        ("dense", "rank 1: the matrix is of type ndarray; give a sparse one of SciPy"),
+        ("nothing", "rank 1: the matrix is of type NoneType"),
+        ("half a ring", "rank 0: 2.5 rings; give at least 1, a whole number"),
+        ("half a product", "rank 0: 2.5 products; give a positive number"),
+        ("tag", "rank 1: 1 is the tag, but 0 on rank 0"),
+        ("dtype", "rank 1: float32 is the dtype, but float64 on rank 0"),
     ],
 )
 def test_every_rank_learns_what_is_wrong(case: str, message: str) -> None:
@@ -317,4 +335,11 @@ def test_wrong_vector() -> None:
     a = unsymmetric(30)
     with pytest.raises(DatError, match="this rank has 30 rows"):
         RingProduct(fl.Context("reference"), a)(np.ones(29))
+    for x, kind in ((1j * np.ones(30), "complex128"), (["a"] * 30, "<U1")):
+        with pytest.raises(DatError, match=f"x of type {kind}; real numbers are wanted"):
+            RingProduct(fl.Context("reference"), a)(x)
+    with pytest.raises(CommError, match="a context is wanted first, not str"):
+        RingProduct("cpu", a)  # type: ignore[arg-type]
+    with pytest.raises(CommError, match="comm: a communicator is wanted, not 'mpi'"):
+        RingProduct(fl.Context("reference"), a, comm="mpi")  # type: ignore[arg-type]
     assert find_rings(SelfComm(), a, 2).ends == (30, 30, 30)

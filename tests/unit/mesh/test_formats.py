@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -190,3 +192,61 @@ def test_broken_vtkhdf(tmp_path):
         read_data(path)
     with pytest.raises(MeshError, match="no such mesh file"):
         read_data(tmp_path / "absent.vtkhdf")
+    (tmp_path / "folder.vtkhdf").mkdir()
+    with pytest.raises(MeshError, match=r"folder\.vtkhdf: is a directory; name a mesh file"):
+        read_data(tmp_path / "folder.vtkhdf")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("Connectivity", lambda a: a + 100, "an element has the node 1.., but there are 16 points"),
+        ("Offsets", lambda a: a[::-1], "the offsets of the 21 elements do not fit"),
+        ("Offsets", lambda a: np.append(0, a[:-1] + 1), "the offsets of the 22 elements do not fit|another number"),
+        ("Types", lambda a: a[:-1], "the offsets of the 20 elements do not fit"),
+        ("Points", lambda a: a[:, :2], r"the points have shape \(16, 2\)"),
+        ("CellData/patch", lambda a: a[:3], r"data 'patch' of shape \(3,\) do not fit 21 cells"),
+    ],
+)
+def test_arrays_that_do_not_fit(tmp_path, name, change, message):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "mesh.vtkhdf"
+    write(path, box2d(3, 3), patches=True)
+    with h5py.File(path, "r+") as file:
+        root = file["VTKHDF"]
+        old = root[name][()]
+        del root[name]
+        root[name] = change(old)
+    with pytest.raises(MeshError, match=message) as caught:
+        read_data(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_full_disk_does_not_crash_hdf5(tmp_path, ranks):
+    """In a process of its own, as HDF5 takes a failed write of its own for the end of the world."""
+    pytest.importorskip("h5py")
+    program = """
+        import resource, sys
+        from fluxloom.comm.threads import run_threads
+        from fluxloom.core.errors import MeshError
+        from fluxloom.mesh import box2d, write
+        from fluxloom.mesh.io.vtkhdf_slices import write_vtkhdf_slices
+        from fluxloom.mesh.slices import cut
+
+        path, ranks, mesh = sys.argv[1], int(sys.argv[2]), box2d(40, 40)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+        try:
+            if ranks == 1:
+                write(path, mesh)
+            else:
+                run_threads(ranks, lambda c: write_vtkhdf_slices(path, c, cut(mesh, c.rank, c.size)))
+        except MeshError as error:
+            print(error)
+    """
+    path = tmp_path / "mesh.vtkhdf"
+    words = [sys.executable, "-c", dedent(program), str(path), str(ranks)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{path}: cannot be written: File too large\n"
+    assert ranks == 1 or not list(tmp_path.iterdir())
