@@ -117,8 +117,8 @@ class MixedBench:
         """Measure."""
         if options.comm.size == 1:
             raise CaseError("the benchmark mixed compares ranks: start several, as with --ranks cuda:0,cpu:14")
-        words = options.strong.split(",") if options.strong else [options.cells]
-        sizes = [cells_from_text(word.strip(), "720k") for word in words]
+        words, option = (options.strong.split(","), "--strong") if options.strong else ([options.cells], "--cells")
+        sizes = [cells_from_text(word.strip(), "720k", option) for word in words]
         crew = crew_of(options.context())
         attempts: list[Row] = []
         found = [_Size(options, size, tell).run(attempts) for size in sizes]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
+from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import DatError
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.boxes import Box, box_of, cut
@@ -155,7 +155,9 @@ def test_26_neighbours_and_one_message_each() -> None:
 
 def context(size: int, rank: int = 0) -> Context:
     """Return a context of several ranks; grids are declared without a message."""
-    return Context(ReferenceDevice(), comm=cast("Any", SimpleNamespace(size=size, rank=rank)))
+    comm = SelfComm()
+    comm.size, comm.rank = size, rank
+    return Context(ReferenceDevice(), comm=comm)
 
 
 def test_grid_of_a_rank() -> None:
