@@ -3,7 +3,7 @@
 #
 #   bench/several_gpus.sh FOLDER STEP...
 #
-# tests       conformance and parallel tests that need CUDA
+# tests       conformance and parallel tests that need CUDA (JOBS=8: with pytest-xdist)
 # transports  Airfoil on all GPUs: host, mpi and nccl compared, what the loops hide of them
 # strong      Airfoil with 2.88 M and 40 M cells on 1, 2, 4 ... GPUs
 # weak        the same with 11.5 M cells a GPU
@@ -28,7 +28,7 @@ fluxloom() { local name=$1 limit=$2; shift 2; step "$name" "$limit" "$python" -m
 
 for wanted in "$@"; do
     case $wanted in
-        tests) step tests 420 "$python" -m pytest -q -x -p no:cacheprovider -m cuda tests/conformance tests/unit/device tests/parallel ;;
+        tests) step tests 480 "$python" -m pytest -q --maxfail=30 -p no:cacheprovider ${JOBS:+-n $JOBS} -m cuda tests/conformance tests/unit/device tests/parallel ;;
         transports) fluxloom transports 240 bench airfoil --ranks "cuda*$gpus" --cells 2.88M --partition rcb --transports --json "$out/transports.json" ;;
         strong) fluxloom strong 500 bench scaling --device cuda --ranks "$numbers" --strong 2.88M,40M --partition rcb --json "$out/strong.json" ;;
         weak) fluxloom weak 300 bench scaling --device cuda --ranks "$numbers" --weak 11.5M --partition rcb --json "$out/weak.json" ;;

@@ -42,8 +42,9 @@ __all__ = ["BLOCK", "check_stage", "choose_work", "fused_plans", "gather_plan", 
 BLOCK = 128
 """Work items a group unless a schedule says otherwise."""
 
-_GRID_BLOCK = 512
-"""The same for loops over grids, whose items read neighbours from whole rows."""
+_GRID_BLOCK, _GRID_BLOCK_ELSEWHERE = 512, 256
+"""The same for loops over grids, whose items read neighbours from whole rows: with CUDA, and where drivers of OpenCL
+(AMD's, and NVIDIA's for some kernels) allow no more."""
 
 _LIMITED = ("serial", "block_permute")
 # ------------------------------------------------------------------------------------------ choices
@@ -75,7 +76,7 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
         require_global_order(bound, races, strategy or "")
     serial = serially(bound.over.context.device, strategy) and wanted.lanes <= 1 and not wanted.rows
-    block = wanted.block or (SPAN if serial else _GRID_BLOCK if isinstance(bound.over, Grid) else BLOCK)
+    block = wanted.block or (SPAN if serial else _block(bound))
     if block == 1 and strategy == "gather":
         block = BLOCK
     shape = choose_grouping(bound, strategy, wanted, block)
@@ -87,6 +88,12 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     split = bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
                    stream=False, stage=stage, split=split)  # fmt: skip
+
+
+def _block(bound: Bound) -> int:
+    if not isinstance(bound.over, Grid):
+        return BLOCK
+    return _GRID_BLOCK if bound.over.context.device.name == "cuda" else _GRID_BLOCK_ELSEWHERE
 
 
 def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:

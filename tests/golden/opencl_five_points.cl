@@ -1,5 +1,5 @@
 /* five_points: direct */
-__kernel __attribute__((reqd_work_group_size(512, 1, 1))) void fl_loop_five_points_run(
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void fl_loop_five_points_run(
     const int64_t n,
     __global const int64_t *restrict K,
     __global const double *restrict d0,
