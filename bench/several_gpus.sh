@@ -34,7 +34,7 @@ for wanted in "$@"; do
         weak) fluxloom weak 300 bench scaling --device cuda --ranks "$numbers" --weak 11.5M --partition rcb --json "$out/weak.json" ;;
         mixed)
             export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-100000}
-            fluxloom mixed 560 bench mixed --ranks "cuda:0,cpu:$((cores - 2))" --strong 720k,2.88M,40M --partition rcb --json "$out/mixed.json" ;;
+            fluxloom mixed 560 bench mixed --ranks "cuda:0,cpu:$((cores - 4))" --strong 720k,2.88M,40M --partition rcb --json "$out/mixed.json" ;;
         small)
             fluxloom small-gpus 120 verify airfoil --ranks "cuda*$gpus"
             fluxloom small-mixed 120 verify airfoil --ranks "cuda:0,cpu:2,opencl"

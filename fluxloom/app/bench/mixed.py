@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import median
@@ -25,7 +25,7 @@ from fluxloom.perf.hybrid import LoopRate, everyone, optimal_weight
 from fluxloom.perf.shares import linear_times, shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil import AirfoilConstants
 
-__all__ = ["Attempt", "MixedBench", "break_even"]
+__all__ = ["Attempt", "MixedBench", "SideBySide", "break_even"]
 
 ROUNDS, WARM = 5, 4
 
@@ -106,8 +106,8 @@ class MixedBench:
     """Divides the Airfoil mesh among unlike ranks in several ways, for each of some sizes.
 
     First by a trial on a small mesh, then by the rates of that run, then as the model predicts from both (times
-    linear in the cells, with a fixed part), then around the prediction. Ranks that are not much slower than the
-    fastest are measured alone too, while the others sleep.
+    linear in the cells, with a fixed part), then around the prediction. The best of these is measured once more, and
+    between its rounds ranks alone, while the others sleep, unless they are much slower than the fastest.
     """
 
     title = "Airfoil on unlike ranks, as a GPU and a CPU: shares, sum of rates, model"
@@ -143,11 +143,10 @@ class MixedBench:
 def break_even(rows: Sequence[Row]) -> float | None:
     """Return the cells from which on the ranks together are faster than the fastest alone; None: for none of them.
 
-    Between two sizes of which only the larger pays, the ratio of the times is taken to be linear in the logarithm of
-    the cells.
+    Between two sizes of which only the larger pays, the gain is taken to be linear in the logarithm of the cells.
     """
     ordered = sorted(rows, key=lambda row: row["cells"])
-    gains = [row["alone_best_ms"] / row["ms"] - 1.0 for row in ordered]
+    gains = [row["gain_percent"] for row in ordered]
     if not gains or gains[-1] <= 0:
         return None
     below = [k for k, gain in enumerate(gains) if gain <= 0]
@@ -180,13 +179,13 @@ class _Size:
             runs.append(self._attempt(_scaled(model.shares, fast, factor)))
         attempts += [run.row() for run in runs]
         best = min(runs, key=lambda run: run.seconds)
-        alone = self._alone(best)
-        single = [seconds for seconds in alone if seconds]
+        beside = self._beside(best)
         return best.row() | {
             "predicted_shares": list(model.shares), "predicted_ms": 1e3 * model.seconds,
             "at_predicted_shares_ms": 1e3 * runs[2].seconds,
-            "alone_ms": [1e3 * seconds if seconds else None for seconds in alone],
-            "alone_best_ms": 1e3 * min(single), "gain_percent": 100 * (min(single) / best.seconds - 1),
+            "together_ms": 1e3 * beside.together,
+            "alone_ms": [1e3 * seconds if seconds else None for seconds in beside.alone],
+            "alone_best_ms": 1e3 * beside.fastest, "gain_percent": 100 * beside.gain,
         }  # fmt: skip
 
     def _first(self) -> tuple[float, ...]:
@@ -227,26 +226,73 @@ class _Size:
         )
         return found
 
-    def _alone(self, run: Attempt) -> list[float]:
-        """Return the seconds of an iteration of each rank alone; 0 for ranks that are too slow for it to matter."""
-        found = []
-        for rank, rate in enumerate(run.rates):
-            gc.collect()
-            seconds = 0.0
-            if rate >= _ALONE * max(run.rates):
-                seconds = self._alone_on(rank)
-                self.tell(f"  rank {rank} alone: {1e3 * seconds:.4g} ms")
-            found.append(seconds)
+    def _beside(self, run: Attempt) -> SideBySide:
+        """Measure a division once more, and between its rounds ranks alone with the whole mesh, while others sleep.
+
+        Side by side, because the speed of one GPU alone may change by several per cent from second to second.
+        Ranks that are too slow for it to matter are left out.
+        """
+        gc.collect()
+        comm, options = self.comm, self.options
+        context = options.context(comm=comm)
+        runner = self._runner(context, shares=run.shares)
+        count = _count(context, runner, options)
+        chosen = [rank for rank, rate in enumerate(run.rates) if rate >= _ALONE * max(run.rates)]
+        lone = _Lone(options, self._runner) if comm.rank in chosen else None
+        rows: list[tuple[float, ...]] = []
+        for _ in range(options.rounds or ROUNDS):
+            alone = [0.0] * comm.size
+            for rank in chosen:
+                seconds = lone.round() if lone is not None and comm.rank == rank else 0.0
+                comm.rest()
+                alone[rank] = slowest(comm, seconds)
+            rows.append((_round(context, runner, count), *alone))
+        found = SideBySide(tuple(rows))
+        for rank in chosen:
+            self.tell(f"  rank {rank} alone: {1e3 * found.alone[rank]:.4g} ms")
+        self.tell(f"  together, measured between: {1e3 * found.together:.4g} ms, {100 * found.gain:+.1f} %")
         return found
 
-    def _alone_on(self, rank: int) -> float:
-        """Return the seconds of an iteration with the whole mesh on one rank; the others sleep."""
-        seconds, comm = 0.0, self.comm
-        if comm.rank == rank:
-            context = self.options.context(comm=SelfComm())
-            seconds = _pace(context, self._runner(context), self.options)
-        comm.rest()
-        return slowest(comm, seconds)
+
+class _Lone:
+    """The whole mesh on this rank alone."""
+
+    def __init__(self, options: BenchOptions, make: Callable[[Context], AirfoilRunner]) -> None:
+        self.context = options.context(comm=SelfComm())
+        self.runner = make(self.context)
+        self.count = _count(self.context, self.runner, options)
+
+    def round(self) -> float:
+        """Return the seconds of an iteration."""
+        return _round(self.context, self.runner, self.count)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Seconds of an iteration for each round: of all ranks together, then of each alone (0: not measured)."""
+
+    rows: tuple[tuple[float, ...], ...]
+
+    @property
+    def together(self) -> float:
+        """Median over the rounds."""
+        return median(row[0] for row in self.rows)
+
+    @property
+    def alone(self) -> tuple[float, ...]:
+        """Median over the rounds, of each rank."""
+        return tuple(median(times) for times in zip(*(row[1:] for row in self.rows), strict=True))
+
+    @property
+    def fastest(self) -> float:
+        """The least of those that were measured alone."""
+        return min(seconds for seconds in self.alone if seconds)
+
+    @property
+    def gain(self) -> float:
+        """How much faster all together are than the fastest alone: the median over the rounds."""
+        best = self.alone.index(self.fastest) + 1
+        return median(row[best] / row[0] for row in self.rows) - 1.0
 
 
 # ---------------------------------------------------------------------------------------- rounds
@@ -268,12 +314,6 @@ def _count(context: Context, runner: AirfoilRunner, options: BenchOptions) -> in
     steps(runner, WARM)
     wanted = ceil(_SECONDS / max(_round(context, runner, WARM), 1e-9))
     return options.iterations or max(WARM, min(_MOST_ITERATIONS, wanted))
-
-
-def _pace(context: Context, runner: AirfoilRunner, options: BenchOptions) -> float:
-    """Return the seconds of an iteration, the median of rounds. Collective."""
-    count = _count(context, runner, options)
-    return median(_round(context, runner, count) for _ in range(options.rounds or ROUNDS))
 
 
 def _alternate(

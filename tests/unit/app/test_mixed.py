@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.mixed import Attempt, MixedBench, break_even
+from fluxloom.app.bench.mixed import Attempt, MixedBench, SideBySide, break_even
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
@@ -25,8 +25,8 @@ def test_attempt_compares_with_the_sum_of_rates() -> None:
 
 
 def test_break_even_lies_between_sizes() -> None:
-    rows = [{"cells": 100, "ms": 2.0, "alone_best_ms": 1.5}, {"cells": 10_000, "ms": 4.0, "alone_best_ms": 5.0}]
-    assert break_even(rows) == pytest.approx(1000.0)  # gains of -0.25 and 0.25: the middle of the logarithms
+    rows = [{"cells": 100, "gain_percent": -25.0}, {"cells": 10_000, "gain_percent": 25.0}]
+    assert break_even(rows) == pytest.approx(1000.0)  # the middle of the logarithms
     assert break_even(rows[::-1]) == pytest.approx(1000.0)
     assert break_even(rows[1:]) == 10_000
     assert break_even(rows[:1]) is None
@@ -49,9 +49,17 @@ def test_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert size["ms"] == min(row["ms"] for row in attempts)
     assert sum(size["predicted_shares"]) == pytest.approx(1.0)
     assert size["alone_best_ms"] == min(ms for ms in size["alone_ms"] if ms)
-    assert size["gain_percent"] == pytest.approx(100 * (size["alone_best_ms"] / size["ms"] - 1))
+    assert size["gain_percent"] > -100
+    assert size["together_ms"] > 0
     assert told[0] == "288 cells"
+    assert told[-1].startswith("  together, measured between: ")
     assert sum("% of the sum of rates" in line for line in told) == 4
+
+
+def test_the_gain_is_the_median_of_pairs() -> None:
+    found = SideBySide(((2.0, 1.5, 0.0), (2.0, 3.0, 0.0), (4.0, 5.0, 0.0)))
+    assert (found.together, found.alone, found.fastest) == (2.0, (3.0, 0.0), 3.0)
+    assert found.gain == pytest.approx(0.25)  # of 0.75, 1.5, 1.25; that of the medians would be 0.5
 
 
 def test_one_rank_is_refused() -> None:
