@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, get_args
 
 import numpy as np
@@ -42,6 +43,7 @@ def checked(comm: Comm, given: Problem) -> tuple[Request, dict[str, Numbers], di
     DatError
         The same on every rank.
     """
+    agree(comm, _kinds(given))
     _same(comm, given)
     problem, tables, extra = "", {}, {}
     try:
@@ -71,6 +73,26 @@ def checked(comm: Comm, given: Problem) -> tuple[Request, dict[str, Numbers], di
         through=given.through if given.through is not None else graph_link(links, given.sizes, given.on),
     )
     return request, starts, links
+
+
+def _kinds(given: Problem) -> str:
+    """Return what is no mapping, number, link or list at all; empty if nothing."""
+    for what, value in (("sizes", given.sizes), ("links", given.links)):
+        if not isinstance(value, Mapping):
+            return f"{what}: a dictionary by name is wanted, not {type(value).__name__}"
+    for name, size in given.sizes.items():
+        if not isinstance(size, int | np.integer) or isinstance(size, bool):
+            return f"set {name!r}: its number of elements is a whole number, not {size!r}"
+    for name, link in given.links.items():
+        if not isinstance(link, Link):
+            return f"link {name!r}: a Link(source, target, table) is wanted, not {type(link).__name__}"
+    try:
+        shares = [] if given.shares is None else [float(share) for share in given.shares]
+    except (TypeError, ValueError):
+        return f"shares: one positive number a rank is wanted, not {given.shares!r}"
+    if not all(isfinite(share) for share in shares):
+        return f"shares: one positive number a rank is wanted, not {shares}"
+    return ""
 
 
 def _same(comm: Comm, given: Problem) -> None:

@@ -86,7 +86,7 @@ class Loop:
             )
         self.races: RaceInfo = restrict(self.bound, analyse(self.bound), self.context.device)
         self.constants = dict(self.bound.constants)
-        self._wanted = schedule if schedule is not None else Schedule.auto()
+        self._wanted = self._checked(schedule) if schedule is not None else Schedule.auto()
         if self._wanted.strategy and self.races.racing:
             self.races.require(self.name, self._wanted.strategy)
         require_lanes(self.bound, self.races, self._wanted, self.context.schedule)
@@ -149,8 +149,14 @@ class Loop:
             return True
         return redundancy_is_low(self.bound, self.races, self.schedule.block if self.strategy == "gather" else 0)
 
+    def _checked(self, schedule: object) -> Schedule:
+        if not isinstance(schedule, Schedule):
+            raise LoopError(f"{self.name}: schedule: a Schedule(...) is wanted, not {schedule!r}")
+        return schedule
+
     def reschedule(self, schedule: Schedule) -> None:
         """Run with another schedule from now on."""
+        schedule = self._checked(schedule)
         if schedule.strategy and self.races.racing:
             self.races.require(self.name, schedule.strategy)
         require_lanes(self.bound, self.races, schedule, self.context.schedule)

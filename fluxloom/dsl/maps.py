@@ -11,7 +11,7 @@ from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.entries import entry_part
-from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
+from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RaggedStore, SlicedELL
 from fluxloom.dsl.sets import Grid, Set
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ class RaggedMap(Map):
             problem = str(error)
         agree(source.context.comm, problem)
         self.covers = _covers(source, self.offsets.size - 1)
+        if layout is not None and not isinstance(layout, CSR | ELL | SlicedELL):
+            raise DatError(f"ragged map {name!r}: layout: CSR(), ELL() or SlicedELL() is wanted, not {layout!r}")
         self.layout = layout if layout is not None else CSR()
         self.store = RaggedStore(self.offsets, self.indices, self.layout)
         self.entries = EntrySet(self, self.store)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose import Decomposition, Link, decompose
+from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.parts import Part
 from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, AirfoilSlice, cut_airfoil
 from fluxloom.mesh.elements import element
@@ -140,7 +141,14 @@ def distribute(
     RankedMesh
         Sets ``nodes``, ``cells``, ``edges`` and ``bedges``, the five maps, values ``points`` and
         ``boundary_codes``.
+
+    Raises
+    ------
+    DatError
+        On every rank, if one of them has something else, or the weights and shares do not fit.
     """
+    fits = isinstance(mesh, AirfoilMesh | AirfoilSlice)
+    agree(comm, "" if fits else f"an Airfoil mesh or a slice of one is wanted, not {type(mesh).__name__}")
     part = cut_airfoil(mesh, comm.rank, comm.size) if isinstance(mesh, AirfoilMesh) else mesh
     rows = part.rows
     links = {name: Link(source, target, rows.tables[name]) for name, (source, target) in AIRFOIL_LINKS.items()}

@@ -149,3 +149,19 @@ def test_rows_are_laid_out() -> None:
 def test_find_sorted() -> None:
     assert find_sorted(np.array([2, 5, 9]), np.array([9, 1, 5, 10, -1])).tolist() == [2, -1, 1, -1, -1]
     assert find_sorted(np.zeros(0, dtype=np.int64), np.array([3])).tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "links", "more", "message"),
+    [
+        ([3], {}, {}, "sizes: a dictionary by name is wanted, not list"),
+        ({"cells": 3.0}, {}, {}, "set 'cells': its number of elements is a whole number, not 3.0"),
+        ({"cells": 3}, None, {}, "links: a dictionary by name is wanted, not NoneType"),
+        ({"cells": 3}, {"to": ("cells", "cells", [[0, 1]])}, {}, "link 'to': a Link.* is wanted, not tuple"),
+        ({"cells": 3}, {}, {"shares": [float("nan")]}, r"shares: one positive number a rank is wanted, not \[nan\]"),
+        ({"cells": 3}, {}, {"shares": 1.0}, "shares: one positive number a rank is wanted, not 1.0"),
+    ],
+)
+def test_wrong_kinds(sizes, links, more, message: str) -> None:
+    with pytest.raises(DatError, match=f"^{message}"):
+        decompose(SelfComm(), sizes, links, on="cells", **more)
