@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from fluxloom.codegen.commit import Commit
 from fluxloom.codegen.dialect import Dialect
-from fluxloom.codegen.lane import LaneLoop, address
+from fluxloom.codegen.lane import MEMORY, LaneLoop, address
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.places import touched
 from fluxloom.codegen.reduce import combine
@@ -20,9 +20,12 @@ from fluxloom.codegen.rows import RowShape, chunks
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
-from fluxloom.core.layout import Blocked, SoA
+from fluxloom.core.layout import AoS, Blocked, SoA
 
 __all__ = ["Pack"]
+
+_AHEAD = 2048
+"""Bytes by which rows of entries are fetched ahead, of each array: some thirty rows of a mesh."""
 
 @dataclass
 class Pack:
@@ -219,6 +222,19 @@ class Pack:
         self.line(f"const int64_t row{arg.map}_start = {start};")
         self.line(f"const int64_t row{arg.map}_stride = {stride};")
         self.line(f"const int64_t row{arg.map}_length = A->{name}_length[{row}];")
+        if not store.column_major and not self.style.listed:
+            self._ahead(member, arg.map)
+
+    def _ahead(self, member: Member, number: int) -> None:
+        """Fetch ahead what a row of consecutive entries reads: their targets, and the values on them."""
+        start, length = f"row{number}_start", f"row{number}_length"
+        args = [a for a in member.spec.args if a.map == number and a.kind in MEMORY]
+        if any(a.kind == "ragged" for a in args):
+            self.line(f"fl_ahead(A->r{number}_index + {start} + {_AHEAD // 4}, {length} * 4);")
+        rows = {a.dat: a for a in args if a.kind == "entries" and (a.dim == 1 or a.layout == AoS())}
+        for dat, a in rows.items():
+            size = a.dim * a.scalar.size
+            self.line(f"fl_ahead(A->d{dat} + ({start} + {max(1, _AHEAD // size)}) * {a.dim}, {length} * {size});")
 
     # ------------------------------------------------------------------------------------ commit
     def _commit(self, member: Member) -> None:
