@@ -6,9 +6,6 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#if defined(__AVX__) || defined(__AVX512F__)
-#include <immintrin.h>
-#endif
 #define AI static inline __attribute__((always_inline))
 #define FL_ALIGN __attribute__((aligned(64)))
 

@@ -18,6 +18,12 @@ from fluxloom.core.dtypes import FLOAT16
 
 __all__ = ["Unit", "generate"]
 
+_INTRINSICS = """#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+"""
+"""For units that name vector instructions: the header alone takes a compiler 0.15 s."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -51,13 +57,19 @@ def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = Tr
         bodies.append(driver.write())
         entries.append(driver.entry())
         helpers |= driver.helpers
-    return Unit("\n".join([fixed_part(), row_helpers(helpers), *bodies]), tuple(entries))
+    return Unit(whole([row_helpers(helpers), *bodies]), tuple(entries))
 
 
 def fixed_part() -> str:
     """Return the beginning of every unit of plain functions."""
     folder = resources.files("fluxloom.codegen")
     return "\n".join(folder.joinpath(name).read_text() for name in ("prelude.c", "semantics.c"))
+
+
+def whole(parts: Sequence[str]) -> str:
+    """Return the source of a unit: what every one begins with, and its own parts."""
+    body = "\n".join(parts)
+    return "\n".join([*([_INTRINSICS] if "_mm" in body else []), fixed_part(), body])
 
 
 def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: bool = True) -> Unit:

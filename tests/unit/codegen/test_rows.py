@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fluxloom.codegen.rows import RowShape, chunks
-from fluxloom.codegen.unit import generate, row_helpers
+from fluxloom.codegen.unit import row_helpers, whole
 from fluxloom.core.dtypes import FLOAT16, FLOAT32, FLOAT64, Scalar
 from fluxloom.toolchain import load_library
 
@@ -45,7 +45,7 @@ def entry(shape: RowShape) -> str:
 
 @pytest.fixture(scope="module")
 def library():
-    text = "\n".join([generate([]).text, row_helpers(set(SHAPES)), *(entry(s) for s in SHAPES)])
+    text = whole([row_helpers(set(SHAPES)), *(entry(s) for s in SHAPES)])
     return load_library(text, name="rows")
 
 
