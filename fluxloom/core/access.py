@@ -7,7 +7,7 @@ body never assigns it; the promise is checked when the kernel is defined.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 __all__ = ["RW", "Access", "Const", "Inc", "Max", "Min", "Read", "Write"]
 
@@ -93,9 +93,13 @@ class Max(_Assignable):
     access = Access.MAX
 
 
-class Const(Generic[T]):
-    """Annotation of a keyword-only parameter whose value is baked into the generated code.
+if TYPE_CHECKING:
+    Const: TypeAlias = Annotated[T, "constant"]  # in the body of a kernel it is a value
+else:
 
-    ``gamma: Const[float]`` is a scalar; ``Const[list[float]]`` and ``Const[list[int]]`` (or
-    nested lists) are small constant arrays such as lattice vectors or quadrature weights.
-    """
+    class Const(Generic[T]):
+        """Annotation of a keyword-only parameter whose value is baked into the generated code.
+
+        ``gamma: Const[float]`` is a scalar; ``Const[list[float]]`` and ``Const[list[int]]`` (or
+        nested lists) are small constant arrays such as lattice vectors or quadrature weights.
+        """
