@@ -30,6 +30,8 @@ class Map:
     """Number of legs, or -1 when it differs by element."""
     covers: bool = True
     """Whether all elements that lead to what this rank owns are here; if not, loops only read through the map."""
+    stays: bool = False
+    """Whether it is known to lead to elements of this rank alone, on every rank: reading needs no messages then."""
 
     def argument(self, dat: Dat) -> Argument:
         """Return ``dat`` seen through the whole map."""
@@ -201,6 +203,8 @@ class RaggedMap(Map):
             problem = str(error)
         agree(source.context.comm, problem)
         self.covers = _covers(source, self.offsets.size - 1)
+        if target.part is not None and not isinstance(target, Grid):
+            self.stays = all(target.context.comm.allgather(bool((self.indices < target.size).all())))
         if layout is not None and not isinstance(layout, CSR | ELL | SlicedELL):
             raise DatError(f"ragged map {name!r}: layout: CSR(), ELL() or SlicedELL() is wanted, not {layout!r}")
         self.layout = layout if layout is not None else CSR()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from fluxloom.core.errors import LoopError, PlanError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Global
+from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset
@@ -141,9 +143,8 @@ def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> Non
         elements = over.indices if isinstance(over, Subset) else np.arange(over.executed, dtype=np.int32)
         written = np.zeros(bound.over.parent.stored, dtype=bool)
         written[elements] = True
-        met = _targets(bound.over, arg)
-        elements = elements[: len(met)]
-        if not (written[met] & (met != elements[:, None])).any():
+        reader, met = _readers(bound.over, elements, arg)
+        if not (written[met] & (met != reader)).any():
             return
     if isinstance(arg.map, OffsetMap) and all(not any(o) for o in arg.map.offsets):
         return
@@ -151,6 +152,17 @@ def _check_reader(bound: Bound, arg: Argument, parameter: str, name: str) -> Non
         f"{bound.name}: {parameter!r} reads {name!r} where another element of the same loop writes it; "
         "write a second dat, or run over subsets that do not touch each other"
     )
+
+
+def _readers(over: Set, elements: npt.NDArray[np.int32], arg: Argument) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return elements and the targets that they read; of a ragged map, one pair an entry."""
+    if not isinstance(arg.map, RaggedMap):
+        met = _targets(over, arg)
+        return elements[: len(met), None], met
+    offsets = arg.map.offsets
+    rows = elements[elements < offsets.size - 1]
+    lengths = np.diff(offsets)[rows]
+    return np.repeat(rows, lengths), arg.map.indices[entries_of(offsets[rows], lengths)]
 
 
 def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tuple[str, ...], dict[str, str]]:

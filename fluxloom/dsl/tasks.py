@@ -56,7 +56,7 @@ def halo_needs(bound: Bound) -> list[Dat]:
         a.data
         for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
         if isinstance(a.data, Dat) and a.data.set.shared
-        and p.access in (Access.READ, Access.RW) and (leads_away(a) or halo)
+        and p.access in (Access.READ, Access.RW) and (halo or (leads_away(a) and not (a.map and a.map.stays)))
     )  # fmt: skip
 
 
