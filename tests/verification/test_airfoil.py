@@ -50,6 +50,7 @@ def test_residual_after_100_iterations(mesh: AirfoilMesh) -> None:
     assert close(residual(mesh, 100), AFTER_100)
 
 
+@pytest.mark.long
 def test_global_determinism_is_bitwise(mesh: AirfoilMesh) -> None:
     """Threads, strategies of the grade and fusion do not change a single bit."""
     values = {

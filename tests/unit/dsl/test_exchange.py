@@ -50,7 +50,7 @@ def declare(world: World, seed: int) -> list[tuple[str, fl.Dat, np.ndarray]]:
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("opencl", marks=pytest.mark.opencl), "mixed"])
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_halos_hold_the_owners_bits(device: str, ranks: int) -> None:
     """One message a neighbour for dats of all kinds; a rank may store them otherwise than its neighbour."""
     if device == "mixed":

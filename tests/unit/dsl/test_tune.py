@@ -298,6 +298,7 @@ def chain_of(line: Line) -> Chain:
     return Chain([Reset(line.total), line.flux, line.advance], transient=[line.r], name="step")
 
 
+@pytest.mark.long
 def test_chain() -> None:
     line, plain = Line(), Line(tuning=False)
     chain, other = chain_of(line), chain_of(plain)

@@ -86,6 +86,7 @@ def test_incident_wave_enters_and_leaves() -> None:
     assert np.abs(water.surface()).max() < 2e-4
 
 
+@pytest.mark.long
 def test_level_rises_to_what_is_given() -> None:
     """A side at a raised level fills the basin up to it."""
     sides: dict[str, Boundary] = {"xmin": Level(Series.constant(0.05))}
