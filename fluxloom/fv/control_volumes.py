@@ -1,0 +1,191 @@
+"""Cells and boundary elements, and the faces between two of them: what finite-volume operators are assembled from.
+
+A boundary face is an element of its own behind the cells, without volume, at the centre of the face: every face leads
+from one element to another, and a boundary value is a value like any other. Faces of two periodic patches become
+one interior face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.mesh.geometry import geometry
+from fluxloom.mesh.mesh import MeshData
+
+__all__ = ["ControlVolumes", "control_volumes"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+_FIT = 1e-6
+"""How far a periodic face may be from its partner, as a part of the distance between the patches."""
+
+
+@dataclass(frozen=True, eq=False)
+class ControlVolumes:
+    """The geometry of collocated finite volumes in ``d`` dimensions.
+
+    Attributes
+    ----------
+    volumes : (cells,)
+        Of the cells.
+    centres : (elements, d)
+        Centroids of the cells, then centres of the boundary faces.
+    faces : (faces, 2)
+        First and second element of each face: two cells, or a cell and a boundary element. The faces of boundary
+        elements are the last ones, in the order of the elements.
+    areas : (faces, d)
+        Area vectors, from the first element to the second.
+    spacing : (faces,)
+        ``|n . v|``: distance of the two elements along the normal ``n``; ``v`` leads to the image of a periodic cell.
+    patches
+        Name to the boundary elements of a patch; periodic patches have none.
+    """
+
+    volumes: Array
+    centres: Array
+    faces: Index
+    areas: Array
+    spacing: Array
+    patches: Mapping[str, range]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.volumes.size
+
+    @property
+    def elements(self) -> int:
+        """Number of cells and boundary elements."""
+        return len(self.centres)
+
+    @property
+    def interior(self) -> int:
+        """Number of faces between two cells."""
+        return len(self.faces) - (self.elements - self.cells)
+
+    @property
+    def dimension(self) -> int:
+        """Two or three."""
+        return self.centres.shape[1]
+
+    @property
+    def area(self) -> Array:
+        """Area of each face, ``(faces,)``; a length in two dimensions."""
+        return np.linalg.norm(self.areas, axis=1)
+
+    @property
+    def normals(self) -> Array:
+        """Unit normals, ``(faces, d)``."""
+        return self.areas / self.area[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Periodic faces: boundary faces on one side, their partners, and the shift from one side to the other."""
+
+    first: Index
+    second: Index
+    shift: Array
+
+
+def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) -> ControlVolumes:
+    """Return the control volumes of a mesh.
+
+    Parameters
+    ----------
+    mesh
+        Any mesh; warped faces are planar here, with the mean normal.
+    periodic
+        Pairs of patches of which one is the other, moved: translations.
+
+    Raises
+    ------
+    MeshError
+        If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, or a boundary face
+        is in no patch.
+    """
+    links = mesh.connectivity()
+    terms = geometry(mesh, links)
+    if (links.boundary_patch < 0).any():
+        count = int(np.count_nonzero(links.boundary_patch < 0))
+        raise MeshError(f"{mesh.source.path}: {count} boundary faces are in no patch: put them into one")
+    _check_names(mesh, links.patches, periodic)
+    pairs = [
+        _match(mesh.source.path, pair, links.patches, terms.boundary_centres, terms.boundary_normals)
+        for pair in periodic
+    ]
+    owner = links.boundary_cells.astype(np.int64)
+    gone = np.zeros(links.n_boundary, dtype=bool)
+    for pair in pairs:
+        gone[pair.first] = gone[pair.second] = True
+    kept = np.flatnonzero(~gone)
+    volumes, cells = terms.cell_volumes, links.n_cells
+    inner = [links.interior_cells.astype(np.int64), *(np.stack([owner[p.first], owner[p.second]], 1) for p in pairs)]
+    outer = np.stack([owner[kept], cells + np.arange(kept.size)], axis=1)
+    faces = np.concatenate([*inner, outer])
+    areas = np.concatenate(
+        [terms.face_normals, *(terms.boundary_normals[p.first] for p in pairs), terms.boundary_normals[kept]]
+    )
+    centres = np.concatenate([terms.cell_centroids, terms.boundary_centres[kept]])
+    way = centres[faces[:, 1]] - centres[faces[:, 0]]
+    start = links.n_interior
+    for pair in pairs:
+        way[start : start + pair.first.size] -= pair.shift
+        start += pair.first.size
+    spacing = np.abs(np.einsum("ij,ij->i", areas, way)) / np.linalg.norm(areas, axis=1)
+    if (flat := np.flatnonzero(~(spacing > 0))).size:
+        raise MeshError(f"{mesh.source.path}: the elements {faces[flat[0]].tolist()} of a face lie beside each other")
+    numbers = np.cumsum(~gone) - 1
+    used = {name for pair in periodic for name in pair}
+    patches = {
+        name: range(cells + int(numbers[p.start]), cells + int(numbers[p.stop - 1]) + 1) if len(p) else range(0)
+        for name, p in links.patches.items()
+        if name not in used
+    }
+    return ControlVolumes(volumes, centres, faces, areas, spacing, patches)
+
+
+def _check_names(mesh: MeshData, patches: Mapping[str, range], periodic: Sequence[tuple[str, str]]) -> None:
+    seen: set[str] = set()
+    for pair in periodic:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise MeshError(f"periodic: pairs of patches are wanted, not {pair!r}")
+        for name in pair:
+            if name not in patches:
+                known = ", ".join(patches) or "none"
+                hint = did_you_mean(name, patches)
+                raise MeshError(f"{mesh.source.path}: periodic: no patch {name!r}{hint} (patches: {known})")
+            if name in seen:
+                raise MeshError(f"{mesh.source.path}: periodic: patch {name!r} is named twice")
+            seen.add(name)
+
+
+def _match(path: str, names: tuple[str, str], patches: Mapping[str, range], centres: Array, areas: Array) -> _Pairs:
+    """Return the faces of the first patch and their partners in the second."""
+    from scipy.spatial import KDTree
+
+    first, second = (np.arange(patches[name].start, patches[name].stop) for name in names)
+    what = f"{path}: periodic patches {names[0]!r} and {names[1]!r}"
+    if first.size != second.size:
+        raise MeshError(f"{what} have {first.size} and {second.size} faces; as many are wanted")
+    weight = np.linalg.norm(areas, axis=1)
+    middle = [np.average(centres[side], axis=0, weights=weight[side]) for side in (first, second)]
+    shift = middle[1] - middle[0]
+    reach = float(np.linalg.norm(shift))
+    distance, partner = KDTree(centres[second]).query(centres[first] + shift)
+    if distance.max() > _FIT * reach or np.unique(partner).size != partner.size:
+        raise MeshError(
+            f"{what}: moved by {np.round(shift, 6).tolist()} a face is {distance.max():.3g} away from its partner; "
+            "the faces on both sides have to be alike"
+        )
+    second = second[partner]
+    opposite = np.linalg.norm(areas[first] + areas[second], axis=1)
+    if (opposite > 1e3 * _FIT * weight[first]).any():
+        raise MeshError(f"{what}: faces that lie behind each other have different areas or directions")
+    return _Pairs(first, second, shift)

@@ -1,0 +1,135 @@
+"""Kernels of the fractional step: rows of sparse matrices and pointwise updates; components ``k`` of ``d`` dimensions.
+
+The operators are those of `fluxloom.fv.operators`; ``phi = dt p`` stands for the pressure.
+
+Sources: F. X. Trias et al., J. Comput. Phys. 258, 2014, section 4; the sub-steps as matrices: X. Alvarez et al.,
+Comput. Fluids 173, 2018.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import fabs, zeros
+
+__all__ = [
+    "OUTFLOW",
+    "PRESCRIBED",
+    "SYMMETRY",
+    "boundary_values",
+    "correct",
+    "divergence",
+    "extrapolate",
+    "face_velocity",
+    "kinetic_energy",
+    "predict",
+    "time_limit",
+    "transport",
+]
+
+PRESCRIBED, OUTFLOW, SYMMETRY = 0, 1, 2
+"""Kinds of boundary elements: a given velocity (walls too), that of the cell behind, its part along the face."""
+
+
+@kernel
+def transport(weight: Read, us: Read, nus: Read, c: Write):
+    """One entry of ``C(u_s) + D(nu_s)``: ``sum E_C u_s + E_D nu_s`` over its faces."""
+    total = 0.0
+    for j in range(len(us)):
+        total += weight[j][0] * us[j] + weight[j][1] * nus[j]
+    c[0] = total
+
+
+@kernel
+def extrapolate(u: Read, share: Read, old: RW, ahead: Write, *, d: Const[int]):
+    """``u_e = u + share (u - u_old)``, then ``u_old = u``; ``share = dt / (2 dt_old)``, half at equal steps."""
+    for k in range(d):
+        ahead[k] = u[k] + share[0] * (u[k] - old[k])
+        old[k] = u[k]
+
+
+@kernel
+def predict(c: Read, ahead: Read, inverse: Read, force: Read, dt: Read, u: RW, *, d: Const[int]):
+    """One row of ``u_p = u + dt (f - Omega^-1 (C + D) u_e)``; boundary elements have no volume and stay."""
+    total = zeros(d)
+    for j in range(len(c)):
+        for k in range(d):
+            total[k] += c[j] * ahead[j][k]
+    scale = dt[0] * inverse[0]
+    inside = 1.0 if inverse[0] > 0.0 else 0.0
+    for k in range(d):
+        u[k] = u[k] - scale * total[k] + inside * dt[0] * force[k]
+
+
+@kernel
+def divergence(m: Read, u: Read, b: Write, *, d: Const[int]):
+    """One row of ``b = -M u``."""
+    total = 0.0
+    for j in range(len(m)):
+        for k in range(d):
+            total -= m[j][k] * u[j][k]
+    b[0] = total
+
+
+@kernel
+def face_velocity(gamma: Read, u: Read, slope: Read, phi: Read, us: Write, *, d: Const[int]):
+    """``u_s = Gamma u_p - G_s phi``: without divergence where ``L phi = M u_p``."""
+    total = 0.0
+    for j in range(len(gamma)):
+        for k in range(d):
+            total += gamma[j][k] * u[j][k]
+    for j in range(len(slope)):
+        total -= slope[j] * phi[j]
+    us[0] = total
+
+
+@kernel
+def correct(g: Read, phi: Read, u: RW, *, d: Const[int]):
+    """One row of ``u = u_p - G phi``."""
+    total = zeros(d)
+    for j in range(len(g)):
+        for k in range(d):
+            total[k] += g[j][k] * phi[j]
+    for k in range(d):
+        u[k] = u[k] - total[k]
+
+
+@kernel
+def boundary_values(kind: Read, normal: Read, given: Read, inside: Read, u: Write, *, d: Const[int]):
+    """Velocity of a boundary element; ``inside`` is that of the cell behind."""
+    through = 0.0
+    for k in range(d):
+        through += inside[k] * normal[k]
+    for k in range(d):
+        value = given[k]
+        if kind[0] == OUTFLOW:
+            value = inside[k]
+        elif kind[0] == SYMMETRY:
+            value = inside[k] - through * normal[k]
+        u[k] = value
+
+
+@kernel
+def time_limit(area: Read, us: Read, spread: Read, nus: Read, volume: Read, step: Min, worst: Max, *,
+               c1: float, c2: float):  # fmt: skip
+    """Largest stable step of a cell, ``min(c1 2 Omega / sum |u_s| A, c2 Omega / sum nu_s A / delta)``.
+
+    And the largest imbalance of a cell, ``|sum u_s A|``, outward.
+    """
+    flux = 1.0e-30
+    diffusion = 1.0e-30
+    balance = 0.0
+    for j in range(len(area)):
+        flux += fabs(us[j] * area[j])
+        balance += us[j] * area[j]
+        diffusion += nus[j] * spread[j]
+    step[0] = min(step[0], min(2.0 * c1 * volume[0] / flux, c2 * volume[0] / diffusion))
+    worst[0] = max(worst[0], fabs(balance))
+
+
+@kernel
+def kinetic_energy(u: Read, volume: Read, energy: Inc, momentum: Inc, *, d: Const[int]):
+    """``sum Omega u . u / 2`` and ``sum Omega u``."""
+    for k in range(d):
+        energy[0] += 0.5 * volume[0] * u[k] * u[k]
+        momentum[k] += volume[0] * u[k]

@@ -1,0 +1,106 @@
+"""Boundaries of incompressible flow, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+
+__all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table"]
+
+Array = npt.NDArray[np.float64]
+Profile = Callable[[Array], npt.ArrayLike]
+
+
+@dataclass(frozen=True)
+class NoSlip:
+    """A wall, at rest or sliding along itself.
+
+    Attributes
+    ----------
+    velocity
+        Of the wall, ``(d,)``; at rest by default.
+    """
+
+    velocity: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Inflow:
+    """A prescribed velocity.
+
+    Attributes
+    ----------
+    velocity
+        ``(d,)``, or a function of the places ``(n, d)`` that returns ``(n, d)``.
+    """
+
+    velocity: Sequence[float] | Profile
+
+
+@dataclass(frozen=True)
+class Outflow:
+    """The pressure is zero, the velocity that of the cell behind."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Nothing passes, nothing changes along the normal: a plane of symmetry, or a wall without friction."""
+
+
+Boundary = NoSlip | Inflow | Outflow | Symmetry
+
+
+def boundary_table(
+    volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
+) -> tuple[npt.NDArray[np.int32], Array]:
+    """Return kind and prescribed velocity of each boundary element, ``(n,)`` and ``(n, d)``.
+
+    Raises
+    ------
+    SolverError
+        If a patch has no boundary, a boundary no patch, or a velocity does not fit.
+    """
+    known = ", ".join(volumes.patches) or "none"
+    for name in boundaries:
+        if name not in volumes.patches:
+            raise SolverError(f"boundaries: no patch {name!r}{did_you_mean(name, volumes.patches)} (patches: {known})")
+    count, d = volumes.elements - volumes.cells, volumes.dimension
+    kinds, given = np.full(count, PRESCRIBED, dtype=np.int32), np.zeros((count, d))
+    for name, elements in volumes.patches.items():
+        boundary = boundaries.get(name)
+        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
+        if isinstance(boundary, Outflow):
+            kinds[place] = OUTFLOW
+        elif isinstance(boundary, Symmetry):
+            kinds[place] = SYMMETRY
+        elif isinstance(boundary, NoSlip | Inflow):
+            given[place] = _velocity(name, boundary, volumes.centres[elements.start : elements.stop])
+        else:
+            raise SolverError(
+                f"patch {name!r} has no boundary: give NoSlip(), Inflow(...), Outflow() or Symmetry(), not {boundary!r}"
+            )
+    return kinds, given
+
+
+def _velocity(name: str, boundary: NoSlip | Inflow, places: Array) -> Array:
+    given = boundary.velocity
+    if isinstance(boundary, NoSlip) and not callable(given) and len(given) == 0:
+        return np.zeros(places.shape)
+    try:
+        found = np.asarray(given(places) if callable(given) else given, dtype=np.float64)
+        found = np.broadcast_to(found, places.shape)
+    except (TypeError, ValueError):
+        raise SolverError(
+            f"patch {name!r}: a velocity of {places.shape[1]} components is wanted, or a function that returns "
+            f"{places.shape} numbers for as many places, not {given!r}"
+        ) from None
+    if not np.isfinite(found).all():
+        raise SolverError(f"patch {name!r}: the velocity is not finite everywhere")
+    return found

@@ -1,0 +1,356 @@
+"""Incompressible flow on any mesh: symmetry-preserving finite volumes, fractional steps.
+
+::
+
+    du/dt + (u . grad) u = -grad p + div(nu grad u) + f,   div u = 0
+
+with the kinematic pressure ``p``. Collocated velocity and pressure; the velocities at faces carry what is convected and
+have no divergence. A step (Adams-Bashforth of second order, or Euler's at the start):
+
+1. ``u_e = u + dt / (2 dt_old) (u - u_old)``, the same for ``u_s``; ``u_p = u + dt (f - Omega^-1 (C(u_s,e) + D) u_e)``
+2. ``-L phi = -M u_p`` by conjugate gradients, ``phi = dt p``
+3. ``u_s = Gamma u_p - G_s phi``, ``u = u_p - G phi``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, diags_array
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.sets import Set
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.incompressible import (
+    OUTFLOW,
+    boundary_values,
+    correct,
+    divergence,
+    extrapolate,
+    face_velocity,
+    kinetic_energy,
+    predict,
+    time_limit,
+    transport,
+)
+from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
+from fluxloom.fv.operators import Operators
+from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.status import Status, Stop
+
+__all__ = ["FlowState", "Incompressible"]
+
+Array = npt.NDArray[np.float64]
+FOREVER = 1.0e30
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """What the flow does at a moment.
+
+    Attributes
+    ----------
+    time, steps
+        Since the start.
+    dt
+        Length of the last step.
+    kinetic_energy
+        ``sum Omega u . u / 2``.
+    momentum : (d,)
+        ``sum Omega u``.
+    imbalance
+        Largest sum of what leaves a cell, ``|sum A u_s|``.
+    """
+
+    time: float
+    steps: int
+    dt: float
+    kinetic_energy: float
+    momentum: Array
+    imbalance: float
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A sparse matrix whose entries may have several numbers."""
+
+    pattern: RaggedMap
+    values: Dat
+
+    @property
+    def entries(self) -> Any:
+        return self.values[self.pattern.to_entries]
+
+
+class Incompressible:
+    """Incompressible flow with constant viscosity.
+
+    Parameters
+    ----------
+    context
+        Where it runs: one rank.
+    volumes
+        Of the mesh, from `fluxloom.fv.control_volumes.control_volumes`.
+    viscosity
+        Kinematic.
+    boundaries
+        Patch to `NoSlip`, `Inflow`, `Outflow` or `Symmetry`; each patch needs one.
+    force
+        Acceleration, ``(d,)``.
+    stop, preconditioner
+        Of the pressure solver; by default 1e-6 relative to the right-hand side, and `Jacobi`.
+
+    Raises
+    ------
+    SolverError
+        If a patch has no boundary, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        volumes: ControlVolumes,
+        viscosity: float,
+        boundaries: Mapping[str, Boundary] | None = None,
+        *,
+        force: Sequence[float] = (),
+        stop: Stop | None = None,
+        preconditioner: Recipe | None = None,
+    ) -> None:
+        if context.ranked:
+            raise SolverError("Incompressible runs on one rank; start it without mpiexec")
+        if not np.isfinite(viscosity) or viscosity < 0:
+            raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
+        self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
+        self.dimension = volumes.dimension
+        self.force = _vector("force", force, self.dimension)
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.kinds, self._given = boundary_table(volumes, boundaries or {})
+        self.operators = Operators(volumes)
+        self._sets()
+        self._dats()
+        self._matrices()
+        self._loops(stop if stop is not None else Stop(rtol=1e-6), preconditioner)
+
+    # ------------------------------------------------------------------------------------- set-up
+    def _sets(self) -> None:
+        ctx, cv = self.context, self.volumes
+        self.cells = ctx.set(cv.cells, "cells")
+        self.elements = ctx.set(cv.elements, "elements")
+        self.faces = ctx.set(len(cv.faces), "faces")
+        self.boundary = ctx.subset(self.elements, np.arange(cv.cells, cv.elements), "boundary")
+
+    def _dats(self) -> None:
+        ctx, cv, d = self.context, self.volumes, self.dimension
+        nothing = np.zeros((cv.elements, d))
+        nothing[cv.cells :] = self._given
+        self.u, self.old, self.ahead = (ctx.dat(self.elements, nothing, name) for name in ("u", "u_old", "u_ahead"))
+        self.phi, self.b = ctx.dat(self.cells, name="phi"), ctx.dat(self.cells, name="b")
+        self.us, self.us_old, self.us_ahead = (ctx.dat(self.faces, name=n) for n in ("u_s", "u_s_old", "u_s_ahead"))
+        self.nus = ctx.dat(self.faces, np.full(len(cv.faces), self.viscosity), "nu_s")
+        self.volume = ctx.dat(self.cells, cv.volumes, "volume")
+        padded = np.zeros(cv.elements)
+        padded[: cv.cells] = cv.volumes
+        self.weight = ctx.dat(self.elements, padded, "weight")
+        inverse = np.divide(1.0, padded, out=np.zeros_like(padded), where=padded > 0)
+        self.inverse = ctx.dat(self.elements, inverse, "inverse")
+        self.acceleration = ctx.scalar(self.force, "force")
+        self.step_length, self.share = ctx.scalar(0.0, "dt"), ctx.scalar(0.0, "share")
+
+    def _rows(self, name: str, rows: Set, columns: Set, matrices: Sequence[csr_array]) -> _Rows:
+        """Return several matrices as one with as many numbers an entry (one: plain numbers)."""
+        pattern = csr_array(sum(abs(m) for m in matrices))
+        pattern.sort_indices()
+        lengths = np.diff(pattern.indptr)
+        lines = np.repeat(np.arange(lengths.size), lengths)
+        values = np.stack([np.asarray(m.tocsr()[lines, pattern.indices]).ravel() for m in matrices], axis=1)
+        offsets = np.concatenate([pattern.indptr, np.full(rows.size - lengths.size, pattern.indptr[-1])])
+        ragged = self.context.ragged(rows, columns, offsets, pattern.indices, name)
+        shaped = values[:, 0] if len(matrices) == 1 else values
+        return _Rows(ragged, self.context.dat(ragged.entries, shaped, f"{name}.values"))
+
+    def _matrices(self) -> None:
+        ops, cv, d = self.operators, self.volumes, self.dimension
+        owner = cv.faces[cv.interior :, 0]
+        # the pressure of boundary elements: zero at an outlet, that of the cell behind elsewhere
+        column = np.concatenate([np.arange(cv.cells), owner])
+        seen = np.concatenate([np.ones(cv.cells), np.where(self.kinds == OUTFLOW, 0.0, 1.0)])
+        behind = csr_array((seen, (np.arange(cv.elements), column)), shape=(cv.elements, cv.cells))
+        self.poisson = SparseMatrix.from_scipy(
+            self.context, csr_array(-(ops.laplacian @ behind)), rows=self.cells, columns=self.cells, name="poisson"
+        )
+        directions = range(d)
+        self.gradient = self._rows(
+            "gradient", self.elements, self.cells, [csr_array(ops.gradient(k) @ behind) for k in directions]
+        )
+        self.divergence = self._rows(
+            "divergence", self.cells, self.elements, [ops.cell_divergence(k) for k in directions]
+        )
+        self.gamma = self._rows("gamma", self.faces, self.elements, [ops.normal_component(k) for k in directions])
+        self.slope = self._rows("slope", self.faces, self.cells, [csr_array(ops.normal_gradient @ behind)])
+        offsets, columns = ops.pattern
+        offsets = np.concatenate([offsets, np.full(cv.elements - cv.cells, offsets[-1])])
+        through = self.context.ragged(self.elements, self.elements, offsets, columns, "transport")
+        self.transport = _Rows(through, self.context.dat(through.entries, name="transport.values"))
+        self.entry_faces = self._rows(
+            "entry_faces", through.entries, self.faces, [ops.convection_map, ops.diffusion_map]
+        )
+        out = ops.divergence
+        spread = csr_array(abs(out) @ diags_array(1.0 / cv.spacing))
+        self.outward = self._rows("outward", self.cells, self.faces, [out, spread])
+        self.behind = self.context.map(self.elements, self.elements, _owners(cv)[:, None], "behind")
+
+    def _loops(self, stop: Stop, preconditioner: Recipe | None) -> None:
+        d, ctx = self.dimension, self.context
+        cv = self.volumes
+        normals = np.zeros((cv.elements, d))
+        normals[cv.cells :] = cv.normals[cv.interior :]
+        kinds, given = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, d))
+        kinds[cv.cells :], given[cv.cells :] = self.kinds, self._given
+        self.kind, self.normal = ctx.dat(self.elements, kinds, "kind"), ctx.dat(self.elements, normals, "normal")
+        self.given = ctx.dat(self.elements, given, "given")
+        sides = []
+        if cv.elements > cv.cells:
+            sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
+                          self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
+        rows = self.entry_faces
+        self.explicit = [
+            Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
+            Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
+                 self.nus[rows.pattern], self.transport.values),
+            Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d),
+            Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
+                 self.acceleration, self.step_length, self.u, d=d),
+            *sides,
+        ]  # fmt: skip
+        self.rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
+        self.solver = ConjugateGradient(
+            self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
+            stop=stop, nullspace="none" if (self.kinds == OUTFLOW).any() else "constant", name="pressure",
+        )  # fmt: skip
+        self.implicit = [
+            Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
+                 self.phi[self.slope.pattern], self.us, d=d),
+            Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d),
+            *sides,
+        ]  # fmt: skip
+        self.before = Chain([*self.explicit, self.rhs], name="explicit")
+        self.after = Chain(self.implicit, name="correction")
+        self.project = Chain([*sides, self.rhs], name="projection")
+        self._surveys()
+
+    def _surveys(self) -> None:
+        ctx, d = self.context, self.dimension
+        self._limit, self._worst = ctx.scalar(FOREVER, "limit"), ctx.scalar(0.0, "imbalance")
+        self._energy, self._momentum = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
+        out = self.outward.pattern
+        area, spread = self._columns()
+        self._cfl = Loop(
+            time_limit, self.cells, area[out.to_entries], self.us[out], spread[out.to_entries], self.nus[out],
+            self.volume, self._limit, self._worst, c1=0.35, c2=0.2,
+        )  # fmt: skip
+        self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), self._cfl], name="limit")
+        energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
+        self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
+
+    def _columns(self) -> tuple[Dat, Dat]:
+        both = self.outward.values.read()
+        entries = self.outward.pattern.entries
+        return self.context.dat(entries, both[:, 0], "area"), self.context.dat(entries, both[:, 1], "spread")
+
+    # ------------------------------------------------------------------------------------- running
+    def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
+        """Set the velocity in the cells, and project it onto fields without divergence.
+
+        Parameters
+        ----------
+        velocity
+            ``(d,)``, or a function of the centres ``(cells, d)`` that returns as many vectors.
+        """
+        cv = self.volumes
+        places = cv.centres[: cv.cells]
+        values = velocity(places) if callable(velocity) else _vector("velocity", velocity, self.dimension)
+        whole = np.zeros((cv.elements, self.dimension))
+        whole[: cv.cells] = np.broadcast_to(np.asarray(values, dtype=np.float64), places.shape)
+        whole[cv.cells :] = self._given
+        self.u.write(whole)
+        self.phi.write(np.zeros(cv.cells))
+        self.project()
+        status = self.solver.solve()
+        self.after()
+        self.phi.write(np.zeros(cv.cells))
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        return status
+
+    def step(self, dt: float) -> Status:
+        """Advance by ``dt``; return what the pressure solver says.
+
+        Raises
+        ------
+        SolverError
+            If ``dt`` is not positive, or the pressure is not finite.
+        """
+        if not np.isfinite(dt) or dt <= 0:
+            raise SolverError(f"dt: a positive number is wanted, not {dt!r}")
+        self.share.value = 0.5 * dt / self.dt if self.dt else 0.0
+        self.step_length.value = dt
+        self.before()
+        status = self.solver.solve()
+        if status.reason == "not finite":
+            where = f"step {self.steps + 1}, time {self.time:.6g}"
+            raise SolverError(f"{where}: the velocity is not finite; take dt smaller")
+        self.after()
+        self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
+        return status
+
+    def stable_step(self, c1: float = 0.35, c2: float = 0.2) -> float:
+        """Return the largest stable step, see `fluxloom.fv.incompressible.time_limit`."""
+        if (c1, c2) != (self._cfl.constants["c1"], self._cfl.constants["c2"]):
+            self._cfl(c1=c1, c2=c2)
+        self.limit()
+        return float(self._limit.value)
+
+    def state(self) -> FlowState:
+        """Return time, energy, momentum and imbalance of mass now."""
+        self.limit()
+        self.survey()
+        return FlowState(
+            self.time, self.steps, self.dt, float(self._energy.value), np.asarray(self._momentum.value),
+            float(self._worst.value),
+        )  # fmt: skip
+
+    def velocity(self) -> Array:
+        """Return the velocity of the cells, ``(cells, d)``."""
+        return self.u.read()[: self.volumes.cells]
+
+    def pressure(self) -> Array:
+        """Return the kinematic pressure of the cells, ``(cells,)``, of the last step."""
+        return self.phi.read() / (self.dt or 1.0)
+
+
+def _owners(cv: ControlVolumes) -> npt.NDArray[np.int64]:
+    """Return for each element the cell behind it; a cell itself."""
+    return np.concatenate([np.arange(cv.cells), cv.faces[cv.interior :, 0]])
+
+
+def _vector(what: str, value: Sequence[float], d: int) -> Array:
+    """Return a vector of ``d`` components; an empty one is zero."""
+    try:
+        found = np.asarray(value if len(value) else np.zeros(d), dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.shape != (d,) or not np.isfinite(found).all():
+        raise SolverError(f"{what}: {d} finite numbers are wanted, not {value!r}")
+    return found
