@@ -30,7 +30,7 @@ __all__ = [
 Indices = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
-_SOURCES = ("check.c", "colour.c", "inverse.c", "tiles.c", "csr.c", "gather.c", "lookup.c")
+_SOURCES = ("check.c", "colour.c", "colour_rows.c", "inverse.c", "tiles.c", "csr.c", "gather.c", "lookup.c")
 _LARGEST = 2**31 - 1
 
 

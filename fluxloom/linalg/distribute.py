@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.reorder import reorder as order_of
 from fluxloom.linalg.ring_rows import Index, Rings, find_rings
 
 __all__ = ["distributed_matrix"]
@@ -24,6 +26,7 @@ def distributed_matrix(
     rows: npt.ArrayLike | None = None,
     layout: RaggedLayout | None = None,
     dtype: npt.DTypeLike | None = None,
+    reorder: bool = False,
     name: str = "matrix",
 ) -> SparseMatrix:
     """Make a square matrix of which each rank has some rows. Collective.
@@ -42,6 +45,10 @@ def distributed_matrix(
         Global number of each row, ascending or not. By default ranks have consecutive rows in their order.
     layout, dtype, name
         As in `SparseMatrix.from_csr`.
+    reorder
+        Whether the rows of this rank that are alike, in the interior or not, are ordered by
+        `fluxloom.linalg.reorder.reorder`; otherwise their global numbers ascend. On one rank, too, ``matrix.rows``
+        then has a part, whose numbers tell the order.
 
     Raises
     ------
@@ -49,18 +56,26 @@ def distributed_matrix(
         On every rank, if on one of them the rows, columns or values do not fit; it names the rank.
     """
     plan = find_rings(context.comm, matrix, 1, rows)
-    order = np.lexsort((plan.numbers[: plan.owned], ~plan.inner))
+    order = _reordered(plan) if reorder else np.lexsort((plan.numbers[: plan.owned], ~plan.inner))
     place = np.arange(plan.numbers.size)
     place[order] = np.arange(plan.owned)
     lengths = np.diff(plan.offsets)[order]
     entries = entries_of(plan.offsets[order], lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     part = _part(plan, order, place)
-    where = context.set(part if context.ranked else plan.owned, f"{name}.rows")
+    where = context.set(part if context.ranked or reorder else plan.owned, f"{name}.rows")
     return SparseMatrix.from_csr(
         context, offsets, place[plan.indices[entries]], plan.values[entries], rows=where, columns=where,
         layout=layout, dtype=dtype, name=name,
     )  # fmt: skip
+
+
+def _reordered(plan: Rings) -> Index:
+    """Return the order of the owned rows: inner ones first, then by their lengths and their graph on this rank."""
+    shape = plan.owned, plan.numbers.size
+    entries = int(plan.offsets[plan.owned])
+    offsets, indices = plan.offsets[: plan.owned + 1], plan.indices[:entries]
+    return order_of(csr_array((np.ones(entries), indices, offsets), shape=shape), groups=~plan.inner)
 
 
 def _part(plan: Rings, order: Index, place: Index) -> Part:

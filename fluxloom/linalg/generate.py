@@ -22,6 +22,7 @@ __all__ = [
     "lagrange2",
     "laplacian2d",
     "laplacian3d",
+    "lattice_laplacian",
     "power_law",
     "tet_dual",
 ]
@@ -98,6 +99,36 @@ def laplacian3d(entries: int, seed: int = 0) -> csr_array:
     points += rng.uniform(-0.1, 0.1, points.shape)
     place = np.concatenate([2.0 * corner.ravel(), 2.0 * corner[:-1, :-1, :-1].ravel() + 1.0])
     return _mesh_laplacian(pairs, points, place, rng)
+
+
+def lattice_laplacian(shape: tuple[int, ...], rows: range | None = None) -> csr_array:
+    """Return rows of minus the Laplacian on a box of a lattice with zeros beyond it, ``(len(rows), cells)``.
+
+    ``2 d`` on the diagonal and -1 for each neighbour, in ``d`` dimensions: finite volumes on equal cells, scaled, with
+    Dirichlet values half a cell beyond a wall left out of the diagonal. Unlike the other matrices it has no seed.
+
+    Parameters
+    ----------
+    shape
+        Cells along each axis, the slowest first.
+    rows
+        Consecutive rows, as of a rank; all by default.
+    """
+    total = int(np.prod(shape))
+    chosen = rows if rows is not None else range(total)
+    cell = np.arange(chosen.start, chosen.stop)
+    strides = np.cumprod((1, *shape[:0:-1]))[::-1]
+    place = [cell // stride % side for stride, side in zip(strides, shape, strict=True)]
+    low = [(at > 0, -int(stride)) for at, stride in zip(place, strides, strict=True)]
+    high = [(at < side - 1, int(stride)) for at, stride, side in zip(place, strides, shape, strict=True)]
+    legs = [*low, (np.ones(cell.size, dtype=bool), 0), *high[::-1]]
+    there = np.stack([there for there, _ in legs], axis=1)
+    columns = cell[:, None] + np.array([offset for _, offset in legs])
+    values = np.broadcast_to(np.where(np.arange(len(legs)) == len(low), 2.0 * len(shape), -1.0), there.shape)
+    offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    kind = np.int32 if max(total, int(offsets[-1])) < 2**31 else np.int64
+    parts = (values[there], columns[there].astype(kind), offsets.astype(kind))
+    return csr_array(parts, shape=(cell.size, total))
 
 
 def tet_dual(entries: int, seed: int = 0) -> csr_array:

@@ -7,30 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import Read, Write
 from fluxloom.core.errors import DatError, LoopError
+from fluxloom.dsl.args import Argument
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
-from fluxloom.kernel.frontend import kernel
+from fluxloom.linalg.products import spmm, spmm_dot, spmm_residual, spmv, spmv_dot, spmv_residual
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["SparseMatrix", "spmv"]
-
-
-@kernel
-def spmv(a: Read, x: Read, y: Write):
-    """One row of ``y = A x``."""
-    total = 0.0
-    for j in range(len(a)):
-        total += a[j] * x[j]
-    y[0] = total
+__all__ = ["SparseMatrix"]
 
 
 class SparseMatrix:
@@ -175,14 +166,14 @@ class SparseMatrix:
 
     # -------------------------------------------------------------------------------------- what it does
     def product(self, x: Dat, y: Dat, schedule: Schedule | None = None) -> Loop:
-        """Return the loop ``y = A x``.
+        """Return the loop ``y = A x``, for one vector or for several at once.
 
         Parameters
         ----------
         x
-            Scalars on `columns`.
+            Scalars on `columns`, or one component a vector.
         y
-            Scalars on `rows`; not ``x`` itself.
+            Values on `rows` of the same shape; not ``x`` itself.
         schedule
             How to run it; by default the cost model and the tuning file decide.
 
@@ -191,11 +182,38 @@ class SparseMatrix:
         LoopError
             If a vector does not fit, or both are the same.
         """
-        name = f"{self.pattern.name}.product"
+        name, more = self._checked("product", x, y)
+        chosen = spmm if more else spmv
+        return Loop(chosen, self.rows, self._entries, x[self.pattern], y, schedule=schedule, name=name, **more)
+
+    def product_dot(self, x: Dat, y: Dat, result: Global, schedule: Schedule | None = None) -> Loop:
+        """Return the loop ``y = A x``, ``result += x . y``, of a square matrix; see `product`."""
+        name, more = self._checked("product_dot", x, y, square=True)
+        chosen = spmm_dot if more else spmv_dot
+        return Loop(
+            chosen, self.rows, self._entries, x[self.pattern], x, y, result, schedule=schedule, name=name, **more
+        )
+
+    def residual(self, x: Dat, b: Dat, r: Dat, schedule: Schedule | None = None) -> Loop:
+        """Return the loop ``r = b - A x``; ``r`` is neither ``x`` nor ``b``. See `product`."""
+        name, more = self._checked("residual", x, r)
+        chosen = spmm_residual if more else spmv_residual
+        return Loop(chosen, self.rows, self._entries, x[self.pattern], b, r, schedule=schedule, name=name, **more)
+
+    @property
+    def _entries(self) -> Argument:
+        return self.values[self.pattern.to_entries]
+
+    def _checked(self, what: str, x: Dat, y: Dat, *, square: bool = False) -> tuple[str, dict[str, int]]:
+        """Return the name of a loop and its constants: how many vectors there are, if they are not plain scalars."""
+        name = f"{self.pattern.name}.{what}"
         if x is y:
             raise LoopError(f"{name}: x and y are both {x.name!r}; rows would read what others have written already")
-        a = self.values[self.pattern.to_entries]
-        return Loop(spmv, self.rows, a, x[self.pattern], y, schedule=schedule, name=name)
+        if square and self.rows is not self.columns:
+            raise LoopError(f"{name}: the matrix has {self.rows} and {self.columns}: a square one is wanted")
+        if x.shape != y.shape or len(x.shape) > 1:
+            raise LoopError(f"{name}: {x.name!r} has shape {x.shape} and {y.name!r} {y.shape}: give both () or (n,)")
+        return name, ({"systems": x.shape[0]} if x.shape else {})
 
     def to_scipy(self) -> csr_array:
         """Return the matrix as a SciPy array in compressed rows, entries in their logical order."""

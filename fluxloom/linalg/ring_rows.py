@@ -18,7 +18,7 @@ from fluxloom.core.errors import DatError
 from fluxloom.dsl.decompose_directory import Directory, by_rank, stable_order
 from fluxloom.dsl.entries import entries_of
 
-__all__ = ["Index", "Rings", "agree", "find_rings"]
+__all__ = ["Index", "Rings", "agree", "fetch", "find_rings"]
 
 Index = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
@@ -124,7 +124,7 @@ def find_rings(comm: Comm, matrix: Any, rings: int, rows: npt.ArrayLike | None =
         stored, owners = np.concatenate([stored, new]), [*owners, owner[order]]
         ends.append(stored.size)
         if ring < rings:
-            for collected, part in zip(found, _fetch(comm, asked, (offsets, columns, values)), strict=True):
+            for collected, part in zip(found, fetch(comm, asked, (offsets, columns, values)), strict=True):
                 collected.append(part)
     lengths, columns, values = (np.concatenate(pieces) for pieces in found)
     halo = np.concatenate(owners)[numbers.size :]
@@ -173,7 +173,7 @@ def _places(numbers: Index, asked: Index) -> Index:
     return order[np.searchsorted(numbers, asked, sorter=order)]
 
 
-def _fetch(comm: Comm, asked: Sequence[Index], rows: tuple[Index, Index, Reals]) -> tuple[Index, Index, Reals]:
+def fetch(comm: Comm, asked: Sequence[Index], rows: tuple[Index, Index, Reals]) -> tuple[Index, Index, Reals]:
     """Return lengths, columns and values of rows of other ranks.
 
     Collective; ``asked`` are the places of those that each rank wants from here.

@@ -27,7 +27,8 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import kernel
-from fluxloom.linalg.matrix import SparseMatrix, spmv
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.products import spmv
 from fluxloom.linalg.ring_rows import Index, Rings, agree, find_rings
 
 __all__ = ["RingProduct"]

@@ -211,6 +211,7 @@ class Bench(Protocol):
 def benches() -> Registry[Bench]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
     from fluxloom.app.bench.airfoil import AirfoilBench
+    from fluxloom.app.bench.krylov import KrylovBench
     from fluxloom.app.bench.lbm import LbmBench
     from fluxloom.app.bench.mixed import MixedBench
     from fluxloom.app.bench.overhead import OverheadBench
@@ -221,6 +222,7 @@ def benches() -> Registry[Bench]:
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
+    registry.register("krylov", KrylovBench())
     registry.register("lbm", LbmBench())
     registry.register("mixed", MixedBench())
     registry.register("overhead", OverheadBench())

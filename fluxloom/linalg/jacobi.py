@@ -1,0 +1,92 @@
+"""Jacobi's preconditioner: the inverse of the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Const, Read, Write
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.kernel.frontend import kernel
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.square import numbers_of
+
+__all__ = ["Diagonal", "Jacobi", "diagonal_of"]
+
+
+@kernel
+def scale(d: Read, r: Read, z: Write, *, systems: Const[int]):
+    """``z = D r``."""
+    for k in range(systems):
+        z[k] = d[0] * r[k]
+
+
+def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
+    """Return the diagonal of a square matrix, ``(rows,)``: of the rows of this rank; 0 where there is no entry.
+
+    Raises
+    ------
+    SolverError
+        If it is no `SparseMatrix`, or not square.
+    """
+    if not isinstance(matrix, SparseMatrix) or matrix.rows is not matrix.columns:
+        raise SolverError(f"the diagonal of a square SparseMatrix is wanted, not of {matrix!r}")
+    size = matrix.rows.size
+    offsets = matrix.pattern.offsets[: size + 1]  # a pattern may have rows of the halo, too
+    end = int(offsets[-1])
+    row = np.repeat(np.arange(size), np.diff(offsets))
+    own = matrix.pattern.indices[:end] == row
+    values = matrix.values.read()[:end][own]
+    return np.bincount(row[own], weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+class Diagonal:
+    """``z = D r`` with a number a row.
+
+    Parameters
+    ----------
+    diagonal
+        The numbers, on the rows.
+    """
+
+    def __init__(self, diagonal: Dat) -> None:
+        self._diagonal = diagonal
+
+    @property
+    def diagonal(self) -> Dat:
+        """The numbers."""
+        return self._diagonal
+
+    def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
+        """Return the loop ``z = D r``."""
+        systems = r.shape[0] if r.shape else 1
+        return [Loop(scale, r.set, self._diagonal, r, z, systems=systems, name=self._diagonal.name)]
+
+
+@dataclass(frozen=True)
+class Jacobi:
+    """The inverse of the diagonal.
+
+    Raises
+    ------
+    SolverError
+        When it is built, on every rank, if an entry of the diagonal is zero or missing on one.
+    """
+
+    def build(self, matrix: Operator) -> Diagonal:
+        """Return the preconditioner of a matrix."""
+        values = diagonal_of(matrix)
+        bad = np.flatnonzero(~(np.abs(values) > 0))
+        here = [(int(numbers_of(matrix.rows)[k]), float(values[k]), bad.size) for k in bad[:1]]
+        found = [one for ranks in matrix.rows.context.comm.allgather(here) for one in ranks]
+        if found:
+            row, value, _ = min(found)
+            count = sum(number for *_, number in found)
+            raise SolverError(f"Jacobi: the diagonal of row {row} is {value}; {count} rows are like that")
+        return Diagonal(matrix.rows.context.dat(matrix.rows, 1.0 / values, "jacobi"))

@@ -1,0 +1,217 @@
+"""What Krylov methods have in common: vectors, sums, chains of several iterations, and the history of residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from fluxloom.core.access import Const, Inc, Read
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.kernel.frontend import Kernel, kernel
+from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step
+from fluxloom.linalg.status import Status, Stop, judge
+from fluxloom.linalg.vectors import copy, shifted, total
+
+__all__ = ["Krylov", "Nullspace"]
+
+Nullspace = Literal["none", "constant"]
+
+_INTERVAL_SHARED, _INTERVAL = 2, 8
+"""Iterations from one look at the residual to the next: where the host reads memory of the device, and elsewhere."""
+
+
+@kernel
+def norms(b: Read, r: Read, bb: Inc, rr: Inc, *, systems: Const[int]):
+    """``bb += b . b``, ``rr += r . r``."""
+    for k in range(systems):
+        bb[k] += b[k] * b[k]
+        rr[k] += r[k] * r[k]
+
+
+class Krylov:
+    """Solves ``A x = b`` iteratively. The base of the methods.
+
+    Everything that is made for it is made once; `solve` is called as often as the values of ``b`` or of the matrix
+    change. It starts from the values of ``x``. Several iterations are one chain: one call of native code, or one
+    graph. The iterations, their number, and the result do not depend on how many those are: a system that has
+    converged stands still.
+
+    Collective on several ranks.
+
+    Parameters
+    ----------
+    matrix
+        A `fluxloom.linalg.SparseMatrix`, or another `Operator`.
+    b, x
+        Right-hand side, and solution: values on the rows of the matrix. With a component for each of several systems,
+        of shape ``(n,)``, all are solved at once.
+    preconditioner
+        A recipe such as ``Jacobi()``, or what one has built; None for none.
+    stop
+        When to end.
+    nullspace
+        ``"constant"``: the matrix is singular, with constants for a null space (pressure without a
+        Dirichlet boundary). The mean is taken from the right-hand side and from the solution.
+    interval
+        Iterations between two looks at the residual, even; up to one less than it are made beyond
+        ``stop.iterations``. 0: chosen for the device.
+    name
+        In messages and reports.
+
+    Raises
+    ------
+    SolverError
+        If the parts do not fit each other.
+    """
+
+    title = "Krylov method"
+
+    def __init__(
+        self,
+        matrix: Operator,
+        b: Dat,
+        x: Dat,
+        *,
+        preconditioner: Recipe | Preconditioner | None = None,
+        stop: Stop | None = None,
+        nullspace: Nullspace = "none",
+        interval: int = 0,
+        name: str = "",
+    ) -> None:
+        self.name = name or self.title
+        self.stop = stop if stop is not None else Stop()
+        self._check(matrix, b, x, nullspace, interval)
+        self.matrix, self.given, self.x = matrix, b, x
+        self.nullspace: Nullspace = nullspace
+        self.context = b.context
+        self.systems = x.shape[0] if x.shape else 1
+        self.interval = interval or (_INTERVAL_SHARED if self.context.device.shared else _INTERVAL)
+        self.preconditioner = self._built(preconditioner)
+        self.diagonal = None if self.preconditioner is None else self.preconditioner.diagonal
+        self.b = b if nullspace == "none" else self.work("b")
+        self.r = self.work("r")
+        self.bb = self.sums("bb")
+        self.rr = [self.sums(f"rr{k}") for k in range(self.interval)]
+        self._prepare()
+        self._chains()
+
+    def _check(self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int) -> None:
+        if not isinstance(matrix, Operator):
+            raise SolverError(f"{self.name}: a matrix is wanted, with rows and products, not {type(matrix).__name__}")
+        for what, dat in (("b", b), ("x", x)):
+            if not isinstance(dat, Dat):
+                raise SolverError(f"{self.name}: {what}: a dat is wanted, not {type(dat).__name__}")
+            if not dat.scalar.floating:
+                raise SolverError(f"{self.name}: {what} ({dat.name!r}) has type {dat.scalar.name}: give real numbers")
+            if dat.set is not matrix.rows:
+                raise SolverError(f"{self.name}: {what} ({dat.name!r}) is on {dat.set}, the matrix on {matrix.rows}")
+        if b is x:
+            raise SolverError(f"{self.name}: b and x are both {b.name!r}")
+        if b.shape != x.shape or len(b.shape) > 1:
+            raise SolverError(f"{self.name}: b has shape {b.shape} and x {x.shape}: give both () or (systems,)")
+        if nullspace not in ("none", "constant"):
+            raise SolverError(f"{self.name}: nullspace is 'none' or 'constant', not {nullspace!r}")
+        if not isinstance(self.stop, Stop):
+            raise SolverError(f"{self.name}: stop is a Stop(rtol=..., iterations=...), not {self.stop!r}")
+        if not isinstance(interval, int | np.integer) or interval < 0 or interval % 2:
+            raise SolverError(f"{self.name}: interval is an even number of iterations, not {interval!r}")
+
+    def _built(self, given: Any) -> Preconditioner | None:
+        """Return the preconditioner; a recipe makes it."""
+        made = given.build(self.matrix) if hasattr(given, "build") and not isinstance(given, type) else given
+        fits = hasattr(made, "apply") and hasattr(made, "diagonal") and not isinstance(made, type)
+        if made is not None and not fits:
+            raise SolverError(f"{self.name}: a preconditioner such as Jacobi() is wanted, not {given!r}")
+        return cast("Preconditioner | None", made)
+
+    # ------------------------------------------------------------------------------------ parts for methods
+    def work(self, name: str) -> Dat:
+        """Return a vector like ``x``."""
+        like = self.x
+        return like.context.dat(
+            like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=like.scalar.numpy, layout=like.layout
+        )
+
+    def sums(self, name: str) -> Global:
+        """Return a number a system."""
+        return self.x.context.scalar(np.zeros(self.x.shape), f"{self.name}.{name}", dtype="float64")
+
+    def loop(self, what: Kernel, *arguments: Dat | Global, **constants: Any) -> Loop:
+        """Return a loop over the rows."""
+        return Loop(
+            what, self.x.set, *arguments, name=f"{self.name}.{what.name}", systems=self.systems, **constants
+        )  # fmt: skip
+
+    def preconditioned(self, given: Dat, name: str) -> tuple[Dat, list[Step]]:
+        """Return a vector for ``B`` times a given one, and the loops that form it; without ``B`` the given one itself.
+
+        Call it once for a pair of vectors: the loops may have vectors of their own.
+        """
+        if self.preconditioner is None:
+            return given, []
+        result = self.work(name)
+        return result, list(self.preconditioner.apply(given, result))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Squares of the tolerances, for `fluxloom.linalg.vectors.step_length`."""
+        return {"rtol2": self.stop.rtol**2, "atol2": self.stop.atol**2}
+
+    def _prepare(self) -> None:
+        """Make the vectors and sums of the method."""
+        raise NotImplementedError
+
+    def _begin(self) -> Sequence[Step]:
+        """Return loops between the first residual ``r`` and the first iteration."""
+        raise NotImplementedError
+
+    def _iteration(self, number: int) -> Sequence[Step]:
+        """Return the loops of an iteration, which ends with the square of the residual in ``rr[number]``.
+
+        That of the iteration before is in ``rr[number - 1]``, also for 0.
+        """
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------------------------- solving
+    def _chains(self) -> None:
+        start: list[Step] = []
+        end: list[Step] = []
+        if self.nullspace == "constant":
+            part = self.x.set.part
+            scale = 1.0 / (part.total if part is not None else self.x.set.size)
+            mean = self.sums("mean")
+            for source, target, steps in ((self.given, self.b, start), (self.x, self.x, end)):
+                if source is not target:
+                    steps.append(self.loop(copy, source, target))
+                steps += [Reset(mean), self.loop(total, target, mean), self.loop(shifted, mean, target, scale=scale)]
+        last = self.rr[-1]
+        start += [
+            self.matrix.residual(self.x, self.b, self.r), Reset(self.bb), Reset(last),
+            self.loop(norms, self.b, self.r, self.bb, last), *self._begin(),
+        ]  # fmt: skip
+        body = [step for number in range(self.interval) for step in self._iteration(number)]
+        self.start = Chain(start, name=f"{self.name}.start")
+        self.body = Chain(body, name=self.name)
+        self.end = Chain(end, name=f"{self.name}.end") if end else None
+
+    def solve(self) -> Status:
+        """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
+        self.start()
+        norm, squares = self._read(self.bb), [self._read(self.rr[-1])]
+        status = judge(np.array(squares), norm, self.stop)
+        while status.reason == "iterations" and len(squares) <= self.stop.iterations:
+            self.body()
+            squares += [self._read(rr) for rr in self.rr]
+            status = judge(np.array(squares), norm, self.stop)
+        if self.end is not None:
+            self.end()
+        return status
+
+    def _read(self, value: Global) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.atleast_1d(np.asarray(value.value, dtype=np.float64))

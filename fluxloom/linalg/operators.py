@@ -1,0 +1,58 @@
+"""What solvers ask of a matrix and of a preconditioner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+from fluxloom.dsl.steps import Reset
+
+__all__ = ["Operator", "Preconditioner", "Recipe", "Step"]
+
+Step = Loop | Reset
+
+
+@runtime_checkable
+class Operator(Protocol):
+    """A square matrix, or what acts like one, as loops over `rows`."""
+
+    @property
+    def rows(self) -> Set:
+        """The set of vectors."""
+        ...
+
+    def product(self, x: Dat, y: Dat) -> Step:
+        """Return the loop ``y = A x``."""
+        ...
+
+    def product_dot(self, x: Dat, y: Dat, result: Global) -> Step:
+        """Return the loop ``y = A x``, ``result += x . y``."""
+        ...
+
+    def residual(self, x: Dat, b: Dat, r: Dat) -> Step:
+        """Return the loop ``r = b - A x``."""
+        ...
+
+
+class Preconditioner(Protocol):
+    """A fixed linear operator ``B`` near the inverse of a matrix; symmetric and positive definite for CG."""
+
+    @property
+    def diagonal(self) -> Dat | None:
+        """The diagonal, where ``B`` is nothing else: solvers fold it into loops of their own."""
+        ...
+
+    def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
+        """Return loops that form ``z = B r``; ``r`` and ``z`` are different dats of the same shape."""
+        ...
+
+
+class Recipe(Protocol):
+    """How to make a preconditioner: a frozen dataclass with the choices."""
+
+    def build(self, matrix: Operator, /) -> Preconditioner:
+        """Return the preconditioner of a matrix, for the values that it has now."""
+        ...

@@ -1,0 +1,71 @@
+"""Kernels on vectors: what Krylov methods do between products, as few passes over memory as possible.
+
+A vector has one or several components an element (``systems``): several systems with one matrix are solved at once,
+each with scalars of its own. A system that has converged stands still, its steps have length zero.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Read, Write
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import select
+
+__all__ = ["axpy", "copy", "dot", "marked", "ratio", "shifted", "step_length", "total"]
+
+
+@func
+def ratio(a, b):
+    """``a / b``, and 0 for ``b = 0``: an iteration that is over stands still."""
+    return select(b != 0.0, a / select(b != 0.0, b, 1.0), 0.0)
+
+
+@func
+def step_length(top, bottom, rr, bb, rtol2, atol2):
+    """``top / bottom``, and 0 for a system that has converged, ``rr <= max(rtol^2 bb, atol^2)``, or breaks down."""
+    live = rr > max(rtol2 * bb, atol2)
+    return select(live, ratio(top, bottom), 0.0)
+
+
+@func
+def marked(square, step, rr, bb, rtol2, atol2):
+    """``square``, a part of ``r . r``, with a minus sign if a live system's step has length zero, and ever after.
+
+    So a residual tells of a breakdown: neither an equal residual nor one that stands still for long does.
+    """
+    stuck = rr < 0.0 or (rr > max(rtol2 * bb, atol2) and step == 0.0)
+    return select(stuck, -square, square)
+
+
+@kernel
+def dot(x: Read, y: Read, result: Inc, *, systems: Const[int]):
+    """``result += x . y``."""
+    for k in range(systems):
+        result[k] += x[k] * y[k]
+
+
+@kernel
+def total(x: Read, result: Inc, *, systems: Const[int]):
+    """``result += sum x``."""
+    for k in range(systems):
+        result[k] += x[k]
+
+
+@kernel
+def copy(x: Read, y: Write, *, systems: Const[int]):
+    """``y = x``."""
+    for k in range(systems):
+        y[k] = x[k]
+
+
+@kernel
+def axpy(x: Read, y: RW, *, a: float, systems: Const[int]):
+    """``y = a x + y``."""
+    for k in range(systems):
+        y[k] = a * x[k] + y[k]
+
+
+@kernel
+def shifted(result: Read, x: RW, *, scale: float, systems: Const[int]):
+    """``x = x - scale result``: with the sum of ``x`` and one over the number of elements, a mean of zero."""
+    for k in range(systems):
+        x[k] = x[k] - scale * result[k]
