@@ -21,10 +21,14 @@ __all__ = [
     "divergence",
     "extrapolate",
     "face_velocity",
+    "face_viscosity",
     "kinetic_energy",
     "predict",
+    "relax",
+    "remember",
     "time_limit",
     "transport",
+    "velocity_gradient",
 ]
 
 PRESCRIBED, OUTFLOW, SYMMETRY = 0, 1, 2
@@ -59,6 +63,20 @@ def predict(c: Read, ahead: Read, inverse: Read, force: Read, dt: Read, u: RW, *
     inside = 1.0 if inverse[0] > 0.0 else 0.0
     for k in range(d):
         u[k] = u[k] - scale * total[k] + inside * dt[0] * force[k]
+
+
+@kernel
+def remember(u: Read, old: Write, *, d: Const[int]):
+    """Keep the velocity: ``old = u``."""
+    for k in range(d):
+        old[k] = u[k]
+
+
+@kernel
+def relax(old: Read, share: Read, u: RW, *, d: Const[int]):
+    """A stage of Shu and Osher's: ``u = u + share (old - u)``."""
+    for k in range(d):
+        u[k] = u[k] + share[0] * (old[k] - u[k])
 
 
 @kernel
@@ -133,3 +151,24 @@ def kinetic_energy(u: Read, volume: Read, energy: Inc, momentum: Inc, *, d: Cons
     for k in range(d):
         energy[0] += 0.5 * volume[0] * u[k] * u[k]
         momentum[k] += volume[0] * u[k]
+
+
+@kernel
+def velocity_gradient(g: Read, u: Read, gradient: Write, *, d: Const[int]):
+    """One row of ``g_ik = du_i / dx_k`` at place ``3 i + k``; what a second dimension lacks is zero."""
+    total = zeros(9)
+    for j in range(len(g)):
+        for i in range(d):
+            for k in range(d):
+                total[3 * i + k] += g[j][k] * u[j][i]
+    for m in range(9):
+        gradient[m] = total[m]
+
+
+@kernel
+def face_viscosity(weight: Read, nut: Read, nus: Write, *, nu: float):
+    """One row of ``nu_s = nu + P nu_t``: the mean of both cells, nothing at walls and where velocity is prescribed."""
+    total = nu
+    for j in range(len(nut)):
+        total += weight[j] * nut[j]
+    nus[0] = total

@@ -5,24 +5,26 @@
     du/dt + (u . grad) u = -grad p + div(nu grad u) + f,   div u = 0
 
 with the kinematic pressure ``p``. Collocated velocity and pressure; the velocities at faces carry what is convected and
-have no divergence. A step (Adams-Bashforth of second order, or Euler's at the start):
+have no divergence. A step of Adams and Bashforth's second order (Euler's at the start):
 
 1. ``u_e = u + dt / (2 dt_old) (u - u_old)``, the same for ``u_s``; ``u_p = u + dt (f - Omega^-1 (C(u_s,e) + D) u_e)``
 2. ``-L phi = -M u_p`` by conjugate gradients, ``phi = dt p``
 3. ``u_s = Gamma u_p - G_s phi``, ``u = u_p - G phi``
+
+or three such steps of Euler's with ``u_e = u``, each followed by ``u_p = u_p + c (u_n - u_p)`` with ``c = 0, 3/4, 1/3``
+before the pressure: Shu and Osher's Runge-Kutta method of third order (J. Comput. Phys. 77, 1988, eq. 2.18).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, diags_array
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -37,23 +39,29 @@ from fluxloom.fv.incompressible import (
     divergence,
     extrapolate,
     face_velocity,
+    face_viscosity,
     kinetic_energy,
     predict,
+    relax,
+    remember,
     time_limit,
     transport,
+    velocity_gradient,
 )
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
-from fluxloom.fv.operators import Operators
+from fluxloom.fv.incompressible_matrices import Family, FlowMatrices
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 
-__all__ = ["FlowState", "Incompressible"]
+__all__ = ["EddyViscosity", "FlowState", "Incompressible"]
 
 Array = npt.NDArray[np.float64]
+Scheme = Literal["adams-bashforth", "runge-kutta"]
 FOREVER = 1.0e30
+_STAGES = (0.0, 0.75, 1.0 / 3.0)
 
 
 @dataclass(frozen=True)
@@ -94,8 +102,16 @@ class _Rows:
         return self.values[self.pattern.to_entries]
 
 
+class EddyViscosity(Protocol):
+    """A subgrid model of large-eddy simulation, as in `fluxloom.fv.eddy_viscosity`."""
+
+    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes the eddy viscosity of the cells."""
+        ...
+
+
 class Incompressible:
-    """Incompressible flow with constant viscosity.
+    """Incompressible flow with constant viscosity, or with an eddy viscosity beside it.
 
     Parameters
     ----------
@@ -111,6 +127,11 @@ class Incompressible:
         Acceleration, ``(d,)``.
     stop, preconditioner
         Of the pressure solver; by default 1e-6 relative to the right-hand side, and `Jacobi`.
+    scheme
+        ``"adams-bashforth"``: one pressure solve a step; ``"runge-kutta"``: three, and steps about three times as long.
+    model
+        Of the scales that the mesh does not resolve: its eddy viscosity, of the velocity at the end of a step, is used
+        in the next one.
 
     Raises
     ------
@@ -128,7 +149,11 @@ class Incompressible:
         force: Sequence[float] = (),
         stop: Stop | None = None,
         preconditioner: Recipe | None = None,
+        scheme: Scheme = "adams-bashforth",
+        model: EddyViscosity | None = None,
     ) -> None:
+        if scheme not in get_args(Scheme):
+            raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
         if context.ranked:
             raise SolverError("Incompressible runs on one rank; start it without mpiexec")
         if not np.isfinite(viscosity) or viscosity < 0:
@@ -136,12 +161,13 @@ class Incompressible:
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
         self.dimension = volumes.dimension
         self.force = _vector("force", force, self.dimension)
-        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
         self.kinds, self._given = boundary_table(volumes, boundaries or {})
-        self.operators = Operators(volumes)
+        self.matrices = FlowMatrices(volumes, self.kinds)
         self._sets()
         self._dats()
-        self._matrices()
+        self._bind()
+        self.scheme, self.model = scheme, model
         self._loops(stop if stop is not None else Stop(rtol=1e-6), preconditioner)
 
     # ------------------------------------------------------------------------------------- set-up
@@ -169,48 +195,29 @@ class Incompressible:
         self.acceleration = ctx.scalar(self.force, "force")
         self.step_length, self.share = ctx.scalar(0.0, "dt"), ctx.scalar(0.0, "share")
 
-    def _rows(self, name: str, rows: Set, columns: Set, matrices: Sequence[csr_array]) -> _Rows:
-        """Return several matrices as one with as many numbers an entry (one: plain numbers)."""
-        pattern = csr_array(sum(abs(m) for m in matrices))
-        pattern.sort_indices()
-        lengths = np.diff(pattern.indptr)
-        lines = np.repeat(np.arange(lengths.size), lengths)
-        values = np.stack([np.asarray(m.tocsr()[lines, pattern.indices]).ravel() for m in matrices], axis=1)
-        offsets = np.concatenate([pattern.indptr, np.full(rows.size - lengths.size, pattern.indptr[-1])])
-        ragged = self.context.ragged(rows, columns, offsets, pattern.indices, name)
-        shaped = values[:, 0] if len(matrices) == 1 else values
-        return _Rows(ragged, self.context.dat(ragged.entries, shaped, f"{name}.values"))
+    def _rows(self, name: str, rows: Set, columns: Set, found: Family) -> _Rows:
+        """Return a family of matrices on the device; rows that it does not have are empty."""
+        missing = rows.size + 1 - found.offsets.size
+        offsets = np.concatenate([found.offsets, np.full(missing, found.offsets[-1])])
+        pattern = self.context.ragged(rows, columns, offsets, found.columns, name)
+        return _Rows(pattern, self.context.dat(pattern.entries, found.values, f"{name}.values"))
 
-    def _matrices(self) -> None:
-        ops, cv, d = self.operators, self.volumes, self.dimension
-        owner = cv.faces[cv.interior :, 0]
-        # the pressure of boundary elements: zero at an outlet, that of the cell behind elsewhere
-        column = np.concatenate([np.arange(cv.cells), owner])
-        seen = np.concatenate([np.ones(cv.cells), np.where(self.kinds == OUTFLOW, 0.0, 1.0)])
-        behind = csr_array((seen, (np.arange(cv.elements), column)), shape=(cv.elements, cv.cells))
+    def _bind(self) -> None:
+        ctx, known = self.context, self.matrices
         self.poisson = SparseMatrix.from_scipy(
-            self.context, csr_array(-(ops.laplacian @ behind)), rows=self.cells, columns=self.cells, name="poisson"
+            ctx, known.poisson, rows=self.cells, columns=self.cells, name="poisson"
+        )  # fmt: skip
+        self.gradient = self._rows("gradient", self.elements, self.cells, known.pressure_gradient())
+        self.divergence = self._rows("divergence", self.cells, self.elements, known.divergence())
+        self.gamma = self._rows("gamma", self.faces, self.elements, known.normal_components())
+        self.slope = self._rows("slope", self.faces, self.cells, known.pressure_slope())
+        offsets, columns = known.operators.pattern
+        self.transport = self._rows(
+            "transport", self.elements, self.elements, Family(offsets, columns, np.zeros(columns.size))
         )
-        directions = range(d)
-        self.gradient = self._rows(
-            "gradient", self.elements, self.cells, [csr_array(ops.gradient(k) @ behind) for k in directions]
-        )
-        self.divergence = self._rows(
-            "divergence", self.cells, self.elements, [ops.cell_divergence(k) for k in directions]
-        )
-        self.gamma = self._rows("gamma", self.faces, self.elements, [ops.normal_component(k) for k in directions])
-        self.slope = self._rows("slope", self.faces, self.cells, [csr_array(ops.normal_gradient @ behind)])
-        offsets, columns = ops.pattern
-        offsets = np.concatenate([offsets, np.full(cv.elements - cv.cells, offsets[-1])])
-        through = self.context.ragged(self.elements, self.elements, offsets, columns, "transport")
-        self.transport = _Rows(through, self.context.dat(through.entries, name="transport.values"))
-        self.entry_faces = self._rows(
-            "entry_faces", through.entries, self.faces, [ops.convection_map, ops.diffusion_map]
-        )
-        out = ops.divergence
-        spread = csr_array(abs(out) @ diags_array(1.0 / cv.spacing))
-        self.outward = self._rows("outward", self.cells, self.faces, [out, spread])
-        self.behind = self.context.map(self.elements, self.elements, _owners(cv)[:, None], "behind")
+        entries = self.transport.pattern.entries
+        self.entry_faces = self._rows("entry_faces", entries, self.faces, known.entry_faces())
+        self.behind = ctx.map(self.elements, self.elements, known.owners[:, None], "behind")
 
     def _loops(self, stop: Stop, preconditioner: Recipe | None) -> None:
         d, ctx = self.dimension, self.context
@@ -233,6 +240,7 @@ class Incompressible:
             Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d),
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
                  self.acceleration, self.step_length, self.u, d=d),
+            *self._stages(),
             *sides,
         ]  # fmt: skip
         self.rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
@@ -245,18 +253,42 @@ class Incompressible:
                  self.phi[self.slope.pattern], self.us, d=d),
             Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d),
             *sides,
+            *(self._subgrid(self.model) if self.model is not None else ()),
         ]  # fmt: skip
         self.before = Chain([*self.explicit, self.rhs], name="explicit")
         self.after = Chain(self.implicit, name="correction")
         self.project = Chain([*sides, self.rhs], name="projection")
         self._surveys()
 
+    def _stages(self) -> list[Loop]:
+        """Return what stages of Runge-Kutta need beside a step of Euler's."""
+        if self.scheme == "adams-bashforth":
+            return []
+        d = self.dimension
+        self.start = self.context.dat(self.elements, name="u_n", shape=(d,))
+        self.blend = self.context.scalar(0.0, "blend")
+        self.keep = Chain([Loop(remember, self.elements, self.u, self.start, d=d)], name="start")
+        return [Loop(relax, self.elements, self.start, self.blend, self.u, d=d)]
+
+    def _subgrid(self, model: EddyViscosity) -> list[Loop]:
+        """Return the loops from the velocity to the viscosity at the faces."""
+        slopes = self._rows("slopes", self.cells, self.elements, self.matrices.velocity_gradient())
+        mean = self._rows("means", self.faces, self.cells, self.matrices.face_means())
+        tensor = self.context.dat(self.cells, name="velocity_gradient", shape=(9,))
+        self.nut = self.context.dat(self.cells, name="nu_t")
+        return [
+            Loop(velocity_gradient, self.cells, slopes.entries, self.u[slopes.pattern], tensor, d=self.dimension),
+            model.loop(self.cells, tensor, self.volume, self.nut),
+            Loop(face_viscosity, self.faces, mean.entries, self.nut[mean.pattern], self.nus, nu=self.viscosity),
+        ]
+
     def _surveys(self) -> None:
         ctx, d = self.context, self.dimension
         self._limit, self._worst = ctx.scalar(FOREVER, "limit"), ctx.scalar(0.0, "imbalance")
         self._energy, self._momentum = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
-        out = self.outward.pattern
-        area, spread = self._columns()
+        found = self.matrices.outward()
+        out = ctx.ragged(self.cells, self.faces, found.offsets, found.columns, "outward")
+        area, spread = (ctx.dat(out.entries, found.values[:, k], name) for k, name in enumerate(("area", "spread")))
         self._cfl = Loop(
             time_limit, self.cells, area[out.to_entries], self.us[out], spread[out.to_entries], self.nus[out],
             self.volume, self._limit, self._worst, c1=0.35, c2=0.2,
@@ -264,11 +296,6 @@ class Incompressible:
         self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), self._cfl], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
         self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
-
-    def _columns(self) -> tuple[Dat, Dat]:
-        both = self.outward.values.read()
-        entries = self.outward.pattern.entries
-        return self.context.dat(entries, both[:, 0], "area"), self.context.dat(entries, both[:, 1], "spread")
 
     # ------------------------------------------------------------------------------------- running
     def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
@@ -304,15 +331,29 @@ class Incompressible:
         """
         if not np.isfinite(dt) or dt <= 0:
             raise SolverError(f"dt: a positive number is wanted, not {dt!r}")
-        self.share.value = 0.5 * dt / self.dt if self.dt else 0.0
         self.step_length.value = dt
+        if self.scheme == "adams-bashforth":
+            self.share.value = 0.5 * dt / self.dt if self.dt else 0.0
+            status, part = self._project(), 1.0
+        else:
+            self.keep()
+            *first, last = _STAGES
+            for share in first:
+                self.blend.value = share
+                self._project()
+            self.blend.value = last
+            status, part = self._project(), 1.0 - last
+        self.time, self.steps, self.dt, self._part = self.time + dt, self.steps + 1, float(dt), part
+        return status
+
+    def _project(self) -> Status:
+        """Make a step or a stage."""
         self.before()
         status = self.solver.solve()
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"
             raise SolverError(f"{where}: the velocity is not finite; take dt smaller")
         self.after()
-        self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
         return status
 
     def stable_step(self, c1: float = 0.35, c2: float = 0.2) -> float:
@@ -337,12 +378,7 @@ class Incompressible:
 
     def pressure(self) -> Array:
         """Return the kinematic pressure of the cells, ``(cells,)``, of the last step."""
-        return self.phi.read() / (self.dt or 1.0)
-
-
-def _owners(cv: ControlVolumes) -> npt.NDArray[np.int64]:
-    """Return for each element the cell behind it; a cell itself."""
-    return np.concatenate([np.arange(cv.cells), cv.faces[cv.interior :, 0]])
+        return self.phi.read() / (self._part * self.dt or 1.0)
 
 
 def _vector(what: str, value: Sequence[float], d: int) -> Array:

@@ -31,10 +31,11 @@ def ctx() -> fl.Context:
     return fl.Context("cpu", tuning=False)
 
 
-def decay(ctx: fl.Context, n: int, kind: str = "quad", nu: float = 0.1) -> float:
+def decay(ctx: fl.Context, n: int, scheme: Any) -> float:
     """Return the error of the velocity at time 0.5, the root of its mean square."""
-    volumes = control_volumes(box2d(n, n, (LENGTH, LENGTH), kind), BOTH)
-    flow = Incompressible(ctx, volumes, nu, stop=TIGHT)
+    nu = 0.1
+    volumes = control_volumes(box2d(n, n, (LENGTH, LENGTH)), BOTH)
+    flow = Incompressible(ctx, volumes, nu, stop=TIGHT, scheme=scheme)
     flow.initialise(vortices)
     steps = 2 * n
     for _ in range(steps):
@@ -44,8 +45,9 @@ def decay(ctx: fl.Context, n: int, kind: str = "quad", nu: float = 0.1) -> float
     return float(np.sqrt(((flow.velocity() - wanted) ** 2).sum(axis=1).mean()))
 
 
-def test_vortices_decay_with_second_order(ctx: fl.Context) -> None:
-    coarse, fine = decay(ctx, 16), decay(ctx, 32)
+@pytest.mark.parametrize("scheme", ["adams-bashforth", "runge-kutta"])
+def test_vortices_decay_with_second_order(ctx: fl.Context, scheme: str) -> None:
+    coarse, fine = decay(ctx, 16, scheme), decay(ctx, 32, scheme)
     assert fine < 1.2e-3
     assert np.log2(coarse / fine) > 1.8
 
@@ -69,6 +71,25 @@ def test_error_of_steps(ctx: fl.Context) -> None:
     coarse, fine = error_of_steps(ctx, 12, 32), error_of_steps(ctx, 24, 32)
     assert coarse / fine > 3.2
     assert error_of_steps(ctx, 24, 16) / fine > 2.0
+
+
+@pytest.mark.parametrize(("scheme", "order"), [("adams-bashforth", 2), ("runge-kutta", 3)])
+def test_order_of_the_scheme(ctx: fl.Context, scheme: Any, order: int) -> None:
+    """Shear ``u = sin y`` decays by ``exp(-nu t (2 - 2 cos h) / h^2)`` on a regular mesh, without pressure."""
+    n, nu, time = 8, 1.0, 0.8
+    volumes = control_volumes(box2d(2, n, (1.0, LENGTH)), BOTH)
+    shear = np.stack([np.sin(volumes.centres[:, 1]), np.zeros(2 * n)], axis=1)
+    h = LENGTH / n
+    wanted = np.exp(-nu * time * (2 - 2 * np.cos(h)) / h**2) * shear
+    errors = []
+    for steps in (16, 32):
+        flow = Incompressible(ctx, volumes, nu, stop=TIGHT, scheme=scheme)
+        flow.initialise(lambda _x: shear)
+        for _ in range(steps):
+            flow.step(time / steps)
+        errors.append(np.abs(flow.velocity() - wanted).max())
+        assert np.abs(flow.pressure()).max() < 1e-12
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.15)
 
 
 @pytest.mark.parametrize(("kind", "perturb"), [("quad", 0.0), ("triangle", 0.3)])
@@ -183,6 +204,7 @@ def test_wrong_input(ctx: fl.Context) -> None:
         (0.1, good | {"xmni": NoSlip()}, {}, "no patch 'xmni'.*did you mean 'xmin'"),
         (0.1, good | {"xmin": Inflow((1.0,) * 3)}, {}, "patch 'xmin': a velocity of 2 components is wanted"),
         (0.1, good | {"xmin": Inflow((np.nan, 0.0))}, {}, "patch 'xmin': the velocity is not finite"),
+        (0.1, good, {"scheme": "runge-cutta"}, "scheme: no 'runge-cutta'.*did you mean 'runge-kutta'"),
         (0.1, good, {"force": (1.0,)}, r"force: 2 finite numbers are wanted, not \(1.0,\)"),
     ):
         with pytest.raises(SolverError, match=message):
