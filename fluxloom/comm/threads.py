@@ -18,6 +18,9 @@ __all__ = ["ThreadsComm", "run_threads"]
 
 Result = TypeVar("Result")
 
+_MOMENT = 0.25
+"""Seconds between two looks for an interruption."""
+
 
 def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> list[Result]:
     """Run ``function(comm, *arguments)`` on ranks that are threads of this process.
@@ -62,13 +65,10 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
     try:
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        _join(threads)
     except BaseException as error:  # an interruption, or no more threads to be had
         world.fail(-1, error)
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+        _join(threads)
         if isinstance(error, RuntimeError):
             raise CommError(f"{size} ranks: {error}") from error
         raise
@@ -76,6 +76,17 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
         world.error.add_note(f"on rank {world.culprit} of {size}")
         raise world.error
     return results
+
+
+def _join(threads: Sequence[threading.Thread]) -> None:
+    """Wait for threads, those that have not started left out.
+
+    Again and again for a moment: Python looks for signals between two waits only, so that an interruption that comes
+    just before a wait is noticed at the end of it.
+    """
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(_MOMENT)
 
 
 class ThreadsComm(Comm):
