@@ -36,6 +36,11 @@ class Table(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
+    def changed(self, names: Iterable[str]) -> list[str]:
+        """Return which of some keys do not have their default value."""
+        fields = type(self).model_fields
+        return [name for name in names if getattr(self, name) != fields[name].default]
+
 
 def _known_device(name: Any) -> Any:
     known = device_registry().names()

@@ -18,7 +18,7 @@ before the pressure: Shu and Osher's Runge-Kutta method of third order (J. Compu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -324,6 +324,8 @@ class Incompressible:
     def step(self, dt: float) -> Status:
         """Advance by ``dt``; return what the pressure solver says.
 
+        Of several stages: the first that has not converged, else the last with the iterations of all.
+
         Raises
         ------
         SolverError
@@ -337,12 +339,13 @@ class Incompressible:
             status, part = self._project(), 1.0
         else:
             self.keep()
-            *first, last = _STAGES
-            for share in first:
+            found = []
+            for share in _STAGES:
                 self.blend.value = share
-                self._project()
-            self.blend.value = last
-            status, part = self._project(), 1.0 - last
+                found.append(self._project())
+            count = sum(stage.iterations for stage in found)
+            status = next((stage for stage in found if not stage.converged), replace(found[-1], iterations=count))
+            part = 1.0 - _STAGES[-1]
         self.time, self.steps, self.dt, self._part = self.time + dt, self.steps + 1, float(dt), part
         return status
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, did_you_mean
 
-__all__ = ["Expression"]
+__all__ = ["Expression", "formula", "formula_check"]
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {name: getattr(np, name) for name in "sin cos tan sinh cosh tanh exp log sqrt abs sign floor ceil hypot".split()}
@@ -89,6 +89,43 @@ class Expression:
             result = _evaluate(self._tree(), known)
         shape = np.broadcast_shapes(*(v.shape for v in known.values()))
         return np.broadcast_to(np.asarray(result, dtype=np.float64), shape).copy()
+
+
+def formula(text: str, key: str, variables: tuple[str, ...] = ("x", "y")) -> Callable[..., npt.NDArray[np.float64]]:
+    """Return what a formula describes, as a function of arrays ``(n,)`` of its variables.
+
+    Raises
+    ------
+    CaseError
+        Naming the key, for a wrong formula; when called, where it has no finite value.
+    """
+    try:
+        expression = Expression(text, variables)
+    except CaseError as error:
+        raise CaseError(f"{key}: {error}") from None
+
+    def values(*places: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        found = expression(*places)
+        for k in np.flatnonzero(~np.isfinite(found))[:1].tolist():
+            where = ", ".join(f"{along[k]:g}" for along in places)
+            raise CaseError(f"{key}: {expression.shown} is {found[k]:g} at ({where})")
+        return found
+
+    return values
+
+
+def formula_check(*variables: str) -> Callable[[str], str]:
+    """Return a check of pydantic: a text is empty or a formula in some variables."""
+
+    def check(text: str) -> str:
+        try:
+            if text:
+                Expression(text, variables)
+        except CaseError as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return check
 
 
 def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import Expression
+from fluxloom.app.cases.expressions import Expression, formula
 from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRunner
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
@@ -92,7 +92,7 @@ def _solver(case: TsunamiCase, context: Context, shares: Sequence[float] | None)
         mesh,
         bed,
         _surface(initial, "0", "initial"),
-        (_formula(initial.velocity_x, "initial.velocity_x"), _formula(initial.velocity_y, "initial.velocity_y")),
+        (formula(initial.velocity_x, "initial.velocity_x"), formula(initial.velocity_y, "initial.velocity_y")),
         scheme=ShallowScheme(flow.order, flow.cfl, flow.gravity, flow.manning, flow.dry, flow.longest_step),
         boundaries={name: _boundary(name, table, case.run.time) for name, table in case.boundary.items()},
         schedule=parse_schedule(case.run.schedule),
@@ -167,23 +167,10 @@ def _field(path: str, name: str) -> npt.NDArray[np.float64]:
     return np.add.reduceat(at_nodes[rows.indices], rows.offsets[:-1]) / rows.counts
 
 
-def _formula(text: str, key: str) -> Spatial:
-    """Return what a formula in x and y describes; where it has no value the error names its key."""
-    expression = Expression(text)
-
-    def values(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        found = expression(x, y)
-        for k in np.flatnonzero(~np.isfinite(found))[:1].tolist():
-            raise CaseError(f"{key}: {expression.shown} is {found[k]:g} at ({x[k]:g}, {y[k]:g})")
-        return found
-
-    return values
-
-
 def _surface(table: SurfaceTable, default: str, key: str) -> Spatial:
     """Return the elevation that a table describes."""
     if not table.file:
-        return _formula(table.expression or default, f"{key}.expression")
+        return formula(table.expression or default, f"{key}.expression")
     raster = read_raster(table.file)
     if not table.positive_down:
         return raster

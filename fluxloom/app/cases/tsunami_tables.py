@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import CaseModel, OutputTable, RunTable, Table
-from fluxloom.app.cases.expressions import Expression
-from fluxloom.core.errors import CaseError
+from fluxloom.app.cases.expressions import formula_check
 from fluxloom.fv.shallow_scheme import ShallowScheme
 
 __all__ = ["BathymetryTable", "BoundaryTable", "EventTable", "SurfaceTable", "TsunamiCase"]
@@ -18,22 +16,8 @@ _DEFAULTS = ShallowScheme()
 _MOST_SAMPLES, _MOST_STEPS = 1e6, 1e9
 
 
-def _formula(*variables: str) -> Callable[[str], str]:
-    """Return a check that a text is a formula in some variables."""
-
-    def check(text: str) -> str:
-        try:
-            if text:
-                Expression(text, variables)
-        except CaseError as error:
-            raise ValueError(str(error)) from None
-        return text
-
-    return check
-
-
-InSpace = Annotated[str, AfterValidator(_formula("x", "y"))]
-InTime = Annotated[str, AfterValidator(_formula("t"))]
+InSpace = Annotated[str, AfterValidator(formula_check("x", "y"))]
+InTime = Annotated[str, AfterValidator(formula_check("t"))]
 
 
 def _one_of(table: Table, names: tuple[str, ...], *, needed: bool) -> None:
@@ -43,12 +27,6 @@ def _one_of(table: Table, names: tuple[str, ...], *, needed: bool) -> None:
         raise ValueError(f"give only one of {' and '.join(given)}")
     if needed and not given:
         raise ValueError(f"give one of the keys {', '.join(names)}")
-
-
-def _changed(table: Table, names: tuple[str, ...]) -> list[str]:
-    """Return the keys that do not have their default value."""
-    fields = type(table).model_fields
-    return [name for name in names if getattr(table, name) != fields[name].default]
 
 
 class TsunamiMeshTable(Table):
@@ -78,7 +56,7 @@ class TsunamiMeshTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> TsunamiMeshTable:
-        if self.file and (extra := _changed(self, ("x", "y", "nx", "ny", "perturb"))):
+        if self.file and (extra := self.changed(("x", "y", "nx", "ny", "perturb"))):
             raise ValueError(f"a mesh from a file has no {extra[0]}")
         if self.x[0] >= self.x[1] or self.y[0] >= self.y[1]:
             raise ValueError("x and y are the lower and the upper end")
@@ -205,7 +183,7 @@ class BoundaryTable(Table):
     @model_validator(mode="after")
     def _consistent(self) -> BoundaryTable:
         driven = self.type in ("level", "incident")
-        extra = _changed(self, ("expression", "file", "every", "still", "until"))
+        extra = self.changed(("expression", "file", "every", "still", "until"))
         if extra and not driven:
             raise ValueError(f"type = \"{self.type}\" has no {extra[0]}")
         _one_of(self, ("expression", "file"), needed=self.type == "level")
