@@ -45,7 +45,7 @@ def reference(lattice: Lattice, shape: tuple[int, ...], dtype: str) -> Values:
             ("soa", "float64"), ("soa", "float32"), ("aos", "float64"), ("aos", "float32"),
             ("blocked", "float64"), ("blocked", "float32"),
         ],
-        keep=4,
+        keep=2,
     ),
 )  # fmt: skip
 def test_three_dimensions(shape: tuple[int, ...], dtype: str, layout: str) -> None:

@@ -172,7 +172,7 @@ def test_whole_numbers(layout: str, device: str, ranks: int, kind: str) -> None:
     compared(lambda w: integers(w, schedules), ranks, kind, device, 0.0, layout=LAYOUTS[layout])
 
 
-@pytest.mark.parametrize("owner", ["random", "gap", "one"])
+@pytest.mark.parametrize("owner", ["random", *(pytest.param(o, marks=pytest.mark.long) for o in ("gap", "one"))])
 def test_global_order_is_that_of_one_rank(owner: str) -> None:
     """Increments are added in the order of the global numbers, however the mesh is cut."""
 

@@ -123,7 +123,9 @@ def dam_break(comm: Comm, data: MeshData, order: int, fused: bool) -> Found:
 @pytest.mark.parametrize(
     ("ranks", "order", "make", "fused"),
     [
-        (2, 2, lambda: box2d(14, 9, (2.0, 1.0), "triangle", perturb=0.2), True),
+        pytest.param(
+            2, 2, lambda: box2d(14, 9, (2.0, 1.0), "triangle", perturb=0.2), True, marks=pytest.mark.long
+        ),
         (3, 2, lambda: box2d(14, 9, (2.0, 1.0), "triangle", perturb=0.2), True),
         pytest.param(3, 2, lambda: mixed(14, 8), False, marks=pytest.mark.long),
         pytest.param(3, 1, lambda: mixed(14, 8), True, marks=pytest.mark.long),

@@ -198,7 +198,11 @@ def test_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Pat
 @pytest.mark.parametrize(
     ("grade", "possible"),
     [
-        ("plan", {"serial", "block_colour", "element_colour", "block_permute", "gather", "two_pass"}),
+        pytest.param(
+            "plan",
+            {"serial", "block_colour", "element_colour", "block_permute", "gather", "two_pass"},
+            marks=pytest.mark.long,
+        ),
         ("global", {"serial", "gather", "two_pass"}),
     ],
 )
