@@ -25,7 +25,6 @@ __all__ = [
     "kinetic_energy",
     "predict",
     "relax",
-    "remember",
     "time_limit",
     "transport",
     "velocity_gradient",
@@ -63,13 +62,6 @@ def predict(c: Read, ahead: Read, inverse: Read, force: Read, dt: Read, u: RW, *
     inside = 1.0 if inverse[0] > 0.0 else 0.0
     for k in range(d):
         u[k] = u[k] - scale * total[k] + inside * dt[0] * force[k]
-
-
-@kernel
-def remember(u: Read, old: Write, *, d: Const[int]):
-    """Keep the velocity: ``old = u``."""
-    for k in range(d):
-        old[k] = u[k]
 
 
 @kernel

@@ -85,7 +85,11 @@ class Operators:
 
     def cell_divergence(self, k: int) -> csr_array:
         """Return ``M_k = M_s Gamma_k``, ``(cells, elements)``; the divergence is the sum over ``k``."""
-        return csr_array(self.divergence @ self.normal_component(k))
+        return self._cell_divergences[k]
+
+    @cached_property
+    def _cell_divergences(self) -> tuple[csr_array, ...]:
+        return tuple(csr_array(self.divergence @ self.normal_component(k)) for k in range(self.volumes.dimension))
 
     def gradient(self, k: int) -> csr_array:
         """Return ``G_k = M_k / Omega``, ``(cells, elements)``: the derivative of a scalar along ``k``.

@@ -10,7 +10,7 @@ from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select
 
-__all__ = ["axpy", "copy", "dot", "marked", "ratio", "shifted", "step_length", "total"]
+__all__ = ["copy", "dot", "marked", "ratio", "shifted", "step_length", "total"]
 
 
 @func
@@ -55,13 +55,6 @@ def copy(x: Read, y: Write, *, systems: Const[int]):
     """``y = x``."""
     for k in range(systems):
         y[k] = x[k]
-
-
-@kernel
-def axpy(x: Read, y: RW, *, a: float, systems: Const[int]):
-    """``y = a x + y``."""
-    for k in range(systems):
-        y[k] = a * x[k] + y[k]
 
 
 @kernel

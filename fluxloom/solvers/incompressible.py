@@ -43,7 +43,6 @@ from fluxloom.fv.incompressible import (
     kinetic_energy,
     predict,
     relax,
-    remember,
     time_limit,
     transport,
     velocity_gradient,
@@ -55,6 +54,7 @@ from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
+from fluxloom.linalg.vectors import copy
 
 __all__ = ["EddyViscosity", "FlowState", "Incompressible"]
 
@@ -267,7 +267,7 @@ class Incompressible:
         d = self.dimension
         self.start = self.context.dat(self.elements, name="u_n", shape=(d,))
         self.blend = self.context.scalar(0.0, "blend")
-        self.keep = Chain([Loop(remember, self.elements, self.u, self.start, d=d)], name="start")
+        self.keep = Chain([Loop(copy, self.elements, self.u, self.start, systems=d)], name="start")
         return [Loop(relax, self.elements, self.start, self.blend, self.u, d=d)]
 
     def _subgrid(self, model: EddyViscosity) -> list[Loop]:
