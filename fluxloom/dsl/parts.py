@@ -14,6 +14,7 @@ from fluxloom.comm.base import Comm
 __all__ = ["Part", "refresh_host"]
 
 Places = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,43 @@ class Part:
     def whole(cls, size: int) -> Part:
         """Return the part of a rank that has everything."""
         return cls(0, size, size, size, size, np.arange(size, dtype=np.int64), size)
+
+    @classmethod
+    def of_reads(
+        cls, comm: Comm, inside: Numbers, rest: Numbers, halo: Numbers, owner: npt.NDArray[np.integer[Any]], total: int
+    ) -> Part:
+        """Return the part of a set whose loops read values of other ranks and add to none. Collective.
+
+        Parameters
+        ----------
+        comm
+            The ranks.
+        inside, rest
+            Global numbers of the owned elements, ascending: the interior, and the others.
+        halo, owner
+            Global numbers of the elements of other ranks, in ascending order for each of these, and who owns them.
+        total
+            Elements of all ranks.
+        """
+        owned = np.concatenate([inside, rest]).astype(np.int64)
+        order = np.argsort(owned, kind="stable")
+        asked = comm.exchange([halo[owner == rank] for rank in range(comm.size)])
+        places = [order[np.searchsorted(owned, numbers, sorter=order)].astype(np.int32) for numbers in asked]
+        by_rank = np.argsort(owner, kind="stable")
+        near = [rank for rank in range(comm.size) if places[rank].size or (owner == rank).any()]
+        first = owned.size + np.searchsorted(owner[by_rank], np.arange(comm.size + 1))
+        return cls(
+            begin=0,
+            inside=int(inside.size),
+            owned=int(owned.size),
+            executed=int(owned.size),
+            stored=int(owned.size + halo.size),
+            numbers=np.concatenate([owned, halo[by_rank]]),
+            total=total,
+            neighbours=tuple(near),
+            send=tuple(places[rank] for rank in near),
+            receive=tuple(np.arange(first[rank], first[rank + 1], dtype=np.int32) for rank in near),
+        )
 
 
 def refresh_host(comm: Comm, part: Part, values: npt.NDArray[Any]) -> None:

@@ -7,23 +7,48 @@ one interior face.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.dsl.parts import Part
 from fluxloom.mesh.geometry import geometry
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["ControlVolumes", "control_volumes"]
+__all__ = ["ControlVolumes", "SharedVolumes", "check_names", "check_spacing", "control_volumes",
+           "match_faces"]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
 _FIT = 1e-6
 """How far a periodic face may be from its partner, as a part of the distance between the patches."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedVolumes:
+    """Which control volumes of several ranks this one has; see `fluxloom.fv.shared_volumes`.
+
+    Attributes
+    ----------
+    comm
+        The ranks.
+    cells, elements, faces
+        This rank's parts. Cells have the numbers of `ControlVolumes`.
+    element_order, face_order
+        Number in `ControlVolumes` of each element and face that is stored here, in the order of the part.
+    """
+
+    comm: Comm
+    cells: Part
+    elements: Part
+    faces: Part
+    element_order: Index
+    face_order: Index
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +70,9 @@ class ControlVolumes:
         ``|n . v|``: distance of the two elements along the normal ``n``; ``v`` leads to the image of a periodic cell.
     patches
         Name to the boundary elements of a patch; periodic patches have none.
+    shared
+        On several ranks, what this one has: its own cells, then those across a face of them, in ascending order of
+        their global numbers each, boundary elements and faces of its cells. None: everything.
     """
 
     volumes: Array
@@ -53,11 +81,17 @@ class ControlVolumes:
     areas: Array
     spacing: Array
     patches: Mapping[str, range]
+    shared: SharedVolumes | None = None
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
+        """Number of cells, on several ranks those of the halo too."""
         return self.volumes.size
+
+    @property
+    def owned(self) -> int:
+        """Number of cells that this rank owns: the first ones."""
+        return self.cells if self.shared is None else self.shared.cells.owned
 
     @property
     def elements(self) -> int:
@@ -86,7 +120,7 @@ class ControlVolumes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class Pairs:
     """Periodic faces: boundary faces on one side, their partners, and the shift from one side to the other."""
 
     first: Index
@@ -115,9 +149,9 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
     if (links.boundary_patch < 0).any():
         count = int(np.count_nonzero(links.boundary_patch < 0))
         raise MeshError(f"{mesh.source.path}: {count} boundary faces are in no patch: put them into one")
-    _check_names(mesh, links.patches, periodic)
+    check_names(mesh.source.path, links.patches, periodic)
     pairs = [
-        _match(mesh.source.path, pair, links.patches, terms.boundary_centres, terms.boundary_normals)
+        match_faces(mesh.source.path, pair, links.patches, terms.boundary_centres, terms.boundary_normals)
         for pair in periodic
     ]
     owner = links.boundary_cells.astype(np.int64)
@@ -139,8 +173,7 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         way[start : start + pair.first.size] -= pair.shift
         start += pair.first.size
     spacing = np.abs(np.einsum("ij,ij->i", areas, way)) / np.linalg.norm(areas, axis=1)
-    if (flat := np.flatnonzero(~(spacing > 0))).size:
-        raise MeshError(f"{mesh.source.path}: the elements {faces[flat[0]].tolist()} of a face lie beside each other")
+    check_spacing(mesh.source.path, spacing, faces)
     numbers = np.cumsum(~gone) - 1
     used = {name for pair in periodic for name in pair}
     patches = {
@@ -151,7 +184,8 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
     return ControlVolumes(volumes, centres, faces, areas, spacing, patches)
 
 
-def _check_names(mesh: MeshData, patches: Mapping[str, range], periodic: Sequence[tuple[str, str]]) -> None:
+def check_names(path: str, patches: Collection[str], periodic: Sequence[tuple[str, str]]) -> None:
+    """Raise `MeshError` unless pairs name different patches that exist."""
     seen: set[str] = set()
     for pair in periodic:
         if isinstance(pair, str) or len(pair) != 2:
@@ -160,14 +194,24 @@ def _check_names(mesh: MeshData, patches: Mapping[str, range], periodic: Sequenc
             if name not in patches:
                 known = ", ".join(patches) or "none"
                 hint = did_you_mean(name, patches)
-                raise MeshError(f"{mesh.source.path}: periodic: no patch {name!r}{hint} (patches: {known})")
+                raise MeshError(f"{path}: periodic: no patch {name!r}{hint} (patches: {known})")
             if name in seen:
-                raise MeshError(f"{mesh.source.path}: periodic: patch {name!r} is named twice")
+                raise MeshError(f"{path}: periodic: patch {name!r} is named twice")
             seen.add(name)
 
 
-def _match(path: str, names: tuple[str, str], patches: Mapping[str, range], centres: Array, areas: Array) -> _Pairs:
-    """Return the faces of the first patch and their partners in the second."""
+def match_faces(path: str, names: tuple[str, str], patches: Mapping[str, range], centres: Array, areas: Array) -> Pairs:
+    """Return the faces of the first patch and their partners in the second.
+
+    Parameters
+    ----------
+    path, names
+        Of the mesh and of the patches, for messages.
+    patches
+        Name to its faces.
+    centres, areas
+        Of all faces, ``(n, d)``.
+    """
     from scipy.spatial import KDTree
 
     first, second = (np.arange(patches[name].start, patches[name].stop) for name in names)
@@ -188,4 +232,10 @@ def _match(path: str, names: tuple[str, str], patches: Mapping[str, range], cent
     opposite = np.linalg.norm(areas[first] + areas[second], axis=1)
     if (opposite > 1e3 * _FIT * weight[first]).any():
         raise MeshError(f"{what}: faces that lie behind each other have different areas or directions")
-    return _Pairs(first, second, shift)
+    return Pairs(first, second, shift)
+
+
+def check_spacing(path: str, spacing: Array, faces: Index) -> None:
+    """Raise `MeshError` unless the elements of each face have a distance."""
+    if (flat := np.flatnonzero(~(spacing > 0))).size:
+        raise MeshError(f"{path}: the elements {faces[flat[0]].tolist()} of a face lie beside each other")

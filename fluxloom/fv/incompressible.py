@@ -120,19 +120,18 @@ def boundary_values(kind: Read, normal: Read, given: Read, inside: Read, u: Writ
 
 
 @kernel
-def time_limit(area: Read, us: Read, spread: Read, nus: Read, volume: Read, step: Min, worst: Max, *,
-               c1: float, c2: float):  # fmt: skip
+def time_limit(out: Read, us: Read, nus: Read, volume: Read, step: Min, worst: Max, *, c1: float, c2: float):
     """Largest stable step of a cell, ``min(c1 2 Omega / sum |u_s| A, c2 Omega / sum nu_s A / delta)``.
 
-    And the largest imbalance of a cell, ``|sum u_s A|``, outward.
+    And the largest imbalance of a cell, ``|sum u_s A|``. ``out``: signed area outward, and ``A / delta``, of each face.
     """
     flux = 1.0e-30
     diffusion = 1.0e-30
     balance = 0.0
-    for j in range(len(area)):
-        flux += fabs(us[j] * area[j])
-        balance += us[j] * area[j]
-        diffusion += nus[j] * spread[j]
+    for j in range(len(out)):
+        flux += fabs(us[j] * out[j][0])
+        balance += us[j] * out[j][0]
+        diffusion += nus[j] * out[j][1]
     step[0] = min(step[0], min(2.0 * c1 * volume[0] / flux, c2 * volume[0] / diffusion))
     worst[0] = max(worst[0], fabs(balance))
 

@@ -24,142 +24,180 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse import csr_array
 
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.sides import Family, Sides
 
 __all__ = ["Operators"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
+_CLOSED = 1e-12
+"""Sum of half the areas of a cell, as a part of their sizes, that is none: a closed cell has no entry of its own."""
+
 
 @dataclass(frozen=True, eq=False)
 class Operators:
     """The operators on some control volumes; each is assembled at its first use.
 
-    Rows of cells alone; columns of cells and boundary elements. `pattern` is the common pattern of convection,
-    diffusion and gradient, whose entries are refreshed by products with `convection_map` and `diffusion_map`.
+    Rows of owned cells alone; columns of cells and boundary elements. `pattern` is the common pattern of convection,
+    diffusion and gradient, whose entries are refreshed by products with the matrices of `entry_faces`.
     """
 
     volumes: ControlVolumes
 
-    # ------------------------------------------------------------------------------------- faces
     @cached_property
+    def sides(self) -> Sides:
+        """The faces around each cell."""
+        return Sides.of(self.volumes)
+
+    # ------------------------------------------------------------------------------------- faces
+    @property
     def divergence(self) -> csr_array:
         """``M_s``, ``(cells, faces)``: the flux out of each cell of a velocity along the normals."""
-        cv = self.volumes
-        faces, area = np.arange(len(cv.faces)), cv.area
-        inner = slice(0, cv.interior)
-        row = np.concatenate([cv.faces[:, 0], cv.faces[inner, 1]])
-        column = np.concatenate([faces, faces[inner]])
-        return _csr(row, column, np.concatenate([area, -area[inner]]), (cv.cells, faces.size))
+        return self.outward().matrix(len(self.volumes.faces), 0)
 
-    @cached_property
+    def outward(self) -> Family:
+        """Return ``M_s`` and ``|M_s| / delta``, cells by faces."""
+        cv, sides = self.volumes, self.sides
+        area = cv.area[sides.face]
+        values = np.stack([sides.sign * area, area / cv.spacing[sides.face]], axis=1)
+        return Family(sides.offsets, sides.face, values)
+
+    @property
     def normal_gradient(self) -> csr_array:
         """``G_s``, ``(faces, elements)``."""
-        return self._two_sided(-1.0 / self.volumes.spacing, 1.0 / self.volumes.spacing)
+        spread = 1.0 / self.volumes.spacing
+        return self.two_sided(-spread, spread).matrix(self.volumes.elements)
 
-    @cached_property
+    @property
     def mean(self) -> csr_array:
         """``P_s``, ``(faces, elements)``: the value at a face."""
-        cv = self.volumes
-        inner = np.arange(len(cv.faces)) < cv.interior
-        return self._two_sided(np.where(inner, 0.5, 0.0), np.where(inner, 0.5, 1.0))
+        return self.two_sided(*self._shares).matrix(self.volumes.elements)
+
+    def normal_components(self) -> Family:
+        """Return ``Gamma_k``, faces by elements."""
+        normals = self.volumes.normals
+        first, second = self._shares
+        return self.two_sided(first[:, None] * normals, second[:, None] * normals)
 
     def normal_component(self, k: int) -> csr_array:
         """Return ``Gamma_k``, ``(faces, elements)``."""
-        return csr_array(diags_array(self.volumes.normals[:, k]) @ self.mean)
+        return self.normal_components().matrix(self.volumes.elements, k)
 
-    def _two_sided(self, first: Array, second: Array) -> csr_array:
-        cv = self.volumes
-        face = np.arange(len(cv.faces))
-        values = np.concatenate([first, second])
-        return _csr(np.tile(face, 2), cv.faces.T.ravel(), values, (face.size, cv.elements))
+    @cached_property
+    def _shares(self) -> tuple[Array, Array]:
+        """Of the values of the first and of the second element in that at a face."""
+        inner = np.arange(len(self.volumes.faces)) < self.volumes.interior
+        return np.where(inner, 0.5, 0.0), np.where(inner, 0.5, 1.0)
+
+    def two_sided(self, first: Array, second: Array) -> Family:
+        """Return rows of faces with values ``(faces, ...)`` for both elements; zeros have no entry."""
+        values = np.stack([first, second], axis=1)
+        kept = values.any(axis=2) if values.ndim == 3 else values != 0.0
+        offsets = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
+        return Family(offsets, self.volumes.faces[kept].astype(np.int32), values[kept])
 
     # ------------------------------------------------------------------------------------- cells
-    @cached_property
+    @property
     def laplacian(self) -> csr_array:
         """``L = M_s G_s``, ``(cells, elements)``: ``sum A (p_j - p_i) / delta``, not divided by the volume."""
-        return csr_array(self.divergence @ self.normal_gradient)
-
-    def cell_divergence(self, k: int) -> csr_array:
-        """Return ``M_k = M_s Gamma_k``, ``(cells, elements)``; the divergence is the sum over ``k``."""
-        return self._cell_divergences[k]
+        spread = self.spread[self.sides.face]
+        return self.sides.rows(spread, -self.sides.sum(spread)).matrix(self.volumes.elements)
 
     @cached_property
-    def _cell_divergences(self) -> tuple[csr_array, ...]:
-        return tuple(csr_array(self.divergence @ self.normal_component(k)) for k in range(self.volumes.dimension))
+    def spread(self) -> Array:
+        """``A / delta`` of each face."""
+        return self.volumes.area / self.volumes.spacing
 
-    def gradient(self, k: int) -> csr_array:
-        """Return ``G_k = M_k / Omega``, ``(cells, elements)``: the derivative of a scalar along ``k``.
+    @cached_property
+    def outward_areas(self) -> Array:
+        """Area vectors out of the cell, ``(sides, d)``, times the share in the mean of what is across: a half or 1."""
+        share = np.where(self.sides.outside, 1.0, 0.5) * self.sides.sign
+        return self.volumes.areas[self.sides.face] * share[:, None]
+
+    @cached_property
+    def own_areas(self) -> Array:
+        """Sum of half the area vectors to other cells, ``(cells, d)``."""
+        return self.sides.sum(self.outward_areas * ~self.sides.outside[:, None])
+
+    def open(self, own: Array) -> npt.NDArray[np.bool_]:
+        """Return which of the sums of areas ``(cells, d)`` are more than round-off."""
+        size = self.sides.sum(self.volumes.area[self.sides.face])
+        return np.abs(own).max(axis=1) > _CLOSED * size
+
+    def cell_divergences(self) -> Family:
+        """Return ``M_k = M_s Gamma_k``, cells by elements; the divergence is the sum over ``k``."""
+        return self.sides.rows(self.outward_areas, self.own_areas, self.open(self.own_areas))
+
+    def cell_divergence(self, k: int) -> csr_array:
+        """Return ``M_k``, ``(cells, elements)``."""
+        return self.cell_divergences().matrix(self.volumes.elements, k)
+
+    def gradients(self) -> Family:
+        """Return ``G_k = M_k / Omega``, cells by elements: the derivative of a scalar along ``k``.
 
         Gauss's theorem with the means at the faces. Where the boundary value is that of the cell behind (pressure at
         a wall) it is ``-M_k^T / Omega`` of velocities that vanish there.
         """
-        return csr_array(diags_array(1.0 / self.volumes.volumes) @ self.cell_divergence(k))
+        return self.per_volume(self.cell_divergences())
+
+    def per_volume(self, rows: Family) -> Family:
+        """Return rows of cells divided by their volumes."""
+        volume = np.repeat(self.volumes.volumes[: self.sides.cells], np.diff(rows.offsets))
+        return rows._replace(values=rows.values / volume[:, None])
+
+    def gradient(self, k: int) -> csr_array:
+        """Return ``G_k``, ``(cells, elements)``."""
+        return self.gradients().matrix(self.volumes.elements, k)
 
     # ------------------------------------------------------------------------- entries that change
-    @cached_property
-    def pattern(self) -> tuple[Index, Index]:
-        """Offsets ``(cells + 1,)`` and columns: each cell and the elements across its faces, ascending.
+    @property
+    def pattern(self) -> tuple[Index, npt.NDArray[np.int32]]:
+        """Offsets ``(cells + 1,)`` and columns: each cell, then the elements across its sides.
 
-        Two faces between the same two elements share an entry.
+        Two faces between the same two elements have an entry each.
         """
-        keys = self._keys
-        row, column = keys // self.volumes.elements, keys % self.volumes.elements
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=self.volumes.cells))])
-        return offsets, column
+        sides = self.sides
+        found = sides.rows(np.empty((sides.cell.size, 0)), np.empty((sides.cells, 0)))
+        return found.offsets, found.columns
 
-    @cached_property
-    def _keys(self) -> Index:
-        cv = self.volumes
-        own = np.arange(cv.cells)
-        first, second = cv.faces.T
-        inner = slice(0, cv.interior)
-        row = np.concatenate([own, first, second[inner]])
-        column = np.concatenate([own, second, first[inner]])
-        return np.unique(row * cv.elements + column)
+    def entry_faces(self) -> Family:
+        """Return ``E_C`` and ``E_D``, entries of `pattern` by faces.
 
-    def _entry(self, row: Index, column: Index) -> Index:
-        return np.searchsorted(self._keys, row * self.volumes.elements + column)
+        ``C(u_s) = E_C u_s``, ``[C u]_i = sum (u_i + u_j) / 2 A u_s`` outward: beyond a boundary face lies its value,
+        ``A u_s`` at the entry of the boundary element, nothing at the cell's. ``D(nu_s) = E_D nu_s``,
+        ``[D u]_i = -sum nu A (u_j - u_i) / delta``.
+        """
+        sides = self.sides
+        flux = sides.sign * self.volumes.area[sides.face]
+        spread = self.spread[sides.face]
+        own = np.stack([np.where(sides.outside, 0.0, 0.5 * flux), spread], axis=1)
+        across = np.stack([np.where(sides.outside, flux, 0.5 * flux), -spread], axis=1)
+        counts = np.diff(sides.offsets)
+        place = sides.offsets[:-1][sides.cell] + np.arange(sides.cell.size)
+        values, columns = np.empty((2 * place.size, 2)), np.empty(2 * place.size, dtype=np.int32)
+        for where, what in ((place, own), (place + counts[sides.cell], across)):
+            values[where], columns[where] = what, sides.face
+        lengths = np.ones(place.size + sides.cells, dtype=np.int64)
+        lengths[sides.offsets[:-1] + np.arange(sides.cells)] = counts
+        return Family(np.concatenate([[0], np.cumsum(lengths)]), columns, values)
 
-    @cached_property
+    @property
     def convection_map(self) -> csr_array:
-        """``E_C``, ``(entries, faces)``: ``C(u_s) = E_C u_s``, ``[C u]_i = sum (u_i + u_j) / 2 A u_s`` outward.
-
-        Beyond a boundary face lies its value: ``A u_s`` at the entry of the boundary element, nothing at the cell's.
-        """
-        half = 0.5 * self.volumes.area
-        inner = np.arange(half.size) < self.volumes.interior
-        return self._face_map(np.where(inner, half, 0.0), np.where(inner, half, 2.0 * half), -1.0)
-
-    @cached_property
-    def diffusion_map(self) -> csr_array:
-        """``E_D``, ``(entries, faces)``: ``D(nu_s) = E_D nu_s``, ``[D u]_i = -sum nu A (u_j - u_i) / delta``."""
-        weight = self.volumes.area / self.volumes.spacing
-        return self._face_map(weight, -weight, 1.0)
-
-    def _face_map(self, own: Array, other: Array, mirror: float) -> csr_array:
-        """Return what a face adds to a cell's own entry and to the other; ``mirror``: seen from the other cell."""
-        cv = self.volumes
-        face = np.arange(len(cv.faces))
-        first, second = cv.faces.T
-        inner = slice(0, cv.interior)
-        a, b = first[inner], second[inner]
-        ends = ((first, first), (first, second), (b, b), (b, a))
-        entry = np.concatenate([self._entry(row, column) for row, column in ends])
-        column = np.concatenate([face, face, face[inner], face[inner]])
-        values = np.concatenate([own, other, mirror * own[inner], mirror * other[inner]])
-        found = _csr(entry, column, values, (self._keys.size, face.size))
+        """``E_C``, ``(entries, faces)``."""
+        found = self.entry_faces().matrix(len(self.volumes.faces), 0)
         found.eliminate_zeros()
         return found
+
+    @property
+    def diffusion_map(self) -> csr_array:
+        """``E_D``, ``(entries, faces)``."""
+        return self.entry_faces().matrix(len(self.volumes.faces), 1)
 
     def from_entries(self, values: Array) -> csr_array:
         """Return the matrix with some values on the entries of `pattern`, ``(cells, elements)``."""
         offsets, columns = self.pattern
-        return csr_array((values, columns, offsets), shape=(self.volumes.cells, self.volumes.elements))
-
-
-def _csr(row: Index, column: Index, values: Array, shape: tuple[int, int]) -> csr_array:
-    return csr_array(coo_array((values, (row, column)), shape=shape))
+        return csr_array((values, columns, offsets), shape=(self.sides.cells, self.volumes.elements))

@@ -7,10 +7,13 @@ round-off) however warped its faces are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.elements import ElementType, element
@@ -72,13 +75,15 @@ def cell_geometry(mesh: MeshData) -> tuple[FloatArray, FloatArray]:
     """
     volumes = np.empty(mesh.n_cells)
     centroids = np.empty((mesh.n_cells, mesh.dimension))
+    measure = _polygon if mesh.dimension == 2 else _polyhedron
     for name, numbers in mesh.cell_ranges.items():
         kind, block = element(name), mesh.cells[name]
-        for start, stop in _chunks(len(block)):
-            part = slice(numbers.start + start, numbers.start + stop)
-            corners = mesh.points[block[start:stop]]
-            measure = _polygon if mesh.dimension == 2 else _polyhedron
-            volumes[part], centroids[part] = measure(corners, kind)
+
+        def piece(start: int, stop: int, kind: ElementType = kind, block: IntArray = block, first: int = numbers.start):
+            part = slice(first + start, first + stop)
+            volumes[part], centroids[part] = measure(mesh.points[block[start:stop]], kind)
+
+        _in_chunks(len(block), piece)
     return volumes, centroids
 
 
@@ -102,10 +107,13 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
     counts = faces.counts
     for width in (2, 3, 4):
         rows = np.flatnonzero(counts == width)
-        for start, stop in _chunks(len(rows)):
+
+        def piece(start: int, stop: int, rows: npt.NDArray[np.intp] = rows, width: int = width) -> None:
             part = rows[start:stop]
             nodes: IntArray = faces.indices[faces.offsets[part][:, None] + np.arange(width)]
             normals[part], centres[part] = _face(points[nodes])
+
+        _in_chunks(len(rows), piece)
     return normals, centres
 
 
@@ -122,10 +130,15 @@ def closure(mesh: MeshData, links: Connectivity, terms: Geometry) -> FloatArray:
     return total
 
 
-def _chunks(n: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of pieces that bound the temporary memory."""
-    for start in range(0, n, _CHUNK):
-        yield start, min(start + _CHUNK, n)
+def _in_chunks(n: int, piece: Callable[[int, int], None]) -> None:
+    """Do something for ranges that bound the temporary memory; NumPy lets threads work side by side."""
+    ranges = [(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
+    if len(ranges) < 2:
+        for start, stop in ranges:
+            piece(start, stop)
+        return
+    with ThreadPoolExecutor(min(len(ranges), os.cpu_count() or 1)) as threads:
+        list(threads.map(lambda bounds: piece(*bounds), ranges))
 
 
 def _cross2(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.sets import Set
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.incompressible import (
@@ -48,13 +47,15 @@ from fluxloom.fv.incompressible import (
     velocity_gradient,
 )
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
-from fluxloom.fv.incompressible_matrices import Family, FlowMatrices
+from fluxloom.fv.incompressible_matrices import FlowMatrices
+from fluxloom.fv.sides import Family
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_spaces import FlowSpaces
 
 __all__ = ["EddyViscosity", "FlowState", "Incompressible"]
 
@@ -90,18 +91,6 @@ class FlowState:
     imbalance: float
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """A sparse matrix whose entries may have several numbers."""
-
-    pattern: RaggedMap
-    values: Dat
-
-    @property
-    def entries(self) -> Any:
-        return self.values[self.pattern.to_entries]
-
-
 class EddyViscosity(Protocol):
     """A subgrid model of large-eddy simulation, as in `fluxloom.fv.eddy_viscosity`."""
 
@@ -116,9 +105,10 @@ class Incompressible:
     Parameters
     ----------
     context
-        Where it runs: one rank.
+        Where it runs. On several ranks everything is collective.
     volumes
-        Of the mesh, from `fluxloom.fv.control_volumes.control_volumes`.
+        Of the mesh, from `fluxloom.fv.control_volumes.control_volumes`; on several ranks those of this one, from
+        `fluxloom.fv.shared_volumes.shared_volumes`.
     viscosity
         Kinematic.
     boundaries
@@ -154,17 +144,15 @@ class Incompressible:
     ) -> None:
         if scheme not in get_args(Scheme):
             raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
-        if context.ranked:
-            raise SolverError("Incompressible runs on one rank; start it without mpiexec")
         if not np.isfinite(viscosity) or viscosity < 0:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
         self.dimension = volumes.dimension
         self.force = _vector("force", force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
+        self._sets()
         self.kinds, self._given = boundary_table(volumes, boundaries or {})
         self.matrices = FlowMatrices(volumes, self.kinds)
-        self._sets()
         self._dats()
         self._bind()
         self.scheme, self.model = scheme, model
@@ -172,64 +160,60 @@ class Incompressible:
 
     # ------------------------------------------------------------------------------------- set-up
     def _sets(self) -> None:
-        ctx, cv = self.context, self.volumes
-        self.cells = ctx.set(cv.cells, "cells")
-        self.elements = ctx.set(cv.elements, "elements")
-        self.faces = ctx.set(len(cv.faces), "faces")
-        self.boundary = ctx.subset(self.elements, np.arange(cv.cells, cv.elements), "boundary")
+        cv = self.volumes
+        self.spaces = FlowSpaces(self.context, cv)
+        self.cells, self.elements = self.spaces.cells.set, self.spaces.elements.set
+        self.faces = self.spaces.faces.set
+        outer = self.spaces.elements.local(np.arange(cv.cells, cv.elements))
+        self.boundary = self.context.subset(self.elements, outer, "boundary")
 
     def _dats(self) -> None:
         ctx, cv, d = self.context, self.volumes, self.dimension
-        nothing = np.zeros((cv.elements, d))
-        nothing[cv.cells :] = self._given
-        self.u, self.old, self.ahead = (ctx.dat(self.elements, nothing, name) for name in ("u", "u_old", "u_ahead"))
+        cells, elements, faces = self.spaces.cells, self.spaces.elements, self.spaces.faces
+        nothing = self._with_boundary(0.0)
+        self.u, self.old, self.ahead = (elements.dat(nothing, name) for name in ("u", "u_old", "u_ahead"))
         self.phi, self.b = ctx.dat(self.cells, name="phi"), ctx.dat(self.cells, name="b")
         self.us, self.us_old, self.us_ahead = (ctx.dat(self.faces, name=n) for n in ("u_s", "u_s_old", "u_s_ahead"))
-        self.nus = ctx.dat(self.faces, np.full(len(cv.faces), self.viscosity), "nu_s")
-        self.volume = ctx.dat(self.cells, cv.volumes, "volume")
+        self.nus = faces.dat(np.full(len(cv.faces), self.viscosity), "nu_s")
+        self.volume = cells.dat(cv.volumes, "volume")
         padded = np.zeros(cv.elements)
         padded[: cv.cells] = cv.volumes
-        self.weight = ctx.dat(self.elements, padded, "weight")
-        inverse = np.divide(1.0, padded, out=np.zeros_like(padded), where=padded > 0)
-        self.inverse = ctx.dat(self.elements, inverse, "inverse")
+        self.weight = elements.dat(padded, "weight")
+        self.inverse = elements.dat(np.divide(1.0, padded, out=np.zeros_like(padded), where=padded > 0), "inverse")
+        kinds, normals = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, d))
+        kinds[cv.cells :], normals[cv.cells :] = self.kinds, cv.normals[cv.interior :]
+        self.kind, self.normal = elements.dat(kinds, "kind"), elements.dat(normals, "normal")
+        self.given = elements.dat(nothing, "given")
         self.acceleration = ctx.scalar(self.force, "force")
         self.step_length, self.share = ctx.scalar(0.0, "dt"), ctx.scalar(0.0, "share")
 
-    def _rows(self, name: str, rows: Set, columns: Set, found: Family) -> _Rows:
-        """Return a family of matrices on the device; rows that it does not have are empty."""
-        missing = rows.size + 1 - found.offsets.size
-        offsets = np.concatenate([found.offsets, np.full(missing, found.offsets[-1])])
-        pattern = self.context.ragged(rows, columns, offsets, found.columns, name)
-        return _Rows(pattern, self.context.dat(pattern.entries, found.values, f"{name}.values"))
+    def _with_boundary(self, inside: npt.ArrayLike) -> Array:
+        """Return the given values of boundary elements, and others in the owned cells, ``(elements, d)``."""
+        cv = self.volumes
+        found = np.zeros((cv.elements, self.dimension))
+        found[: cv.owned] = inside
+        found[cv.cells :] = self._given
+        return found
 
     def _bind(self) -> None:
-        ctx, known = self.context, self.matrices
-        self.poisson = SparseMatrix.from_scipy(
-            ctx, known.poisson, rows=self.cells, columns=self.cells, name="poisson"
-        )  # fmt: skip
-        self.gradient = self._rows("gradient", self.elements, self.cells, known.pressure_gradient())
-        self.divergence = self._rows("divergence", self.cells, self.elements, known.divergence())
-        self.gamma = self._rows("gamma", self.faces, self.elements, known.normal_components())
-        self.slope = self._rows("slope", self.faces, self.cells, known.pressure_slope())
+        known = self.matrices
+        cells, elements, faces = self.spaces.cells, self.spaces.elements, self.spaces.faces
+        poisson = cells.rows(known.poisson_rows(), cells, "poisson")
+        self.poisson = SparseMatrix(poisson.pattern, poisson.values)
+        self.gradient = elements.rows(known.pressure_gradient(), cells, "gradient")
+        self.divergence = cells.rows(known.divergence(), elements, "divergence")
+        self.gamma = faces.rows(known.normal_components(), elements, "gamma")
+        self.slope = faces.rows(known.pressure_slope(), cells, "slope")
         offsets, columns = known.operators.pattern
-        self.transport = self._rows(
-            "transport", self.elements, self.elements, Family(offsets, columns, np.zeros(columns.size))
-        )
-        entries = self.transport.pattern.entries
-        self.entry_faces = self._rows("entry_faces", entries, self.faces, known.entry_faces())
-        self.behind = ctx.map(self.elements, self.elements, known.owners[:, None], "behind")
+        self.transport = elements.rows(Family(offsets, columns, np.zeros(columns.size)), elements, "transport")
+        self.entry_faces = faces.entry_rows(self.transport.pattern, known.operators.entry_faces(), "entry_faces")
+        behind = elements.local(known.owners[elements.owned])
+        self.behind = self.context.map(self.elements, self.elements, behind[:, None], "behind")
 
     def _loops(self, stop: Stop, preconditioner: Recipe | None) -> None:
-        d, ctx = self.dimension, self.context
-        cv = self.volumes
-        normals = np.zeros((cv.elements, d))
-        normals[cv.cells :] = cv.normals[cv.interior :]
-        kinds, given = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, d))
-        kinds[cv.cells :], given[cv.cells :] = self.kinds, self._given
-        self.kind, self.normal = ctx.dat(self.elements, kinds, "kind"), ctx.dat(self.elements, normals, "normal")
-        self.given = ctx.dat(self.elements, given, "given")
+        d = self.dimension
         sides = []
-        if cv.elements > cv.cells:
+        if self._anywhere(self.boundary.size > 0):
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
                           self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
         rows = self.entry_faces
@@ -244,9 +228,10 @@ class Incompressible:
             *sides,
         ]  # fmt: skip
         self.rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
+        free = self._anywhere((self.kinds == OUTFLOW).any())
         self.solver = ConjugateGradient(
             self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
-            stop=stop, nullspace="none" if (self.kinds == OUTFLOW).any() else "constant", name="pressure",
+            stop=stop, nullspace="none" if free else "constant", name="pressure",
         )  # fmt: skip
         self.implicit = [
             Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
@@ -260,6 +245,10 @@ class Incompressible:
         self.project = Chain([*sides, self.rhs], name="projection")
         self._surveys()
 
+    def _anywhere(self, here: bool | np.bool_) -> bool:
+        """Return whether something is so on any rank; collective."""
+        return any(self.context.comm.allgather(bool(here)))
+
     def _stages(self) -> list[Loop]:
         """Return what stages of Runge-Kutta need beside a step of Euler's."""
         if self.scheme == "adams-bashforth":
@@ -272,8 +261,9 @@ class Incompressible:
 
     def _subgrid(self, model: EddyViscosity) -> list[Loop]:
         """Return the loops from the velocity to the viscosity at the faces."""
-        slopes = self._rows("slopes", self.cells, self.elements, self.matrices.velocity_gradient())
-        mean = self._rows("means", self.faces, self.cells, self.matrices.face_means())
+        cells, elements, faces = self.spaces.cells, self.spaces.elements, self.spaces.faces
+        slopes = cells.rows(self.matrices.velocity_gradient(), elements, "slopes")
+        mean = faces.rows(self.matrices.face_means(), cells, "means")
         tensor = self.context.dat(self.cells, name="velocity_gradient", shape=(9,))
         self.nut = self.context.dat(self.cells, name="nu_t")
         return [
@@ -286,12 +276,10 @@ class Incompressible:
         ctx, d = self.context, self.dimension
         self._limit, self._worst = ctx.scalar(FOREVER, "limit"), ctx.scalar(0.0, "imbalance")
         self._energy, self._momentum = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
-        found = self.matrices.outward()
-        out = ctx.ragged(self.cells, self.faces, found.offsets, found.columns, "outward")
-        area, spread = (ctx.dat(out.entries, found.values[:, k], name) for k, name in enumerate(("area", "spread")))
+        out = self.spaces.cells.rows(self.matrices.operators.outward(), self.spaces.faces, "outward")
         self._cfl = Loop(
-            time_limit, self.cells, area[out.to_entries], self.us[out], spread[out.to_entries], self.nus[out],
-            self.volume, self._limit, self._worst, c1=0.35, c2=0.2,
+            time_limit, self.cells, out.entries, self.us[out.pattern], self.nus[out.pattern], self.volume,
+            self._limit, self._worst, c1=0.35, c2=0.2,
         )  # fmt: skip
         self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), self._cfl], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
@@ -307,17 +295,14 @@ class Incompressible:
             ``(d,)``, or a function of the centres ``(cells, d)`` that returns as many vectors.
         """
         cv = self.volumes
-        places = cv.centres[: cv.cells]
+        places = cv.centres[: cv.owned]
         values = velocity(places) if callable(velocity) else _vector("velocity", velocity, self.dimension)
-        whole = np.zeros((cv.elements, self.dimension))
-        whole[: cv.cells] = np.broadcast_to(np.asarray(values, dtype=np.float64), places.shape)
-        whole[cv.cells :] = self._given
-        self.u.write(whole)
-        self.phi.write(np.zeros(cv.cells))
+        self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
+        self.phi.write(np.zeros(cv.owned))
         self.project()
         status = self.solver.solve()
         self.after()
-        self.phi.write(np.zeros(cv.cells))
+        self.phi.write(np.zeros(cv.owned))
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         return status
 
@@ -376,11 +361,11 @@ class Incompressible:
         )  # fmt: skip
 
     def velocity(self) -> Array:
-        """Return the velocity of the cells, ``(cells, d)``."""
-        return self.u.read()[: self.volumes.cells]
+        """Return the velocity of the owned cells, ``(cells, d)``."""
+        return self.u.read()[self.spaces.inside]
 
     def pressure(self) -> Array:
-        """Return the kinematic pressure of the cells, ``(cells,)``, of the last step."""
+        """Return the kinematic pressure of the owned cells, ``(cells,)``, of the last step."""
         return self.phi.read() / (self._part * self.dt or 1.0)
 
 

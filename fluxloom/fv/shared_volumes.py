@@ -1,0 +1,252 @@
+"""Control volumes on several ranks: each has its own cells, their faces, and the cells across these.
+
+Loops over cells and faces only read values of others, so every face has one owner, that of its first cell, and the halo
+is one cell deep. Rows of matrices keep the order of their entries, whatever the number of ranks is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.dsl.parts import Part, refresh_host
+from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, check_names, check_spacing, match_faces
+from fluxloom.mesh.distribute import MeshPart
+from fluxloom.mesh.geometry import face_geometry
+from fluxloom.mesh.mesh import Ragged
+from fluxloom.mesh.rows import together
+
+__all__ = ["FLOW_MAPS", "shared_volumes"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+FLOW_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
+"""Maps with which a mesh has to be divided."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Cells by global number: who owns them, volume and centre."""
+
+    number: Index
+    owner: Index
+    volume: Array
+    centre: Array
+
+    def place(self, asked: Index) -> Index:
+        """Return the places of global numbers; ``number`` ascends."""
+        return np.searchsorted(self.number, asked)
+
+
+@dataclass(frozen=True, eq=False)
+class _Faces:
+    """Faces between two cells: global numbers, area vectors, and the way from the first to the second."""
+
+    number: Index
+    first: Index
+    second: Index
+    area: Array
+    way: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Outer:
+    """Boundary faces: global number, the cell behind, area vectors and centres."""
+
+    number: Index
+    cell: Index
+    area: Array
+    centre: Array
+
+
+Table = TypeVar("Table", _Cells, _Faces, _Outer)
+
+
+def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> ControlVolumes:
+    """Return this rank's control volumes of a divided mesh. Collective.
+
+    Parameters
+    ----------
+    part
+        From `fluxloom.mesh.distribute.distribute_mesh` with the maps `FLOW_MAPS`.
+    periodic
+        As in `fluxloom.fv.control_volumes.control_volumes`. Faces of these patches are known to every rank while they
+        are matched.
+
+    Raises
+    ------
+    MeshError
+        On every rank, see `fluxloom.fv.control_volumes.control_volumes`.
+    """
+    comm = part.comm
+    patches = {
+        name: range(int(part.listed.offsets[k]), int(part.listed.offsets[k + 1]))
+        for k, name in enumerate(part.listed.names)
+    }
+    check_names(part.path, patches, periodic)
+    cells = _stored_cells(part)
+    outer = _outer_faces(part)
+    used = [patches[name] for pair in periodic for name in pair]
+    hidden = np.zeros(outer.number.size, dtype=bool)
+    for span in used:
+        hidden |= (outer.number >= span.start) & (outer.number < span.stop)
+    known = _taken(cells, np.argsort(cells.number))
+    wrapped, others = _periodic_faces(part, patches, periodic, _taken(outer, hidden), known)
+    faces = _joined([_inner_faces(part, known), *wrapped])
+    near = _joined([cells, others])
+    near = _taken(near, np.unique(near.number, return_index=True)[1])
+    kept = _taken(outer, ~hidden)
+    shift = sum((len(span) * (kept.number >= span.stop) for span in used), np.zeros(kept.number.size, dtype=np.int64))
+    kept = _Outer(kept.number - shift, kept.cell, kept.area, kept.centre)
+    left = {
+        name: range(*(bound - sum(len(s) for s in used if s.stop <= bound) for bound in (span.start, span.stop)))
+        for name, span in patches.items()
+        if not any(name in pair for pair in periodic)
+    }
+    totals = (
+        part.part("cells").total,
+        part.part("faces").total + sum(len(patches[first]) for first, _ in periodic),
+        part.part("boundary").total - sum(len(span) for span in used),
+    )
+    found = _assemble(comm, near, faces, kept, left, totals)
+    together(comm, lambda: check_spacing(part.path, found.spacing, found.faces))
+    return found
+
+
+# ------------------------------------------------------------------------------------------ what a rank knows
+def _stored_cells(part: MeshPart) -> _Cells:
+    """Return the cells that this rank stores of the mesh. Collective."""
+    cells, comm = part.part("cells"), part.comm
+    values = np.zeros((cells.stored, 1 + part.dimension))
+    volumes, centres = part.cell_geometry()
+    values[: cells.owned, 0], values[: cells.owned, 1:] = volumes, centres
+    refresh_host(comm, cells, values)
+    owner = np.full(cells.stored, comm.rank, dtype=np.int64)
+    for rank, places in zip(cells.neighbours, cells.receive, strict=True):
+        owner[places] = rank
+    return _Cells(cells.numbers, owner, values[:, 0].copy(), values[:, 1:].copy())
+
+
+def _inner_faces(part: MeshPart, known: _Cells) -> _Faces:
+    """Return the faces between two cells one of which this rank owns."""
+    cells, faces, table = part.part("cells"), part.part("faces"), part.table("face_cells")
+    mine = np.flatnonzero((table < cells.owned).any(axis=1))
+    area, _ = face_geometry(part.points, Ragged.from_padded(part.table("face_nodes")[mine]))
+    first, second = cells.numbers[table[mine]].T
+    way = known.centre[known.place(second)] - known.centre[known.place(first)]
+    return _Faces(faces.numbers[mine], first, second, area, way)
+
+
+def _outer_faces(part: MeshPart) -> _Outer:
+    """Return the boundary faces of the cells that this rank owns."""
+    cells, faces, behind = part.part("cells"), part.part("boundary"), part.table("boundary_cell")[:, 0]
+    mine = np.flatnonzero(behind < cells.owned)
+    mine = mine[np.argsort(faces.numbers[mine])]
+    area, centre = face_geometry(part.points, Ragged.from_padded(part.table("boundary_nodes")[mine]))
+    return _Outer(faces.numbers[mine], cells.numbers[behind[mine]], area, centre)
+
+
+def _periodic_faces(
+    part: MeshPart, patches: Mapping[str, range], periodic: Sequence[tuple[str, str]], outer: _Outer, known: _Cells
+) -> tuple[list[_Faces], _Cells]:
+    """Return the faces of periodic patches that touch cells of this rank, and all cells behind these patches."""
+    comm = part.comm
+    behind = _taken(known, known.place(outer.cell))
+    gathered = comm.allgather((outer, behind))
+    every, cells = _joined([item[0] for item in gathered]), _joined([item[1] for item in gathered])
+    order = np.argsort(every.number)
+    every, cells = _taken(every, order), _taken(cells, order)
+    base, found = part.part("faces").total, []
+    for pair in periodic:
+        spans = [np.searchsorted(every.number, (patches[name].start, patches[name].stop)) for name in pair]
+        places = {name: range(int(low), int(high)) for name, (low, high) in zip(pair, spans, strict=True)}
+        match = together(comm, lambda pair=pair, places=places: match_faces(
+            part.path, pair, places, every.centre, every.area))  # fmt: skip
+        first, second = _taken(cells, match.first), _taken(cells, match.second)
+        number = base + np.arange(match.first.size)
+        base += match.first.size
+        mine = (first.owner == comm.rank) | (second.owner == comm.rank)
+        way = second.centre - first.centre - match.shift
+        found.append(_Faces(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
+                            way[mine]))  # fmt: skip
+    return found, cells
+
+
+def _taken(table: Table, places: npt.NDArray[Any]) -> Table:
+    """Return some rows of a table."""
+    return type(table)(*(getattr(table, field.name)[places] for field in fields(table)))
+
+
+def _joined(items: Sequence[Table]) -> Table:
+    """Return the rows of several tables as one."""
+    kind = type(items[0])
+    return kind(*(np.concatenate([getattr(item, field.name) for item in items]) for field in fields(kind)))
+
+
+# ------------------------------------------------------------------------------------------ parts
+def _assemble(
+    comm: Comm, near: _Cells, faces: _Faces, outer: _Outer, patches: Mapping[str, range], totals: tuple[int, int, int]
+) -> ControlVolumes:
+    """Return the control volumes in local numbers: own cells, those of the halo, boundary elements. Collective."""
+    faces = _taken(faces, np.argsort(faces.number))
+    shared = _shared(comm, near, faces, outer, totals)
+    cells, table = shared.cells, _Places(shared.cells.numbers)
+    whole, behind = _taken(near, near.place(cells.numbers)), table.of(outer.cell)
+    between = np.stack([table.of(faces.first), table.of(faces.second)], axis=1)
+    edge = cells.stored + np.arange(outer.number.size)
+    areas = np.concatenate([faces.area, outer.area])
+    ways = np.concatenate([faces.way, outer.centre - whole.centre[behind]])
+    spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
+    spans = {
+        name: range(*(cells.stored + int(np.searchsorted(outer.number, bound)) for bound in (span.start, span.stop)))
+        for name, span in patches.items()
+    }
+    centres = np.concatenate([whole.centre, outer.centre])
+    table_of_faces = np.concatenate([between, np.stack([behind, edge], axis=1)])
+    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, spans, shared)
+
+
+def _shared(comm: Comm, near: _Cells, faces: _Faces, outer: _Outer, totals: tuple[int, int, int]) -> SharedVolumes:
+    """Return the parts of cells, elements and faces. Collective.
+
+    A face is in the interior if both cells are owned, a cell if all its faces are; boundary elements are.
+    """
+    n_cells, n_inner, n_outer = totals
+    owners = np.stack([near.owner[near.place(faces.first)], near.owner[near.place(faces.second)]], axis=1)
+    crossing = (owners != comm.rank).any(axis=1)
+    touched = np.unique(np.concatenate([faces.first[crossing], faces.second[crossing]]))
+    own = near.number[near.owner == comm.rank]
+    inside, rest = np.setdiff1d(own, touched), np.intersect1d(own, touched)
+    beyond = _taken(near, near.place(np.setdiff1d(touched, own)))
+    cells = Part.of_reads(comm, inside, rest, beyond.number, beyond.owner, n_cells)
+    elements = Part.of_reads(
+        comm, np.concatenate([inside, n_cells + outer.number]), rest, beyond.number, beyond.owner, n_cells + n_outer
+    )
+    edge = cells.stored + np.arange(outer.number.size)
+    element_order = np.concatenate([np.arange(inside.size), edge, np.arange(inside.size, cells.stored)])
+    mine = owners[:, 0] == comm.rank
+    within, across, away = (np.flatnonzero(chosen) for chosen in (mine & ~crossing, mine & crossing, ~mine))
+    away = away[np.argsort(owners[away, 0], kind="stable")]
+    part = Part.of_reads(
+        comm, np.concatenate([faces.number[within], n_inner + outer.number]), faces.number[across],
+        faces.number[away], owners[away, 0], n_inner + n_outer,
+    )  # fmt: skip
+    boundary = crossing.size + np.arange(outer.number.size)
+    return SharedVolumes(comm, cells, elements, part, element_order, np.concatenate([within, boundary, across, away]))
+
+
+class _Places:
+    """Where global numbers are, in any order."""
+
+    def __init__(self, numbers: Index) -> None:
+        self._order = np.argsort(numbers, kind="stable")
+        self._sorted = numbers[self._order]
+
+    def of(self, asked: Index) -> Index:
+        return self._order[np.searchsorted(self._sorted, asked)]

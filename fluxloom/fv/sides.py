@@ -1,0 +1,118 @@
+"""The sides of cells, cell by cell: what the rows of finite-volume matrices are laid out from, without sorting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array, csr_array
+
+from fluxloom.fv.control_volumes import ControlVolumes
+
+__all__ = ["Family", "Sides"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int32]
+Index = npt.NDArray[np.int64]
+
+
+class Family(NamedTuple):
+    """Matrices with one pattern, in compressed rows: what one pass over a row multiplies.
+
+    ``values`` is ``(entries, m)``, of a single matrix ``(entries,)``.
+    """
+
+    offsets: Index
+    columns: Numbers
+    values: Array
+
+    def matrix(self, columns: int, k: int | None = None) -> csr_array:
+        """Return one of them as a SciPy array with so many columns."""
+        values = self.values if k is None else np.ascontiguousarray(self.values[:, k])
+        return csr_array((values, self.columns, self.offsets), shape=(self.offsets.size - 1, columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The faces around the owned cells, those of a cell side by side in the order of their numbers.
+
+    A face between a cell and itself, across one layer of periodic cells, is none of its sides: what leaves through it
+    enters.
+
+    Attributes
+    ----------
+    offsets : (owned + 1,)
+        Sides of cell ``i`` are ``offsets[i] ... offsets[i + 1] - 1``.
+    cell, face, other : (n,)
+        Whose side, of which face, and the element across it.
+    sign : (n,)
+        1 where the normal of the face leads out of the cell, else -1.
+    outside : (n,)
+        Whether a boundary element is across.
+    """
+
+    offsets: Index
+    cell: Numbers
+    face: Numbers
+    other: Numbers
+    sign: Array
+    outside: Mask
+
+    @classmethod
+    def of(cls, volumes: ControlVolumes) -> Sides:
+        """Return the sides of the owned cells of some control volumes."""
+        inner = volumes.faces[: volumes.interior]
+        faces = np.arange(len(volumes.faces), dtype=np.int32)
+        row = np.concatenate([volumes.faces[:, 0], inner[:, 1]])
+        column = np.concatenate([faces, faces[: volumes.interior]])
+        sign = np.concatenate([np.ones(faces.size), -np.ones(len(inner))])
+        if volumes.owned < volumes.cells:
+            kept = row < volumes.owned
+            row, column, sign = row[kept], column[kept], sign[kept]
+        found = csr_array(coo_array((sign, (row, column)), shape=(volumes.owned, faces.size)))
+        found.eliminate_zeros()
+        offsets = found.indptr.astype(np.int64)
+        cell = np.repeat(np.arange(volumes.owned, dtype=np.int32), np.diff(offsets))
+        face = found.indices.astype(np.int32)
+        other = (volumes.faces[face].sum(axis=1) - cell).astype(np.int32)
+        return cls(offsets, cell, face, other, np.asarray(found.data, dtype=np.float64), other >= volumes.cells)
+
+    @property
+    def cells(self) -> int:
+        """Number of owned cells."""
+        return self.offsets.size - 1
+
+    def sum(self, values: Array) -> Array:
+        """Return the sums over the sides of each cell of values ``(n,)`` or ``(n, m)``."""
+        if values.ndim == 1:
+            return np.bincount(self.cell, values, minlength=self.cells).astype(np.float64)
+        return np.stack([self.sum(values[:, k]) for k in range(values.shape[1])], axis=1)
+
+    def rows(self, values: Array, own: Array, chosen: Mask | None = None, kept: Mask | None = None) -> Family:
+        """Return rows of cells: an entry of the cell itself, then one of each element across a side.
+
+        Parameters
+        ----------
+        values, own
+            Of the sides, ``(n, ...)``, and of the cells themselves, ``(cells, ...)``.
+        chosen : (cells,)
+            Which cells have an entry of their own; all by default.
+        kept : (n,)
+            Which sides have one; all by default.
+        """
+        cell, other = self.cell, self.other
+        if kept is not None:
+            cell, other, values = cell[kept], other[kept], values[kept]
+        first = np.ones(self.cells, dtype=bool) if chosen is None else chosen
+        lengths = np.bincount(cell, minlength=self.cells) + first
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        columns = np.empty(offsets[-1], dtype=np.int32)
+        found = np.empty((int(offsets[-1]), *values.shape[1:]))
+        mine = offsets[:-1][first]
+        theirs = np.arange(cell.size) + np.cumsum(first)[cell]
+        columns[mine], found[mine] = np.flatnonzero(first), own[first]
+        columns[theirs], found[theirs] = other, values
+        return Family(offsets, columns, found)

@@ -1,0 +1,132 @@
+"""Cells, elements and faces of control volumes as sets of a context, whole or those of one of several ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.maps import RaggedMap
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.sets import Set
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.sides import Family
+
+__all__ = ["FlowSpaces", "Rows", "Space"]
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A sparse matrix whose entries may have several numbers."""
+
+    pattern: RaggedMap
+    values: Dat
+
+    @property
+    def entries(self) -> Any:
+        """What loops over the rows take for the values of a row."""
+        return self.values[self.pattern.to_entries]
+
+
+class Space:
+    """A set, and the numbers of its elements in `ControlVolumes`.
+
+    Parameters
+    ----------
+    context
+        Where it lives.
+    name
+        Of the set.
+    size
+        Of the whole, where there is no part.
+    part
+        Of several ranks, this one's.
+    order
+        Number in `ControlVolumes` of each stored element; the same order by default.
+    """
+
+    def __init__(
+        self, context: Context, name: str, size: int, part: Part | None = None, order: Index | None = None
+    ) -> None:
+        self.set: Set = context.set(size if part is None else part, name)
+        self.context, self.order = context, order
+        self.place: Index | None = None
+        if order is not None:
+            self.place = np.empty_like(order)
+            self.place[order] = np.arange(order.size)
+
+    @property
+    def owned(self) -> Index | slice:
+        """Numbers in `ControlVolumes` of the elements that this rank owns, in the order of the set."""
+        return slice(0, self.set.size) if self.order is None else self.order[: self.set.size]
+
+    def dat(self, values: npt.NDArray[Any], name: str) -> Dat:
+        """Return values ``(n, ...)`` in the order of `ControlVolumes` as a dat."""
+        return self.context.dat(self.set, values[self.owned], name)
+
+    def local(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return local numbers of elements."""
+        return numbers if self.place is None else self.place[numbers]
+
+    def rows(self, found: Family, target: Space, name: str) -> Rows:
+        """Return matrices from this space to another; rows that they do not have are empty."""
+        offsets, columns, values = found
+        stored = self.set.size if self.order is None else self.order.size
+        lengths = np.zeros(max(stored, offsets.size - 1), dtype=np.int64)
+        lengths[: offsets.size - 1] = np.diff(offsets)
+        if self.order is not None:
+            chosen = self.order[: self.set.size]
+            starts = np.concatenate([offsets[:-1], np.zeros(lengths.size - offsets.size + 1, dtype=np.int64)])[chosen]
+            lengths = lengths[chosen]
+            ends = np.cumsum(lengths)
+            entries = np.repeat(starts - ends + lengths, lengths) + np.arange(int(lengths.sum()))
+            columns, values = columns[entries], values[entries]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        pattern = self.context.ragged(self.set, target.set, bounds, target.local(columns), name)
+        return Rows(pattern, self.context.dat(pattern.entries, values, f"{name}.values"))
+
+    def entry_rows(self, pattern: RaggedMap, found: Family, name: str) -> Rows:
+        """Return matrices from the entries of a pattern to this space.
+
+        Raises
+        ------
+        SolverError
+            If there is not a row for each entry.
+        """
+        if found.offsets.size - 1 != pattern.entries.size:
+            raise SolverError(f"{name}: {found.offsets.size - 1} rows for {pattern.entries.size} entries")
+        map_ = self.context.ragged(pattern.entries, self.set, found.offsets, self.local(found.columns), name)
+        return Rows(map_, self.context.dat(map_.entries, found.values, f"{name}.values"))
+
+
+class FlowSpaces:
+    """The sets of a flow: `cells`, `elements` (cells and boundary elements) and `faces`.
+
+    Raises
+    ------
+    SolverError
+        If the control volumes and the context are not of as many ranks.
+    """
+
+    def __init__(self, context: Context, volumes: ControlVolumes) -> None:
+        shared = volumes.shared
+        if context.ranked != (shared is not None):
+            wanted = "fluxloom.fv.shared_volumes of the divided mesh" if context.ranked else "control_volumes(mesh)"
+            raise SolverError(f"the context has {context.comm.size} ranks: make the control volumes with {wanted}")
+        if shared is None:
+            self.cells = Space(context, "cells", volumes.cells)
+            self.elements = Space(context, "elements", volumes.elements)
+            self.faces = Space(context, "faces", len(volumes.faces))
+            self.inside = np.arange(volumes.cells)
+        else:
+            self.cells = Space(context, "cells", 0, shared.cells)
+            self.elements = Space(context, "elements", 0, shared.elements, shared.element_order)
+            self.faces = Space(context, "faces", 0, shared.faces, shared.face_order)
+            self.inside = self.elements.local(np.arange(shared.cells.owned))

@@ -1,0 +1,163 @@
+"""Incompressible flow on several ranks: the control volumes, the steps and the sums of one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import MeshError, SolverError
+from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.eddy_viscosity import Wale
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.operators import Operators
+from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.linalg import Stop
+from fluxloom.mesh import box2d, box3d
+from fluxloom.mesh.distribute import distribute_mesh
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.slices import as_slice
+from fluxloom.solvers.incompressible import FlowState, Incompressible, Scheme
+from tests.parallel.launch import mpiexec
+
+Array = np.ndarray
+Case = tuple[MeshData, list[tuple[str, str]], dict[str, Boundary]]
+
+WALLS: dict[str, Boundary] = {"ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
+
+
+def stream(places: Array) -> Array:
+    return np.stack([places[:, 1] * (1.0 - places[:, 1]), 0.0 * places[:, 0]], axis=1)
+
+
+def turning(places: Array) -> Array:
+    found = np.zeros(places.shape)
+    found[:, 0], found[:, 1] = np.sin(3.0 * places[:, 1]), np.cos(5.0 * places[:, 0])
+    return found
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "duct": lambda: (
+        box2d(9, 6, kind="triangle", perturb=0.2),
+        [],
+        {**WALLS, "xmin": Inflow(stream), "xmax": Outflow()},
+    ),
+    "periodic": lambda: (
+        box3d(5, 4, 4, perturb=0.1),
+        [("xmin", "xmax"), ("zmax", "zmin")],
+        {"ymin": NoSlip(), "ymax": Symmetry()},
+    ),
+    "rings": lambda: (box2d(7, 2), [("xmin", "xmax"), ("ymin", "ymax")], {}),
+}
+
+
+def volumes_of(comm: Comm, case: Case) -> ControlVolumes:
+    mesh, periodic, _ = case
+    if comm.size == 1:
+        return control_volumes(mesh, periodic)
+    return shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS), periodic)
+
+
+def advanced(
+    comm: Comm, name: str, scheme: Scheme = "adams-bashforth", device: str = "cpu"
+) -> tuple[Array, Array, Array, FlowState, float]:
+    """Return the numbers of this rank's cells, their velocity and pressure after some steps, and what all know."""
+    case = CASES[name]()
+    choices: dict[str, Any] = {"threads": 1} if device == "cpu" else {}
+    context = fl.Context(device, comm=comm, tuning=False, **choices)
+    flow = Incompressible(
+        context, volumes_of(comm, case), 0.01, case[2], stop=Stop(rtol=1e-10), scheme=scheme,
+        model=Wale() if name == "periodic" else None,
+    )  # fmt: skip
+    flow.initialise(turning)
+    for _ in range(3):
+        flow.step(0.02)
+    part = flow.cells.part
+    numbers = np.arange(flow.cells.size) if part is None else part.numbers[: part.owned]
+    return numbers, flow.velocity(), flow.pressure(), flow.state(), flow.stable_step()
+
+
+def whole(found: Sequence[tuple[Array, Array, Array, FlowState, float]]) -> tuple[Array, Array]:
+    order = np.argsort(np.concatenate([item[0] for item in found]))
+    return tuple(np.concatenate([item[k] for item in found])[order] for k in (1, 2))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_steps_of_one_rank(name: str, ranks: int) -> None:
+    """All that differs is the order in which sums of the pressure solver are formed."""
+    alone = run_threads(1, lambda comm: advanced(comm, name))
+    found = run_threads(ranks, lambda comm: advanced(comm, name))
+    for mine, wanted in zip(whole(found), whole(alone), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=0, atol=1e-8)
+    for item in found:
+        assert item[3].kinetic_energy == pytest.approx(alone[0][3].kinetic_energy, rel=1e-10)
+        assert item[3].imbalance < 1e-8
+        assert item[4] == pytest.approx(alone[0][4], rel=1e-8)
+        assert item[3].kinetic_energy == found[0][3].kinetic_energy
+
+
+def test_stages_on_ranks() -> None:
+    alone = run_threads(1, lambda comm: advanced(comm, "duct", "runge-kutta"))
+    found = run_threads(3, lambda comm: advanced(comm, "duct", "runge-kutta"))
+    for mine, wanted in zip(whole(found), whole(alone), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_rows_of_ranks_are_those_of_the_whole(name: str) -> None:
+    """Divergence and Laplacian of a field, cell by cell."""
+    case = CASES[name]()
+    one = control_volumes(case[0], case[1])
+    want = Operators(one).laplacian @ np.sin(one.centres @ np.arange(1.0, 1.0 + one.dimension))
+
+    def local(comm: Comm) -> tuple[Array, Array]:
+        cv = volumes_of(comm, case)
+        assert cv.shared is not None
+        values = Operators(cv).laplacian @ np.sin(cv.centres @ np.arange(1.0, 1.0 + cv.dimension))
+        assert cv.shared.cells.owned + cv.shared.cells.halo == cv.cells
+        return cv.shared.cells.numbers[: cv.owned], values
+
+    for numbers, values in run_threads(4, local):
+        np.testing.assert_array_equal(values, want[numbers])
+
+
+def test_control_volumes_of_other_ranks() -> None:
+    def wrong(comm: Comm) -> None:
+        Incompressible(fl.Context("cpu", comm=comm, threads=1), control_volumes(box2d(3, 3)), 0.1)
+
+    with pytest.raises(SolverError, match="2 ranks: make the control volumes with"):
+        run_threads(2, wrong)
+
+
+def test_periodic_patches_that_differ() -> None:
+    def wrong(comm: Comm) -> None:
+        mesh = box2d(4, 5)
+        shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, maps=FLOW_MAPS), [("xmin", "ymin")])
+
+    with pytest.raises(MeshError, match="'xmin' and 'ymin' have 5 and 4 faces"):
+        run_threads(2, wrong)
+
+
+def test_processes() -> None:
+    """The same with MPI."""
+    done = mpiexec(
+        2,
+        """
+        import numpy as np
+        from fluxloom.comm.base import SelfComm
+        from tests.parallel.test_incompressible_ranks import advanced
+
+        for name in ("duct", "rings"):
+            alone, mine = advanced(SelfComm(), name), advanced(comm, name)
+            assert mine[0].size < alone[0].size
+            assert np.allclose(mine[1], alone[1][mine[0]], rtol=0, atol=1e-8)
+        print("agrees")
+        """,
+    )
+    assert done.stdout.count("agrees") == 2
