@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -108,10 +109,10 @@ class ControlVolumes:
         """Two or three."""
         return self.centres.shape[1]
 
-    @property
+    @cached_property
     def area(self) -> Array:
         """Area of each face, ``(faces,)``; a length in two dimensions."""
-        return np.linalg.norm(self.areas, axis=1)
+        return np.sqrt(np.einsum("ij,ij->i", self.areas, self.areas))
 
     @property
     def normals(self) -> Array:

@@ -106,13 +106,13 @@ class Sides:
         cell, other = self.cell, self.other
         if kept is not None:
             cell, other, values = cell[kept], other[kept], values[kept]
-        first = np.ones(self.cells, dtype=bool) if chosen is None else chosen
-        lengths = np.bincount(cell, minlength=self.cells) + first
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        columns = np.empty(offsets[-1], dtype=np.int32)
-        found = np.empty((int(offsets[-1]), *values.shape[1:]))
-        mine = offsets[:-1][first]
-        theirs = np.arange(cell.size) + np.cumsum(first)[cell]
-        columns[mine], found[mine] = np.flatnonzero(first), own[first]
-        columns[theirs], found[theirs] = other, values
-        return Family(offsets, columns, found)
+        first = np.flatnonzero(np.ones(self.cells, dtype=bool) if chosen is None else chosen)
+        starts = self.offsets[:-1] if kept is None else np.searchsorted(cell, np.arange(self.cells))
+        ends = np.append(starts, cell.size)
+        if not first.size:
+            return Family(ends, other, values)
+        added = np.zeros(self.cells + 1, dtype=np.int64)
+        added[first + 1] = 1
+        places = starts[first]
+        columns, entries = np.insert(other, places, first), np.insert(values, places, own[first], axis=0)
+        return Family(ends + np.cumsum(added), columns, entries)
