@@ -97,7 +97,7 @@ class Operators:
         """Return rows of faces with values ``(faces, ...)`` for both elements; zeros have no entry."""
         values = np.stack([first, second], axis=1).reshape(-1, *first.shape[1:])
         columns = self.volumes.faces.reshape(-1).astype(np.int32)
-        kept = values.any(axis=1) if values.ndim == 2 else values != 0.0
+        kept = np.asarray(values.any(axis=1) if values.ndim == 2 else values != 0.0)
         offsets = np.concatenate([[0], np.cumsum(kept[0::2].astype(np.int64) + kept[1::2])])
         if kept.all():
             return Family(offsets, columns, values)

@@ -200,6 +200,11 @@ class Krylov:
         self.body = Chain(body, name=self.name)
         self.end = Chain(end, name=f"{self.name}.end") if end else None
 
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """What `solve` runs: the beginning, some iterations, the end."""
+        return [chain for chain in (self.start, self.body, self.end) if chain is not None]
+
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
         self.start()

@@ -18,8 +18,8 @@ before the pressure: Shu and Osher's Runge-Kutta method of third order (J. Compu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from dataclasses import replace
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.incompressible import (
     OUTFLOW,
@@ -56,47 +54,14 @@ from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, finite_vector
 
-__all__ = ["EddyViscosity", "FlowState", "Incompressible"]
+__all__ = ["Incompressible", "Scheme"]
 
 Array = npt.NDArray[np.float64]
 Scheme = Literal["adams-bashforth", "runge-kutta"]
 FOREVER = 1.0e30
 _STAGES = (0.0, 0.75, 1.0 / 3.0)
-
-
-@dataclass(frozen=True)
-class FlowState:
-    """What the flow does at a moment.
-
-    Attributes
-    ----------
-    time, steps
-        Since the start.
-    dt
-        Length of the last step.
-    kinetic_energy
-        ``sum Omega u . u / 2``.
-    momentum : (d,)
-        ``sum Omega u``.
-    imbalance
-        Largest sum of what leaves a cell, ``|sum A u_s|``.
-    """
-
-    time: float
-    steps: int
-    dt: float
-    kinetic_energy: float
-    momentum: Array
-    imbalance: float
-
-
-class EddyViscosity(Protocol):
-    """A subgrid model of large-eddy simulation, as in `fluxloom.fv.eddy_viscosity`."""
-
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes the eddy viscosity of the cells."""
-        ...
 
 
 class Incompressible:
@@ -116,7 +81,11 @@ class Incompressible:
     force
         Acceleration, ``(d,)``.
     stop, preconditioner
-        Of the pressure solver; by default 1e-6 relative to the right-hand side, and `Jacobi`.
+        Of conjugate gradients for the pressure; by default 1e-6 relative to the right-hand side, and `Jacobi`.
+    pressure
+        Makes another solver for the pressure of this flow: of its attributes ``poisson`` (the matrix), ``b`` and
+        ``phi``, on ``cells``, with a null space of constants where ``floating``. Instead of ``stop`` and
+        ``preconditioner``.
     scheme
         ``"adams-bashforth"``: one pressure solve a step; ``"runge-kutta"``: three, and steps about three times as long.
     model
@@ -141,6 +110,7 @@ class Incompressible:
         preconditioner: Recipe | None = None,
         scheme: Scheme = "adams-bashforth",
         model: EddyViscosity | None = None,
+        pressure: Callable[[Incompressible], PressureSolver] | None = None,
     ) -> None:
         if scheme not in get_args(Scheme):
             raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
@@ -148,7 +118,7 @@ class Incompressible:
             raise SolverError(f"viscosity: a number of at least 0 is wanted, not {viscosity!r}")
         self.context, self.volumes, self.viscosity = context, volumes, float(viscosity)
         self.dimension = volumes.dimension
-        self.force = _vector("force", force, self.dimension)
+        self.force = finite_vector("force", force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
         self._sets()
         self.kinds, self._given = boundary_table(volumes, boundaries or {})
@@ -156,7 +126,9 @@ class Incompressible:
         self._dats()
         self._bind()
         self.scheme, self.model = scheme, model
-        self._loops(stop if stop is not None else Stop(rtol=1e-6), preconditioner)
+        self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
+        self._loops()
+        self.solver = self._pressure(stop, preconditioner) if pressure is None else pressure(self)
 
     # ------------------------------------------------------------------------------------- set-up
     def _sets(self) -> None:
@@ -210,7 +182,14 @@ class Incompressible:
         behind = elements.local(known.owners[elements.owned])
         self.behind = self.context.map(self.elements, self.elements, behind[:, None], "behind")
 
-    def _loops(self, stop: Stop, preconditioner: Recipe | None) -> None:
+    def _pressure(self, stop: Stop | None, preconditioner: Recipe | None) -> PressureSolver:
+        return ConjugateGradient(
+            self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
+            stop=stop if stop is not None else Stop(rtol=1e-6), nullspace="constant" if self.floating else "none",
+            name="pressure",
+        )  # fmt: skip
+
+    def _loops(self) -> None:
         d = self.dimension
         sides = []
         if self._anywhere(self.boundary.size > 0):
@@ -228,11 +207,6 @@ class Incompressible:
             *sides,
         ]  # fmt: skip
         self.rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
-        free = self._anywhere((self.kinds == OUTFLOW).any())
-        self.solver = ConjugateGradient(
-            self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
-            stop=stop, nullspace="none" if free else "constant", name="pressure",
-        )  # fmt: skip
         self.implicit = [
             Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                  self.phi[self.slope.pattern], self.us, d=d),
@@ -296,7 +270,7 @@ class Incompressible:
         """
         cv = self.volumes
         places = cv.centres[: cv.owned]
-        values = velocity(places) if callable(velocity) else _vector("velocity", velocity, self.dimension)
+        values = velocity(places) if callable(velocity) else finite_vector("velocity", velocity, self.dimension)
         self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
         self.phi.write(np.zeros(cv.owned))
         self.project()
@@ -367,14 +341,3 @@ class Incompressible:
     def pressure(self) -> Array:
         """Return the kinematic pressure of the owned cells, ``(cells,)``, of the last step."""
         return self.phi.read() / (self._part * self.dt or 1.0)
-
-
-def _vector(what: str, value: Sequence[float], d: int) -> Array:
-    """Return a vector of ``d`` components; an empty one is zero."""
-    try:
-        found = np.asarray(value if len(value) else np.zeros(d), dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.zeros(0)
-    if found.shape != (d,) or not np.isfinite(found).all():
-        raise SolverError(f"{what}: {d} finite numbers are wanted, not {value!r}")
-    return found

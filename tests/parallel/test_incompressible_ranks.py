@@ -22,7 +22,8 @@ from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.incompressible import FlowState, Incompressible, Scheme
+from fluxloom.solvers.flow_types import FlowState
+from fluxloom.solvers.incompressible import Incompressible, Scheme
 from tests.parallel.launch import mpiexec
 
 Array = np.ndarray

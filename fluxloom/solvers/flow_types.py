@@ -1,0 +1,79 @@
+"""What an incompressible flow says of itself, and what it asks of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+from fluxloom.linalg.status import Status
+
+__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "finite_vector"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FlowState:
+    """What the flow does at a moment.
+
+    Attributes
+    ----------
+    time, steps
+        Since the start.
+    dt
+        Length of the last step.
+    kinetic_energy
+        ``sum Omega u . u / 2``.
+    momentum : (d,)
+        ``sum Omega u``.
+    imbalance
+        Largest sum of what leaves a cell, ``|sum A u_s|``.
+    """
+
+    time: float
+    steps: int
+    dt: float
+    kinetic_energy: float
+    momentum: Array
+    imbalance: float
+
+
+class EddyViscosity(Protocol):
+    """A subgrid model of large-eddy simulation, as in `fluxloom.fv.eddy_viscosity`."""
+
+    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes the eddy viscosity of the cells."""
+        ...
+
+
+class PressureSolver(Protocol):
+    """What solves ``A phi = b``, as a `fluxloom.linalg.krylov.Krylov` method does."""
+
+    def solve(self) -> Status:
+        """Find ``phi``, beginning with the values that it has; collective."""
+        ...
+
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """What a solve runs, for reports."""
+        ...
+
+
+def finite_vector(what: str, value: Sequence[float], d: int) -> Array:
+    """Return a vector of ``d`` components; an empty one is zero."""
+    try:
+        found = np.asarray(value if len(value) else np.zeros(d), dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.shape != (d,) or not np.isfinite(found).all():
+        raise SolverError(f"{what}: {d} finite numbers are wanted, not {value!r}")
+    return found
