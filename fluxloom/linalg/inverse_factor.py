@@ -9,6 +9,8 @@ preconditioners", SIAM J. Sci. Comput. 21 (2000) 1804-1822.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,20 +163,27 @@ def _solve(lower: csr_array, pattern: csr_array, rows: _Rows) -> tuple[Reals, st
     """Return the entries of the factor, and what is wrong, if anything is. Rows of one length are solved at once."""
     starts, lengths = pattern.indptr[:-1].astype(np.int64), np.diff(pattern.indptr)
     values = np.empty(pattern.nnz)
+    pieces: list[Index] = []
     for length in np.unique(lengths):
         same = np.flatnonzero(lengths == length)
         step = max(1, _CHUNK // int(length) ** 2)
-        for first in range(0, same.size, step):
-            some = same[first : first + step]
-            entries = starts[some][:, None] + np.arange(length)
-            found, bad = _solve_blocks(_blocks(lower, pattern.indices[entries].astype(np.int64)))
-            if bad >= 0:
-                return values, (
-                    f"{_NAME}: the matrix is not positive definite: neither is its block of row "
-                    f"{rows.numbers[rows.own[some[bad]]]} and the {length - 1} rows before it that it reaches"
-                )
-            values[entries] = found
-    return values, ""
+        pieces += [same[first : first + step] for first in range(0, same.size, step)]
+
+    def solve(some: Index) -> str:
+        length = int(lengths[some[0]])
+        entries = starts[some][:, None] + np.arange(length)
+        values[entries], bad = _solve_blocks(_blocks(lower, pattern.indices[entries].astype(np.int64)))
+        return "" if bad < 0 else (
+            f"{_NAME}: the matrix is not positive definite: neither is its block of row "
+            f"{rows.numbers[rows.own[some[bad]]]} and the {length - 1} rows before it that it reaches"
+        )  # fmt: skip
+
+    if len(pieces) < 2:
+        problems = [solve(some) for some in pieces]
+    else:
+        with ThreadPoolExecutor(min(len(pieces), os.cpu_count() or 1)) as threads:  # NumPy lets them work side by side
+            problems = list(threads.map(solve, pieces))
+    return values, next((problem for problem in problems if problem), "")
 
 
 def _blocks(lower: csr_array, columns: Index) -> Reals:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.decompose_directory import Directory, by_rank, stable_order
+from fluxloom.dsl.decompose_rows import distinct
 from fluxloom.dsl.entries import entries_of
 
 __all__ = ["Index", "Rings", "agree", "fetch", "find_rings"]
@@ -114,7 +115,7 @@ def find_rings(comm: Comm, matrix: Any, rings: int, rows: npt.ArrayLike | None =
     stored, ends, wanted = numbers, [numbers.size], [np.zeros(0, dtype=np.int64) for _ in range(comm.size)]
     owners = [np.full(numbers.size, comm.rank, dtype=np.int32)]
     for ring in range(1, rings + 1):
-        new = np.setdiff1d(found[1][-1], stored)
+        new = _others(found[1][-1], stored)
         owner = directory.find(new)
         order = stable_order(owner, comm.size)
         new = new[order]
@@ -163,6 +164,13 @@ def _directory(comm: Comm, numbers: Index, total: int) -> Directory:
     why = f"{seen[wrong[0]]} ranks have row {first + wrong[0]}; each row belongs to one" if wrong.size else ""
     agree(comm, why)
     return Directory(comm, starts, owner)
+
+
+def _others(asked: Index, stored: Index) -> Index:
+    """Return the distinct numbers that are not stored, ascending."""
+    if stored.size and int(stored.max()) - int(stored.min()) + 1 == stored.size:  # different, and without gaps
+        asked = asked[(asked < stored.min()) | (asked > stored.max())]
+    return np.setdiff1d(distinct(asked), stored, assume_unique=True) if asked.size else asked
 
 
 def _places(numbers: Index, asked: Index) -> Index:
