@@ -28,6 +28,7 @@ from fluxloom.dsl.loop import Loop as Loop
 from fluxloom.dsl.loop import par_loop as par_loop
 from fluxloom.dsl.ragged import CSR as CSR
 from fluxloom.dsl.ragged import ELL as ELL
+from fluxloom.dsl.ragged import RowGroupedCSR as RowGroupedCSR
 from fluxloom.dsl.ragged import SlicedELL as SlicedELL
 from fluxloom.dsl.schedule import Schedule as Schedule
 from fluxloom.kernel.frontend import func as func

@@ -19,7 +19,7 @@ from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import expressions, used_components, walk
 
-__all__ = ["Accumulator", "Cooperation", "cooperation"]
+__all__ = ["Accumulator", "Cooperation", "cooperation", "exposed_locals"]
 
 _Key = tuple[str, tuple[int, ...]]
 """A scalar local (empty index), or an element of a local array."""
@@ -78,6 +78,11 @@ def cooperation(spec: LoopSpec) -> Cooperation | str:
         return _Analysis(spec).run()
     except _Alone as reason:
         return str(reason)
+
+
+def exposed_locals(spec: LoopSpec, body: tuple[ir.Statement, ...], counter: str) -> set[str]:
+    """Return the locals that a trip of a loop may read before it has given them a value."""
+    return _Analysis(spec)._exposed(body, {(counter, ())})
 
 
 class _Alone(Exception):

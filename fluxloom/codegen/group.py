@@ -39,6 +39,8 @@ class WorkShape:
         Work items that share a ragged row.
     repeat
         Rows a set of lanes handles one after the other.
+    pairs
+        Whether an item handles two neighbouring rows at once.
     long
         Rows with more entries than this are left to a second kernel, in which `LONG_LANES` items share
         each; 0: there are none such.
@@ -66,6 +68,7 @@ class WorkShape:
     registers: int = 0
     lanes: int = 1
     repeat: int = 1
+    pairs: bool = False
     long: int = 0
     degree: int = 0
     sparse: bool = False

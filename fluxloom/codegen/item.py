@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity
+from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity, row_place
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import opposite_legs, touched
 from fluxloom.codegen.reduce import combine
@@ -156,14 +156,7 @@ class Item(Values):
         if name in self._ids:
             return
         self._ids.add(name)
-        store = arg.ragged
-        if store.column_major:
-            start = f"{name}_start[{element} / {store.slice}] + {element} % {store.slice}" if store.slice else element
-            stride = str(store.slice) if store.slice else f"{name}_rows"
-        else:
-            start, stride = f"{name}_start[{element}]", "1"
-        self.line(f"const int64_t row{arg.map}_start = {start};")
-        self.line(f"const int64_t row{arg.map}_stride = {stride};")
+        self.add(row_place(arg, element))
         self.line(f"const int row{arg.map}_length = {self.row_length(stored_length(arg, element))};")
 
     def row_length(self, stored: str) -> str:

@@ -13,6 +13,7 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.item import Item, scratch_legs
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
+from fluxloom.codegen.pairs import in_pairs, pair_partials, write_pairs
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.slots import constants_of, inverse_name, kernel_slots
 from fluxloom.codegen.spec import ArgSpec, Entry, LaunchSpec, Slot
@@ -197,6 +198,8 @@ class KernelDriver:
         return self.sums.reduce(members, item, count)
 
     def _direct(self) -> list[str]:
+        if in_pairs(self.group):
+            return write_pairs(self)
         return self._per_element("_run", "none")
 
     def _atomic(self) -> list[str]:
@@ -306,6 +309,8 @@ class KernelDriver:
         """Return the C expression of the number of partial results."""
         if in_teams(self.group):
             return team_partials(self.group)
+        if in_pairs(self.group):
+            return pair_partials()
         match self.group.strategy:
             case "element_colour" | "block_colour":
                 return "n_partials"

@@ -14,7 +14,7 @@ from fluxloom.core.layout import AoS, Blocked, SoA
 from fluxloom.kernel import ir
 from fluxloom.kernel.analysis import used_components
 
-__all__ = ["MEMORY", "ElementPrinter", "LaneLoop", "address", "identity"]
+__all__ = ["MEMORY", "ElementPrinter", "LaneLoop", "address", "entry_place", "identity", "row_place"]
 
 ElementPrinter = Callable[[ArgSpec, str, str, int], str]
 """(argument, leg, component, member) -> the C lvalue of one component of the current element."""
@@ -49,12 +49,42 @@ def identity(arg: ArgSpec) -> str:
     return "0" if low and kind == "UINT8" else f"{kind}_MIN" if low else f"{kind}_MAX"
 
 
+def entry_place(arg: ArgSpec, entry: str, lane: str = "") -> str:
+    """Return the C expression of the place of an entry of a row; ``lane`` is how many rows further on the row is."""
+    row = f"row{arg.map}"
+    if arg.ragged is not None and arg.ragged.group:
+        return f"fl_in_chunks({row}_start, {entry}, {row}_inverse, {row}_chunk, {row}_stride)"
+    first = f"{row}_start + {lane}" if lane else f"{row}_start"
+    return f"({first} + ({entry}) * {row}_stride)"
+
+
+def row_place(arg: ArgSpec, element: str, field: str = "") -> list[str]:
+    """Return the declarations of where the row of an element starts, and how far apart its entries are."""
+    store, row, name = arg.ragged, f"row{arg.map}", f"{field}r{arg.map}"
+    assert store is not None
+    if store.column_major:
+        start = f"{name}_start[{element} / {store.slice}] + {element} % {store.slice}" if store.slice else element
+        stride = str(store.slice) if store.slice else f"{name}_rows"
+    elif store.group:
+        start, stride = f"{name}_start[{element}]", f"{name}_chunk[{element} / {store.group} * 3 + 2]"
+    else:
+        start, stride = f"{name}_start[{element}]", "1"
+    lines = [f"const int64_t {row}_start = {start};", f"const int64_t {row}_stride = {stride};"]
+    if store.group:
+        lines.append(f"const int64_t {row}_inverse = {name}_chunk[{element} / {store.group} * 3];")
+        lines.append(f"const int {row}_chunk = (int){name}_chunk[{element} / {store.group} * 3 + 1];")
+    return lines
+
+
 class LaneLoop:
     """Writes the statements of one kernel for the element at hand.
 
     Components that the kernel assigns at constant places become C scalars, set at the start and
     stored at the end, so that a conditional assignment does not keep the compiler from vectorising.
     """
+
+    lane = ""
+    """Index of the lane behind what a pack keeps for all of its lanes."""
 
     def __init__(
         self,
@@ -127,7 +157,7 @@ class LaneLoop:
             return self._ragged_access(arg, leg, index)
         if parameter in self._scalars:
             number, flat = self._constant_place(arg, leg, index)
-            return f"v_{parameter}_{number}_{flat}"
+            return f"v_{parameter}_{number}_{flat}{self.lane}"
         leg_text = self.printer.expression(leg) if leg is not None else "0"
         return self._element(arg, leg_text, self._component(arg, index))
 
@@ -138,13 +168,20 @@ class LaneLoop:
 
     def _ragged_access(self, arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
         assert leg is not None
-        name = f"r{arg.map}"
-        entry = f"(row{arg.map}_start + ({self.printer.expression(leg)}) * row{arg.map}_stride)"
-        place = entry if arg.kind == "entries" else f"(size_t){self._field}{name}_index[{entry}]"
+        entry = self._entry(arg, leg)
+        place = entry if arg.kind == "entries" else self._target(arg, leg, entry)
         return f"{self._field}d{arg.dat}[{address(arg, place, self._component(arg, index), self._field)}]"
 
+    def _entry(self, arg: ArgSpec, leg: ir.Expression) -> str:
+        """Return the C expression of the place of an entry."""
+        return entry_place(arg, self.printer.expression(leg))
+
+    def _target(self, arg: ArgSpec, leg: ir.Expression, entry: str) -> str:
+        """Return the C expression of the element that an entry leads to."""
+        return f"(size_t){self._field}r{arg.map}_index[{entry}]"
+
     def _length(self, parameter: str) -> str:
-        return f"row{self.spec.arg(parameter).map}_length"
+        return f"row{self.spec.arg(parameter).map}_length{self.lane}"
 
     def _round(self, parameter: str, value: str) -> str:
         """Round a stored value to the storage type, so that forwarding it changes nothing."""
@@ -214,7 +251,7 @@ class LaneLoop:
         lines = []
         for arg in self.spec.args:
             for leg, c in sorted(self._scalars.get(arg.parameter, ())):
-                name = f"v_{arg.parameter}_{leg}_{c}"
+                name = f"v_{arg.parameter}_{leg}_{c}{self.lane}"
                 target = self._element(arg, str(leg), str(c))
                 if arg.kind == "direct" and arg.access.reduces:
                     name = self._combine_direct(arg, target, name)

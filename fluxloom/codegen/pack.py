@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fluxloom.codegen.abreast import AbreastLoop
 from fluxloom.codegen.commit import Commit
 from fluxloom.codegen.dialect import Dialect
-from fluxloom.codegen.lane import MEMORY, LaneLoop, address
+from fluxloom.codegen.lane import MEMORY, LaneLoop, address, row_place
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.places import touched
 from fluxloom.codegen.reduce import combine
@@ -79,6 +80,9 @@ class Pack:
 
     def _lane_loop(self, member: Member) -> None:
         lanes = self.style.lanes
+        if lanes > 1 and member.spec.ragged:
+            self._abreast(member)
+            return
         if lanes > 1:
             self.lines.append(f"#pragma omp simd simdlen({lanes})")
         loop = LaneLoop(
@@ -89,6 +93,14 @@ class Pack:
         self.line(f"for (int l = 0; l < {lanes}; l++) {{ /* lanes {lanes}: {member.spec.name} */")
         self.lines += body
         self.line(f"}} /* end lanes {lanes}: {member.spec.name} */")
+
+    def _abreast(self, member: Member) -> None:
+        """Write the kernel for a pack of neighbouring rows."""
+        loop = AbreastLoop(member.spec, member.number, self.dialect, self.compute, self._element)
+        loop.lanes, loop.before = self.style.lanes, (f"#pragma omp simd simdlen({self.style.lanes})",)
+        loop.note, loop.align = f"{self.style.lanes}: {member.spec.name}", "FL_ALIGN "
+        body = loop.write(1)
+        self.lines += [*loop.constants, *body]
 
     def _element(self, arg: ArgSpec, leg: str, component: str, member: int) -> str:
         lane = "l" if self.style.lanes > 1 else "0"
@@ -214,20 +226,23 @@ class Pack:
         self._ids.add(name)
         row = "(int64_t)e[0]" if self.style.listed else "i"
         store = arg.ragged
-        if store.column_major:
-            start = f"A->{name}_start[{row} / {store.slice}] + {row} % {store.slice}" if store.slice else row
-            stride = str(store.slice) if store.slice else f"A->{name}_rows"
-        else:
-            start, stride = f"A->{name}_start[{row}]", "1"
-        self.line(f"const int64_t row{arg.map}_start = {start};")
-        self.line(f"const int64_t row{arg.map}_stride = {stride};")
+        for text in row_place(arg, row, "A->"):
+            self.line(text)
+        lanes = self.style.lanes
+        if lanes > 1:
+            self.line(f"FL_ALIGN int32_t row{arg.map}_length[{lanes}];")
+            self.line(f"for (int l = 0; l < {lanes}; l++) row{arg.map}_length[l] = A->{name}_length[i + l];")
+            if store.slice == lanes:
+                self._ahead(member, arg.map)
+            return
         self.line(f"const int64_t row{arg.map}_length = A->{name}_length[{row}];")
-        if not store.column_major and not self.style.listed:
+        if not store.column_major and not store.group and not self.style.listed:
             self._ahead(member, arg.map)
 
     def _ahead(self, member: Member, number: int) -> None:
-        """Fetch ahead what a row of consecutive entries reads: their targets, and the values on them."""
-        start, length = f"row{number}_start", f"row{number}_length"
+        """Fetch ahead what consecutive entries read, those of a row or of a slice: their targets and their values."""
+        lanes = self.style.lanes
+        start, length = f"row{number}_start", f"row{number}_length" + (f"[0] * {lanes}" if lanes > 1 else "")
         args = [a for a in member.spec.args if a.map == number and a.kind in MEMORY]
         if any(a.kind == "ragged" for a in args):
             self.line(f"fl_ahead(A->r{number}_index + {start} + {_AHEAD // 4}, {length} * 4);")

@@ -57,6 +57,8 @@ class Printer:
         Line in front of loops over the entries of a row, whose loads the compiler may then start together.
     update
         How a contribution to an Inc, Min or Max parameter is printed (a full statement).
+    across
+        Locals of which each lane of a pack has its own, kept in an array with the lane ``l`` last.
     """
 
     dialect: Dialect
@@ -68,6 +70,11 @@ class Printer:
     store_cast: Callable[[str, str], str] = field(default=lambda _parameter, value: value)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unroll: str = ""
+    across: frozenset[str] = frozenset()
+
+    def lane(self, name: str) -> str:
+        """Return the index of the lane behind a local that is kept for all lanes."""
+        return "[l]" if name in self.across else ""
 
     def ctype(self, kind: Kind) -> str:
         """Return the C type of a kind of value."""
@@ -96,10 +103,10 @@ class Printer:
         return literal(node.value, node.kind, self.compute)
 
     def _local(self, node: ir.Local) -> str:
-        return f"{node.name}_"
+        return f"{node.name}_{self.lane(node.name)}"
 
     def _localelement(self, node: ir.LocalElement) -> str:
-        return f"{node.name}_" + "".join(f"[{self.expression(i)}]" for i in node.index)
+        return f"{node.name}_" + "".join(f"[{self.expression(i)}]" for i in node.index) + self.lane(node.name)
 
     def _readconstant(self, node: ir.ReadConstant) -> str:
         return f"k_{node.name}"
@@ -173,9 +180,9 @@ class Printer:
         match node:
             case ir.Assign():
                 kind = self.kinds[node.name]
-                return [f"{pad}{node.name}_ = {self.convert(node.value, kind)};"]
+                return [f"{pad}{node.name}_{self.lane(node.name)} = {self.convert(node.value, kind)};"]
             case ir.StoreLocal():
-                index = "".join(f"[{self.expression(i)}]" for i in node.index)
+                index = "".join(f"[{self.expression(i)}]" for i in node.index) + self.lane(node.name)
                 kind = self.array_kinds[node.name]
                 return [f"{pad}{node.name}_{index} = {self.convert(node.value, kind)};"]
             case ir.Store():
@@ -211,7 +218,8 @@ class Printer:
         )
         if self.unroll and isinstance(node.stop, ir.Length):
             head = f"{pad}{self.unroll}\n{head}"
-        return [head, f"{pad}    {name} = {hidden};", *self.block(node.body, indent + 1), f"{pad}}}"]
+        counter = f"{pad}    {name}{self.lane(node.name)} = {hidden};"
+        return [head, counter, *self.block(node.body, indent + 1), f"{pad}}}"]
 
     def declare(self, kernel: ir.LoweredKernel, indent: int) -> list[str]:
         """Return the declarations of a kernel's locals and remember their kinds."""

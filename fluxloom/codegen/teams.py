@@ -260,6 +260,8 @@ class _TeamLoop(LaneLoop):
         resets = " ".join(f"{self._value(a)} = {self._start(a)};" for a in found)
         start = self.printer.expression(loop.start)
         step = f"lane * {loop.step}" if loop.step > 1 else "lane"
+        if start == "0" and loop.step == 1 and (chunk := self._chunk()):
+            return self._by_chunks(loop, found, indent, chunk)
         head = (
             f"for (int {hidden} = {step if start == '0' else f'{start} + {step}'}; "
             f"{hidden} < {self.printer.expression(loop.stop)}; {hidden} += {loop.step * self.lanes}) {{"
@@ -270,6 +272,32 @@ class _TeamLoop(LaneLoop):
             pad + head,
             f"{pad}    {loop.name}_ = {hidden};",
             *self.printer.block(loop.body, indent + 1),
+            f"{pad}}}",
+            *(pad + line for line in (self._swapped(found) if self._words.swap else self._met(found))),
+            *(pad + line for line in self._rounded(found)),
+        ]
+
+    def _chunk(self) -> str:
+        """Return the C name of the entries of a chunk, where the one ragged map of the loop has chunks."""
+        maps = {arg.map: arg for arg in self.spec.args if arg.ragged is not None}
+        (arg, *others) = maps.values()
+        return f"row{arg.map}_chunk" if not others and arg.ragged is not None and arg.ragged.group else ""
+
+    def _by_chunks(self, loop: ir.For, found: tuple[Accumulator, ...], indent: int, chunk: str) -> list[str]:
+        """Deal out whole chunks, which lie side by side: entry after entry of them is loaded together."""
+        pad, hidden = "    " * indent, f"for_{loop.name}_t"
+        end, first, last = f"{hidden}e", f"{hidden}c", f"{hidden}l"
+        resets = " ".join(f"{self._value(a)} = {self._start(a)};" for a in found)
+        return [
+            *([f"{pad}if (lane) {{ {resets} }}"] if found else []),
+            f"{pad}const int {end} = {self.printer.expression(loop.stop)};",
+            f"{pad}for (int {first} = lane * {chunk}; {first} < {end}; {first} += {self.lanes} * {chunk}) {{",
+            f"{pad}    const int {last} = {first} + {chunk} < {end} ? {first} + {chunk} : {end};",
+            f"{pad}    {self.printer.unroll}",
+            f"{pad}    for (int {hidden} = {first}; {hidden} < {last}; {hidden} += 1) {{",
+            f"{pad}        {loop.name}_ = {hidden};",
+            *self.printer.block(loop.body, indent + 2),
+            f"{pad}    }}",
             f"{pad}}}",
             *(pad + line for line in (self._swapped(found) if self._words.swap else self._met(found))),
             *(pad + line for line in self._rounded(found)),

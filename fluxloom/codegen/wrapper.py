@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import gcd
 
+from fluxloom.codegen.abreast import why_not_abreast
 from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.group import CHUNK, Group
 from fluxloom.codegen.lane import address
@@ -14,7 +16,16 @@ from fluxloom.codegen.rows import RowShape
 from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "rows_abreast"]
+
+
+def rows_abreast(group: Group) -> int:
+    """Return how many neighbouring rows a pack of a group with ragged loops has; 1: they are handled one by one."""
+    rows = [m.spec for m in group.members if m.spec.ragged]
+    if group.strategy != "direct" or group.scatter or any(why_not_abreast(spec) for spec in rows):
+        return 1
+    slices = [a.ragged.slice for spec in rows for a in spec.args if a.ragged is not None]
+    return gcd(group.lanes, *slices)  # the one slice of ELL counts as 0
 
 
 @dataclass
@@ -96,6 +107,8 @@ class Driver:
         )
         if style.lanes > 1:
             w = style.lanes
+            if self.group.ranged and any(m.spec.ragged for m in members):  # a pack is part of one slice
+                lines.append(f"    for (; i < end && i % {w}; i++) {symbol}_1(A, i{passed});")
             lines.append(f"    for (; i + {w} <= end; i += {w}) {symbol}_{w}(A, i{passed});")
         lines += [f"    for (; i < end; i++) {symbol}_1(A, i{passed});", "}", ""]
         return lines, names
@@ -104,7 +117,7 @@ class Driver:
         group = self.group
         lanes = group.direct_lanes if direct and group.scatter and group.direct_lanes else group.lanes
         if any(m.spec.ragged for m in group.members):
-            lanes = 1
+            lanes = rows_abreast(group)
         return PackStyle(
             lanes=lanes,
             listed=listed,

@@ -216,6 +216,7 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
     ragged = through.ragged if isinstance(through, EntriesMap) else through
     assert isinstance(ragged, RaggedMap)
     store = ragged.store
-    storage = RaggedStorage(store.column_major, store.slice, isinstance(store.layout, CSR), store.places < 2**31)
+    compact, narrow = isinstance(store.layout, CSR), store.places < 2**31
+    storage = RaggedStorage(store.column_major, store.slice, compact, narrow, store.group)
     kind = "entries" if isinstance(through, EntriesMap) else "ragged"
     return ArgSpec(parameter, access, kind, number, map=mapped, ragged=storage, **common)

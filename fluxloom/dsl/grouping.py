@@ -134,6 +134,8 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
     if ruled and not alone:
         share = largest.entries.size / max(1, largest.source.size)
         rule = measured_rule(bound.over.size, round(share * bound.over.size), _entry_bytes(bound))
+        if largest.store.chunks:  # an item a chunk
+            rule = rule._replace(lanes=largest.store.chunks)
     lanes = 1 if alone else wanted.lanes or rule.lanes
     size = wanted.block or rule.block
     if lanes > 1:
@@ -162,7 +164,7 @@ def _reduces(bound: Bound) -> bool:
 
 def team_plan(bound: Bound, schedule: Schedule, plan: Plan) -> Plan:
     """Return a plan with the partial results of the groups that share or repeat rows."""
-    together = schedule.lanes > 1 or schedule.rows > schedule.block
+    together = (schedule.lanes > 1 or schedule.rows > schedule.block) and not schedule.pairs
     if not schedule.rows or not together or not _reduces(bound):
         return plan
     counts = np.diff(plan.values["colour_off"]) if "colour_off" in plan.values else np.array([bound.over.size])
@@ -178,6 +180,8 @@ def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Pl
     """
     maps, device = ragged_maps(bound), bound.over.context.device
     if len(maps) != 1 or strategy not in ("direct", "atomic") or getattr(device, "is_cpu", False) or _reduces(bound):
+        return plan
+    if schedule.pairs:
         return plan
     share = max(_LEAST_LONG, _SHARE * schedule.lanes)
     known, key = bound.over.context.plans, ("long", id(maps[0]), id(bound.over), executes_halo(bound), share)

@@ -11,6 +11,7 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
+from fluxloom.codegen.wrapper import rows_abreast
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
 from fluxloom.device.base import Buffer, Program, Sequencer
@@ -22,6 +23,7 @@ from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.interpret import run_reference
+from fluxloom.dsl.pairing import require_pairs
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
 from fluxloom.dsl.ranked import OneTask
@@ -90,6 +92,7 @@ class Loop:
         if self._wanted.strategy and self.races.racing:
             self.races.require(self.name, self._wanted.strategy)
         require_lanes(self.bound, self.races, self._wanted, self.context.schedule)
+        require_pairs(self.bound, self._wanted)
         self._require_split(self._wanted)
         self.written = _written(self.bound)
         self._native: _Native | None = None
@@ -160,6 +163,7 @@ class Loop:
         if schedule.strategy and self.races.racing:
             self.races.require(self.name, schedule.strategy)
         require_lanes(self.bound, self.races, schedule, self.context.schedule)
+        require_pairs(self.bound, schedule)
         self._require_split(schedule)
         self._wanted = schedule
         self.__dict__.pop("schedule", None)
@@ -279,11 +283,13 @@ class Loop:
 
     @property
     def lanes(self) -> int:
-        """Elements a SIMD pack; 1 for loops with ragged arguments, which run row by row, unless items share a row."""
+        """Elements a SIMD pack, or items that share a row; packs of rows need entries that are stored by columns."""
         if self.context.device.items:
             return self.schedule.lanes
+        if not self.context.device.native:
+            return 1
         ragged = any(a.map is not None and a.map.legs < 0 for a in self.bound.arguments)
-        return 1 if ragged or not self.context.device.native else self.schedule.lanes
+        return rows_abreast(self.group(Numbering())) if ragged else self.schedule.lanes
 
     @property
     def source(self) -> str:

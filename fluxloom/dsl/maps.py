@@ -11,7 +11,7 @@ from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.entries import entry_part
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RaggedStore, SlicedELL
+from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
 from fluxloom.dsl.sets import Grid, Set
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class RaggedMap(Map):
     indices
         Target of each entry.
     layout
-        `CSR`, `ELL` or `SlicedELL`: how entries are stored. Loops and NumPy never see it.
+        `CSR`, `ELL`, `SlicedELL` or `RowGroupedCSR`: how entries are stored. Loops and NumPy never see it.
 
     Raises
     ------
@@ -205,8 +205,9 @@ class RaggedMap(Map):
         self.covers = _covers(source, self.offsets.size - 1)
         if target.part is not None and not isinstance(target, Grid):
             self.stays = all(target.context.comm.allgather(bool((self.indices < target.size).all())))
-        if layout is not None and not isinstance(layout, CSR | ELL | SlicedELL):
-            raise DatError(f"ragged map {name!r}: layout: CSR(), ELL() or SlicedELL() is wanted, not {layout!r}")
+        if layout is not None and not isinstance(layout, RaggedLayout):
+            wanted = "CSR(), ELL(), SlicedELL() or RowGroupedCSR()"
+            raise DatError(f"ragged map {name!r}: layout: {wanted} is wanted, not {layout!r}")
         self.layout = layout if layout is not None else CSR()
         self.store = RaggedStore(self.offsets, self.indices, self.layout)
         self.entries = EntrySet(self, self.store)

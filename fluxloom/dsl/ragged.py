@@ -1,4 +1,4 @@
-"""Storage of ragged maps: CSR, ELL, sliced ELL. Logical numbering is always row after row."""
+"""Storage of ragged maps: CSR, ELL, sliced ELL, row-grouped CSR. Logical numbering is always row after row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
+from fluxloom.perf.ragged import measured_rule
 
-__all__ = ["CSR", "ELL", "RaggedLayout", "RaggedStore", "SlicedELL"]
+__all__ = ["CSR", "ELL", "RaggedLayout", "RaggedStore", "RowGroupedCSR", "SlicedELL"]
+
+_ENTRY_BYTES = 12
+"""Bytes of an entry that the automatic chunk assumes: a double and its column."""
+
+_USUAL = 2.0
+"""Rows longer than so many times the mean of their group have more chunks, not longer ones."""
+
+_MOST_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,38 @@ class SlicedELL:
             raise DatError(f"SlicedELL(slice={self.slice}): a slice has at least one row")
 
 
-RaggedLayout = CSR | ELL | SlicedELL
+@dataclass(frozen=True)
+class RowGroupedCSR:
+    """Rows cut into chunks, the chunks of a group of rows interleaved: one work item a chunk.
+
+    The chunks of ``group`` neighbouring rows lie side by side: the first entry of each, then the second of each and
+    so on. Every row is padded to whole chunks of its group; what a row adds up to is the sum of its chunks. Entry
+    ``j`` of row ``r`` in a group of ``N`` chunks of ``C`` entries is at ``start(r) + j // C + (j % C) N``. A chunk of
+    one entry makes it `CSR`, one as long as the longest row `SlicedELL` by columns.
+
+    Parameters
+    ----------
+    group
+        Rows a group.
+    chunk
+        Entries a chunk; 0: chosen for each group, such that its usual rows (those up to twice the mean) have as many
+        chunks as work items share a row of the map by `fluxloom.perf.ragged.measured_rule`, and longer rows more.
+
+    Notes
+    -----
+    Source: T. Oberhuber, A. Suzuki, J. Vacata, "New row-grouped CSR format for storing the sparse matrices on GPU
+    with implementation in CUDA", Acta Technica 56 (2011), with adaptive chunks by M. Heller, T. Oberhuber (2012).
+    """
+
+    group: int = 32
+    chunk: int = 0
+
+    def __post_init__(self) -> None:
+        if self.group < 1 or self.chunk < 0:
+            raise DatError(f"{self}: a group has at least one row, a chunk at least one entry (0: chosen)")
+
+
+RaggedLayout = CSR | ELL | SlicedELL | RowGroupedCSR
 
 
 class RaggedStore:
@@ -47,6 +87,11 @@ class RaggedStore:
     ----------
     start
         First place of each row, or of each slice when the slices are column-major.
+    chunk
+        Of a row-grouped store, three numbers a group: ``ceil(2**32 / C)``, ``C`` and ``N``, where ``C`` is the entries
+        of a chunk and ``N`` the chunks of the group, int64; else empty.
+    chunks
+        Chunks of a usual row, a power of two of at most 32; 0 without chunks.
     length
         Entries of each row, int32.
     index
@@ -61,11 +106,15 @@ class RaggedStore:
         self.rows = offsets.size - 1
         self.length = np.diff(offsets).astype(np.int32)
         self.position: npt.NDArray[np.int32] | None
+        self.chunk, self.chunks = np.zeros((0, 3), dtype=np.int64), 0
         if isinstance(layout, CSR):
             self.start, self.places, self.position, self.index = offsets, self.entries, None, indices
             return
-        slice_rows = layout.slice if isinstance(layout, SlicedELL) else max(1, self.rows)
-        places = self._positions(offsets, slice_rows, layout.column_major)
+        if isinstance(layout, RowGroupedCSR):
+            places = self._chunked(offsets, layout)
+        else:
+            slice_rows = layout.slice if isinstance(layout, SlicedELL) else max(1, self.rows)
+            places = self._positions(offsets, slice_rows, layout.column_major)
         if self.places >= 2**31:
             raise DatError(f"{layout} needs {self.places} places, more than 2**31: use CSR or shorter slices")
         self.position = places.astype(np.int32)
@@ -88,6 +137,41 @@ class RaggedStore:
         self.start = bounds[row // slice_rows] + (row % slice_rows) * width[row // slice_rows]
         return first + lane * width[rows // slice_rows] + j
 
+    def _chunked(self, offsets: npt.NDArray[np.int64], layout: RowGroupedCSR) -> npt.NDArray[np.int64]:
+        """Return the place of each entry of rows in chunks."""
+        group = np.arange(self.rows) // layout.group
+        size = self._chunk_sizes(group, layout)
+        per_row = -(-self.length.astype(np.int64) // size[group])
+        number = np.bincount(group, per_row, size.size).astype(np.int64)
+        if self.rows and int((self.length * size[group]).max()) >= 2**32:
+            raise DatError(f"{layout}: chunks of {size.max()} entries, a row of {self.length.max()}: use short chunks")
+        self.chunk = np.stack([-(-(2**32) // size), size, number], axis=1)
+        if per_row.any():
+            usual = float(np.log2(per_row[per_row > 0].mean()))
+            self.chunks = min(_MOST_LANES, 1 << max(0, round(usual)))
+        bounds = np.concatenate([[0], np.cumsum(number * size)])
+        self.places = int(bounds[-1])
+        before = np.concatenate([[0], np.cumsum(per_row)])
+        first = before[np.arange(size.size) * layout.group]  # chunks before the group
+        self.start = bounds[group] + before[:-1] - first[group]
+        rows = np.repeat(np.arange(self.rows), self.length)
+        j = np.arange(self.entries) - offsets[:-1][rows]
+        chunk, deep = np.divmod(j, size[group[rows]])
+        return self.start[rows] + chunk + deep * number[group[rows]]
+
+    def _chunk_sizes(self, group: npt.NDArray[np.int64], layout: RowGroupedCSR) -> npt.NDArray[np.int64]:
+        """Return the entries of a chunk of each group."""
+        groups = -(-self.rows // layout.group) if self.rows else 0
+        if layout.chunk:
+            return np.full(groups, layout.chunk, dtype=np.int64)
+        share = measured_rule(self.rows, self.entries, _ENTRY_BYTES).lanes
+        filled = np.maximum(1, np.bincount(group[self.length > 0], minlength=groups))
+        mean = np.bincount(group, self.length, groups) / filled
+        usual = np.where(self.length <= _USUAL * mean[group], self.length, 0).astype(np.int64)
+        longest = np.zeros(groups, dtype=np.int64)
+        np.maximum.at(longest, group, usual)
+        return np.maximum(1, -(-longest // share))
+
     @cached_property
     def start32(self) -> npt.NDArray[np.int32]:
         """The places where rows or slices start, in 32 bits."""
@@ -96,11 +180,16 @@ class RaggedStore:
     @property
     def column_major(self) -> bool:
         """Whether neighbouring places belong to neighbouring rows."""
-        return not isinstance(self.layout, CSR) and self.layout.column_major
+        return isinstance(self.layout, ELL | SlicedELL) and self.layout.column_major
+
+    @property
+    def group(self) -> int:
+        """Rows a group whose chunks are interleaved; 0: rows are not cut into chunks."""
+        return self.layout.group if isinstance(self.layout, RowGroupedCSR) else 0
 
     @property
     def slice(self) -> int:
-        """Rows a slice; 0 for one slice of all rows, 1 for CSR."""
-        if isinstance(self.layout, CSR):
+        """Rows a slice; 0 for one slice of all rows, 1 for CSR and for rows in chunks."""
+        if isinstance(self.layout, CSR | RowGroupedCSR):
             return 1
         return self.layout.slice if isinstance(self.layout, SlicedELL) else 0

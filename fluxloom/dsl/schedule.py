@@ -35,6 +35,9 @@ class Schedule:
     lanes
         On a CPU, elements a SIMD pack: 1 (scalar), 4, 8 or 16. On devices of work items, items that
         share a row of a ragged loop: 1, 2, 4, 8, 16 or 32.
+    pairs
+        Let a work item handle two neighbouring rows of a ragged loop at once, with vector loads; their entries
+        have to be stored column by column in slices of an even number of rows.
     rows
         Rows of a ragged loop that a group of work items handles; 0: as many at a time as it has room for.
     stage
@@ -63,6 +66,7 @@ class Schedule:
     stage: bool | None = None
     registers: int = 0
     split: bool | None = None
+    pairs: bool | None = None
 
     def __post_init__(self) -> None:
         if self.strategy is not None and self.strategy not in RACE_STRATEGIES:

@@ -8,12 +8,15 @@ from math import prod
 from typing import Any
 
 from fluxloom.codegen.dialect import DIALECTS
+from fluxloom.codegen.wrapper import rows_abreast
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
+from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.cost import TILES, choose_tile
 from fluxloom.dsl.grouping import choose_grouping, largest_block, ragged_maps, why_alone
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tuning import gradable
 from fluxloom.perf.ragged import LANES
@@ -71,6 +74,7 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
 def starting_point(knobs: Sequence[Knob], now: Schedule) -> dict[str, Any]:
     """Return the point of the schedule in force."""
     known = {"lanes": now.lanes, "block": now.block, "repeat": _repeat(now), "registers": now.registers}
+    known["pairs"] = bool(now.pairs)
     return {k.name: known[k.name] for k in knobs if k.name in known}
 
 
@@ -87,6 +91,10 @@ def loop_schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
     choices |= {"block": point["block"], "registers": point.get("registers", now.registers)}
     if "repeat" in point:
         choices["rows"] = point["repeat"] * point["block"] // choices["lanes"]
+    if "pairs" in point:
+        choices["pairs"] = point["pairs"]
+        if point["pairs"]:
+            choices |= {"lanes": 1, "rows": 0}
     if "stage" in point:
         choices["stage"] = point["stage"] and strategy in _STAGED
     return replace(now, **choices)
@@ -100,8 +108,12 @@ def _pack_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
     knobs: list[Knob] = []
     if names:
         knobs.append(Knob("size", tuple(range(1 + max(len(_sizes(loop, name)) for name in names)))))
-    if not ragged_maps(loop.bound):
-        wide = (1, 4, 8) if loop.bound.compute.size == 8 else (1, 4, 8, 16)
+    wide = (1, 4, 8) if loop.bound.compute.size == 8 else (1, 4, 8, 16)
+    if ragged_maps(loop.bound):
+        most = rows_abreast(replace(loop.group(Numbering()), lanes=wide[-1]))
+        if most > 1:
+            knobs.append(Knob("lanes", tuple(sorted({*(n for n in wide if n <= most), now.lanes}))))
+    else:
         knobs.append(Knob("lanes", tuple(sorted({*wide, now.lanes}))))
     if not names and _streamable(loop):
         knobs.append(Knob("stream", (bool(now.stream), not now.stream), ordered=False))
@@ -117,12 +129,16 @@ def _item_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
         if not all(why_alone(loop.bound, name, now.deterministic) for name in strategies):
             knobs.append(Knob("lanes", LANES))
         knobs.append(Knob("repeat", tuple(sorted({*REPEATS, _repeat(now)}))))
+        if not names and not why_single(loop.bound, None):
+            knobs.append(Knob("pairs", (bool(now.pairs), not now.pairs), ordered=False))
     if any(name in _STAGED for name in names):
         knobs.append(Knob("stage", (bool(now.stage), not now.stage), ordered=False))
     return knobs
 
 
 def _repeat(now: Schedule) -> int:
+    if now.pairs:
+        return 1
     return max(1, now.rows * now.lanes // now.block) if now.block else 1
 
 

@@ -22,6 +22,7 @@ from fluxloom.dsl.cost import require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
+from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.plan import Array, Plan, increments, rows_of, through_subset
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
@@ -85,9 +86,12 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     if serial and strategy == "gather" and wanted.stage is None:
         tile = serial_tile(bound, races, wanted.block)
         stage, block = tile > 0, tile or block
-    split = bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
+    pairs = bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
+    if pairs:
+        rows = 2 * block
+    split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
-                   stream=False, stage=stage, split=split)  # fmt: skip
+                   stream=False, stage=stage, split=split, pairs=pairs)  # fmt: skip
 
 
 def _block(bound: Bound) -> int:
@@ -139,11 +143,13 @@ def work_shape(
     stages = [p.values["stage"] for p in plans if "stage" in p.values]
     block = fused_block(schedule) if fused else schedule.block or BLOCK
     serial = serially(device, schedule.strategy) and schedule.lanes <= 1 and schedule.rows <= block
+    pairs = bool(schedule.pairs) and not fused
     return WorkShape(
         block=block,
         registers=schedule.registers,
         lanes=1 if fused else schedule.lanes,
-        repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused else 1,
+        repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused and not pairs else 1,
+        pairs=pairs,
         long=long,
         degree=degree,
         single=bool(plans) and "single" in plans[0].values,

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, SlicedELL
+from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.inverse_factor import inverse_factor
@@ -117,8 +117,9 @@ class ApproximateInverse:
         number = isinstance(self.drop, int | float | np.floating) and isfinite(self.drop)
         if not number or not 0 <= self.drop < 1:
             raise SolverError(f"ApproximateInverse: drop is a number of at least 0 and below 1, not {self.drop!r}")
-        if self.layout is not None and not isinstance(self.layout, CSR | ELL | SlicedELL):
-            raise SolverError(f"ApproximateInverse: layout is CSR(), ELL() or SlicedELL(), not {self.layout!r}")
+        if self.layout is not None and not isinstance(self.layout, RaggedLayout):
+            layouts = "CSR(), ELL(), SlicedELL() or RowGroupedCSR()"
+            raise SolverError(f"ApproximateInverse: layout is {layouts}, not {self.layout!r}")
 
     def build(self, matrix: Operator) -> FactorisedInverse:
         """Return the preconditioner of a matrix. Collective."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["INDEX_BYTES", "LINE_BYTES", "Traffic", "block_bounds", "distinct_lines", "product_traffic"]
+__all__ = ["INDEX_BYTES", "LINE_BYTES", "Traffic", "block_bounds", "distinct_lines", "minimum_bytes", "product_traffic"]
 
 LINE_BYTES = 128
 """Bytes of a cache line."""
@@ -98,10 +98,16 @@ def product_traffic(
     return Traffic(
         flops=2 * entries,
         effective=entries * (pair + value_bytes) + rows * pair,
-        minimum=entries * pair + rows * pair + width * value_bytes,
+        minimum=minimum_bytes(rows, entries, width, value_bytes),
         worst=LINE_BYTES * (3 * entries + 2 * rows),
         caching=LINE_BYTES * _lines(offsets, indices, block_bounds(block, rows), value_bytes),
     )
+
+
+def minimum_bytes(rows: int, entries: int, columns: int, value_bytes: int = 8) -> int:
+    """Return the bytes of every array of a product once: ``entries (v + 4) + rows (v + 4) + columns v``."""
+    pair = value_bytes + INDEX_BYTES
+    return entries * pair + rows * pair + columns * value_bytes
 
 
 def block_bounds(block: int | IntArray, rows: int) -> npt.NDArray[np.int64]:

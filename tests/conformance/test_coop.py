@@ -10,6 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Min, Read, Write
 from fluxloom.codegen.teams import LONG_LANES
+from fluxloom.dsl.ragged import RowGroupedCSR
 
 from .harness import ITEMS, Values, build, compare, expected, rest_is_long
 
@@ -19,6 +20,7 @@ STORES = {
     "ell-column": fl.ELL(),
     "sliced8-row": fl.SlicedELL(8, False),
     "sliced4-column": fl.SlicedELL(4, True),
+    "grouped8-chunk3": RowGroupedCSR(8, 3),
 }
 LANES = (1, 2, 4, 8, 16, 32)
 COLUMNS = 777

@@ -7,6 +7,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
+from fluxloom.dsl.ragged import RowGroupedCSR
 
 from .harness import (
     ANY_FORM,
@@ -26,6 +27,8 @@ STORES = {
     "csr": fl.CSR(),
     "ell-row": fl.ELL(column_major=False),
     "ell-column": fl.ELL(),
+    "grouped5-chunk3": RowGroupedCSR(5, 3),
+    "grouped32": RowGroupedCSR(),
     **{f"sliced{n}-{'column' if c else 'row'}": fl.SlicedELL(n, c) for n in (1, 4, 8, 32) for c in (True, False)},
 }
 
@@ -182,7 +185,7 @@ def test_few_rows(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("store", ["csr", "sliced8-column"])
+@pytest.mark.parametrize("store", ["csr", "sliced8-column", "grouped5-chunk3"])
 def test_increments_through_rows(device: str, store: str) -> None:
     found = together(increments, schedules(device), device, store=STORES[store], threads=3)
     without = ("atomic", "gather", "two_pass", *(() if device == "cpu" else ("block_colour",)))

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.io import mmread
 
 import fluxloom as fl
+from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS
 
@@ -19,6 +20,8 @@ LAYOUTS = {
     "ell-row": fl.ELL(column_major=False),
     "sliced8-column": fl.SlicedELL(8),
     "sliced32-row": fl.SlicedELL(32, column_major=False),
+    "grouped": RowGroupedCSR(),
+    "grouped-chunk3": RowGroupedCSR(16, 3),
 }
 
 # Name, entries and checksum (sum of absolute values) of the collected matrices, from the list beside them.

@@ -13,6 +13,7 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.dtypes import scalar
 from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
@@ -79,12 +80,12 @@ def update(dialect: str) -> list[Group]:
     return alone(airfoil(dialect, Schedule()).update)
 
 
-def product(dialect: str, layout) -> list[Group]:
+def product(dialect: str, layout, **choices) -> list[Group]:
     ctx = context(dialect)
     rows = ctx.set(3, "rows")
     m = ctx.ragged(rows, rows, [0, 1, 3, 4], [0, 1, 2, 0], "m", layout)
     a, x, y = ctx.dat(m.entries), ctx.dat(rows), ctx.dat(rows)
-    return alone(Loop(spmv, rows, a[m.to_entries], x[m], y, schedule=Schedule(stream=False)))
+    return alone(Loop(spmv, rows, a[m.to_entries], x[m], y, schedule=Schedule(stream=False, **choices)))
 
 
 def stencil(dialect: str) -> list[Group]:
@@ -123,10 +124,14 @@ def makers(dialect: str) -> dict[str, Make]:
     }
     if dialect != "c":
         out["update"] = lambda: update(dialect)
+        out["spmv_pairs"] = lambda: product(dialect, fl.SlicedELL(8), pairs=True)
+        out["spmv_pairs_part"] = lambda: part_of(product(dialect, fl.SlicedELL(8), pairs=True))
+        out["spmv_chunks"] = lambda: product(dialect, RowGroupedCSR(4, 2), lanes=4)
     out["res_calc_gather_part"] = lambda: part_of(res_calc(dialect, **strategies["gather"]))
     return out | {
         "spmv_csr": lambda: product(dialect, fl.CSR()),
         "spmv_sliced": lambda: product(dialect, fl.SlicedELL(8)),
+        "spmv_grouped": lambda: product(dialect, RowGroupedCSR(4, 2), lanes=1),
         "five_points": lambda: stencil(dialect),
         "airfoil_fused": lambda: fused(dialect),
     }

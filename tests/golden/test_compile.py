@@ -19,6 +19,7 @@ from fluxloom import Inc, Loop, Max, Min, Read, Write
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import generate
 from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.ragged import RowGroupedCSR
 
 from .sources import context, makers, product
 
@@ -75,7 +76,7 @@ def numbered(groups: list[Group]) -> list[Group]:
 def golden() -> str:
     """Return every golden source, and rows in teams, as one unit."""
     groups = [group for make in makers("cuda").values() for group in make()]
-    for layout in (fl.CSR(), fl.ELL(), fl.SlicedELL(32)):
+    for layout in (fl.CSR(), fl.ELL(), fl.SlicedELL(32), RowGroupedCSR()):
         groups += product("cuda", layout)
     return generate(numbered(groups), "cuda").text
 

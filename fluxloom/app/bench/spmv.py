@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from math import exp, inf, log
@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom.app.bench.spmv_peers import usual_library
 from fluxloom.app.summary import LoopRow, loop_rows
-from fluxloom.app.system import package_version
 from fluxloom.core.errors import CaseError, FluxloomError
-from fluxloom.core.optional import require
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import SlicedELL
+from fluxloom.dsl.ragged import RowGroupedCSR, SlicedELL
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune import tune
+from fluxloom.linalg.layouts import product_schedules
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.mesh import read_data
 from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
@@ -39,7 +39,7 @@ AFTER = (5, 8)
 """Calls after which the online tuner is judged."""
 
 _CPU_BLOCK = 1024  # rows that a thread takes at a time
-_FILLERS = 40
+_MOST_PADDING = 2.0
 
 
 # ------------------------------------------------------------------------------------------ measuring
@@ -99,60 +99,6 @@ def online(context: Context, loop: Loop, base: Schedule, start: Grouping) -> tup
         seen.add(grouping)
         held.append(tuner.best)
     return tuner, held
-
-
-# ---------------------------------------------------------------------------------------------- peers
-
-
-@dataclass(frozen=True)
-class _Peer:
-    """The library to compare with: what it is, a call of it, and how it is timed (None: like a loop)."""
-
-    name: str
-    run: Run
-    clock: Callable[[Run, int], float] | None = None
-
-
-def _peer(context: Context, matrix: Any, x: np.ndarray) -> _Peer | None:
-    """Return the usual library of a device, set up for ``matrix @ x``; None where there is none."""
-    if context.device.name == "cpu":
-        return _Peer(f"scipy {package_version('scipy')}, 1 thread", lambda: matrix @ x)
-    if not context.device.name.startswith("cuda"):
-        return None
-    cupy = require("cupy", "cuda", "comparing with cuSPARSE")
-    sparse = require("cupyx.scipy.sparse", "cuda", "comparing with cuSPARSE")
-    cusparse = require("cupyx.cusparse", "cuda", "comparing with cuSPARSE")
-    parts = tuple(cupy.asarray(part) for part in (matrix.data, matrix.indices, matrix.indptr))
-    there, given, result = sparse.csr_matrix(parts, shape=matrix.shape), cupy.asarray(x), cupy.empty(matrix.shape[0])
-    # What csr_matrix @ x calls, without allocating and clearing the result each time.
-    return _Peer(
-        f"cuSPARSE (cupy {cupy.__version__})",
-        lambda: cusparse.spmv(there, given, result),
-        lambda run, rounds: _time_events(cupy, run, rounds),
-    )
-
-
-def _time_events(cupy: Any, run: Run, rounds: int, calls: int = 20) -> float:
-    """Return the median seconds of a call between events of the device.
-
-    Copies go before the first event, so that the device is busy while the host queues the calls: what the
-    calls cost in Python does not count.
-    """
-    run()
-    filler = cupy.zeros(2 << 28, dtype=cupy.uint8)
-    half = filler.size // 2
-    found = []
-    for _ in range(rounds):
-        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-        for _ in range(_FILLERS):
-            filler[:half] = filler[half:]
-        begin.record()
-        for _ in range(calls):
-            run()
-        end.record()
-        end.synchronize()
-        found.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end) / calls)
-    return median(found)
 
 
 # ------------------------------------------------------------------------------------------- matrices
@@ -242,18 +188,17 @@ def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: i
         schedules |= {key: schedule_of(grouping, base) for key, grouping in groupings.items()}
     loops = {key: ours.product(x, y, schedule) for key, schedule in schedules.items()}
     runs: dict[str, Run] = dict(loops)
-    peer = _peer(context, matrix, x.read())
+    peer = usual_library(context, matrix, x.read())
     if peer is not None and peer.clock is None:
         runs["peer"] = peer.run
-    sliced = SparseMatrix.from_scipy(context, matrix, layout=SlicedELL(32))
-    if sliced.padding < 2.0:
-        runs["sliced_ell"] = _other(sliced, context, x.read())
+    others = _layouts(context, matrix, x.read())
+    runs |= {key: loop for key, (loop, _) in others.items()}
     seconds = dict(zip(runs, time_calls(context, *runs.values(), rounds=rounds), strict=True))
     if peer is not None and peer.clock is not None:
         seconds["peer"] = peer.clock(peer.run, rounds)
     best = min((key for key in loops if key in ("auto", "tune", "online")), key=lambda key: seconds[key])
     seconds["tuned_csr"] = seconds[best]
-    seconds["tuned"] = min(seconds[best], seconds.get("sliced_ell", inf))
+    seconds["tuned"] = min(seconds[best], *(seconds[key] for key in others))
     if "exhaustive" in seconds:
         seconds["exhaustive"] = min(seconds[key] for key in loops)
     loops[best]()
@@ -263,7 +208,7 @@ def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: i
     gbs = traffic.gbs(seconds["tuned"])
     facts = _shape(matrix) | {
         "error": float(abs(y.read() - expected).max() / max(abs(expected).max(), 1e-300)),
-        "sliced_ell_padding": sliced.padding,
+        **{f"{key}_padding": padding for key, (_, padding) in others.items()},
         "peer": peer.name if peer is not None else None,
         "gflops": traffic.gflops(seconds["tuned"]),
         **{f"{kind}_gbs": value for kind, value in gbs.items()},
@@ -272,10 +217,18 @@ def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: i
     return _Result(name, seconds, facts, report, gbs["minimum"], groupings)
 
 
-def _other(matrix: SparseMatrix, context: Context, x: np.ndarray) -> Loop:
-    """Return the product of a matrix with vectors of its own."""
-    given = context.dat(matrix.columns, x, "x")
-    return matrix.product(given, context.dat(matrix.rows, name="y"))
+def _layouts(context: Context, matrix: Any, x: np.ndarray) -> dict[str, tuple[Loop, float]]:
+    """Return the products in other layouts than CSR, each with vectors of its own, and their places an entry."""
+    items = context.device.items
+    found: dict[str, tuple[Loop, float]] = {}
+    for name, layout in (("sliced_ell", SlicedELL(32 if items else 8)), ("row_grouped", RowGroupedCSR())):
+        ours = SparseMatrix.from_scipy(context, matrix, layout=layout)
+        if ours.padding >= _MOST_PADDING:
+            continue
+        given, result = context.dat(ours.columns, x, "x"), context.dat(ours.rows, name="y")
+        for schedule in product_schedules(ours):
+            found["two_rows" if schedule.pairs else name] = ours.product(given, result, schedule), ours.padding
+    return found
 
 
 def _groupings(context: Context, loop: Loop, base: Schedule, entries: int) -> dict[str, Grouping]:
@@ -366,6 +319,6 @@ def _rows(results: list[_Result], copy: float) -> list[LoopRow]:
 
 
 def _line(result: _Result) -> str:
-    shown = ("auto", "spec_rule", "tune", "online", "exhaustive", "sliced_ell", "peer")
+    shown = ("auto", "spec_rule", "tune", "online", "exhaustive", "sliced_ell", "two_rows", "row_grouped", "peer")
     times = ", ".join(f"{key} {1e3 * result.seconds[key]:.3f}" for key in shown if key in result.seconds)
     return f"{result.name}: {result.facts['entries']:,} entries, {result.minimum_gbs:.1f} GB/s; ms: {times}"

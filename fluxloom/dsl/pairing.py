@@ -1,0 +1,43 @@
+"""Whether a work item can have two neighbouring rows of a ragged loop at once."""
+
+from __future__ import annotations
+
+from fluxloom.codegen.pairs import why_not_paired
+from fluxloom.core.access import Access
+from fluxloom.core.errors import PlanError
+from fluxloom.dsl.bind import Bound, Numbering, specialise
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.schedule import Schedule
+
+__all__ = ["require_pairs", "why_single"]
+
+
+def why_single(bound: Bound, strategy: str | None) -> str:
+    """Return why a work item cannot have two rows of a loop under a strategy; empty when it can."""
+    if strategy not in (None, "direct"):
+        return f"the strategy {strategy!r} guards increments element by element"
+    device = bound.over.context.device
+    if getattr(device, "is_cpu", False):
+        return f"{device.describe()} is a processor without coalesced loads"
+    if bound.over.parent.part is not None and _reduces(bound):
+        return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
+    return why_not_paired(specialise(bound, Numbering()))
+
+
+def _reduces(bound: Bound) -> bool:
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return any(isinstance(a.data, Global) and p.access is not Access.READ for a, p in pairs)
+
+
+def require_pairs(bound: Bound, own: Schedule) -> None:
+    """Raise `PlanError` when a loop itself was asked to have two rows an item and cannot."""
+    device = bound.over.context.device
+    if not own.pairs or not device.native:
+        return
+    if not device.items:
+        raise PlanError(f"{bound.name}: pairs of rows on {device.name!r}, which has packs: use lanes=8")
+    reason = why_single(bound, own.strategy)
+    if not reason and own.lanes > 1:
+        reason = f"lanes={own.lanes} items share a row"
+    if reason:
+        raise PlanError(f"{bound.name}: pairs of rows are not possible: {reason}")

@@ -1,0 +1,38 @@
+/* spmv: direct */
+extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
+    const int64_t n,
+    const double *__restrict__ d0,
+    const int32_t *__restrict__ r0_start,
+    const int32_t *__restrict__ r0_length,
+    const int32_t *__restrict__ r0_index,
+    const int64_t r0_rows,
+    const int64_t *__restrict__ r0_chunk,
+    const double *__restrict__ d1,
+    double *__restrict__ d2)
+{
+    const int item = (int)(blockIdx.x * 128 + threadIdx.x);
+    if (item < n) {
+        const int i = item;
+        double o2[1];
+        /* spmv */ {
+            const int64_t row0_start = r0_start[i];
+            const int64_t row0_stride = r0_chunk[i / 4 * 3 + 2];
+            const int64_t row0_inverse = r0_chunk[i / 4 * 3];
+            const int row0_chunk = (int)r0_chunk[i / 4 * 3 + 1];
+            const int row0_length = r0_length[i];
+            double total_;
+            int64_t j_;
+            double v_y_0_0;
+            total_ = 0.0;
+            #pragma unroll 2
+            for (int64_t for_j_t = 0, for_j_te = row0_length; for_j_t < for_j_te; for_j_t += 1) {
+                j_ = for_j_t;
+                total_ = (total_ + (d0[(fl_in_chunks(row0_start, j_, row0_inverse, row0_chunk, row0_stride))] * d1[((size_t)r0_index[fl_in_chunks(row0_start, j_, row0_inverse, row0_chunk, row0_stride)])]));
+            }
+            v_y_0_0 = total_;
+            o2[0] = v_y_0_0;
+        }
+        d2[((int64_t)i)] = o2[0];
+    }
+}
+
