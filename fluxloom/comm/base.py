@@ -110,6 +110,23 @@ class Comm(ABC):
         """End all ranks because this one cannot go on; ``message`` says why, ``status`` is their exit status."""
         raise NotImplementedError
 
+    def split(self, colour: int, key: int = 0) -> Comm | None:
+        """Return the communicator of the ranks that give the same colour. Collective.
+
+        Parameters
+        ----------
+        colour
+            Which group this rank belongs to; negative: to none, and None is returned.
+        key
+            Ranks of a group are numbered by this, equals in the order that they have here.
+
+        Raises
+        ------
+        CommError
+            If this kind of communicator cannot be divided.
+        """
+        raise CommError(f"the ranks of a {type(self).__name__} cannot be divided into groups (colour {colour}, {key})")
+
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank.
 
@@ -234,6 +251,10 @@ class SelfComm(Comm):
 
     def barrier(self) -> None:
         """Nobody to wait for."""
+
+    def split(self, colour: int, key: int = 0) -> Comm | None:
+        """Return a communicator of this rank, or None for a negative colour."""
+        return SelfComm() if colour >= 0 else None
 
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """Raise `CommError`."""

@@ -189,6 +189,15 @@ class MpiComm(Comm):
         while not request.Test():
             time.sleep(_REST)
 
+    def split(self, colour: int, key: int = 0) -> Comm | None:
+        """Return the communicator of the ranks that give the same colour; see `Comm.split`."""
+        part = self.handle.Split(colour if colour >= 0 else self._mpi.UNDEFINED, key)
+        if part == self._mpi.COMM_NULL:
+            return None
+        found = MpiComm(part)
+        part.Free()
+        return found
+
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
         """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits.
 

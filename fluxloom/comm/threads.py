@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -14,9 +14,12 @@ import numpy.typing as npt
 from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, check_root, combine, raw
 from fluxloom.core.errors import CommError
 
-__all__ = ["ThreadsComm", "run_threads"]
+__all__ = ["ThreadsComm", "run_threads", "thread_ranks"]
 
 Result = TypeVar("Result")
+
+_Tag = tuple[Hashable, int]
+"""The group that a channel belongs to, and its own tag."""
 
 _MOMENT = 0.25
 """Seconds between two looks for an interruption."""
@@ -78,6 +81,23 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
     return results
 
 
+def thread_ranks(size: int) -> list[ThreadsComm]:
+    """Return the ranks of a new communicator, for threads that the caller runs, again and again; see `run_threads`.
+
+    While a rank does nothing for others it has to have left (`ThreadsComm.leave`, `ThreadsComm.enter`): those that
+    wait for it, because of an error, then get `CommError`, and the communicator is of no more use.
+
+    Raises
+    ------
+    CommError
+        For a number of ranks that is not positive.
+    """
+    if not isinstance(size, int) or size < 1:
+        raise CommError(f"{size!r} ranks: at least one is needed, a whole number of them")
+    world = _World(size)
+    return [ThreadsComm(world, rank) for rank in range(size)]
+
+
 def _join(threads: Sequence[threading.Thread]) -> None:
     """Wait for threads, those that have not started left out.
 
@@ -89,6 +109,17 @@ def _join(threads: Sequence[threading.Thread]) -> None:
             thread.join(_MOMENT)
 
 
+def _packed(value: Any) -> bytes | list[npt.NDArray[Any]]:
+    """Return what travels: copies of arrays of numbers in a list, which sums are and which is faster, else bytes."""
+    if type(value) is list and all(type(item) is np.ndarray and not item.dtype.hasobject for item in value):
+        return [item.copy() for item in value]
+    return pickle.dumps(value)
+
+
+def _unpacked(data: bytes | list[npt.NDArray[Any]]) -> Any:
+    return [item.copy() for item in data] if isinstance(data, list) else pickle.loads(data)
+
+
 class ThreadsComm(Comm):
     """One of several ranks that are threads of one process; `run_threads` makes them.
 
@@ -97,15 +128,17 @@ class ThreadsComm(Comm):
 
     name = "threads"
 
-    def __init__(self, world: _World, rank: int) -> None:
-        self.rank = self.local_rank = rank
-        self.size = self.local_size = world.size
-        self._world = world
+    def __init__(self, world: _World, rank: int, members: Sequence[int] = (), group: Hashable = None) -> None:
+        self._world, self._group = world, group
+        self._members = tuple(members) or tuple(range(world.size))
+        self._own = rank
+        self.rank = self.local_rank = self._members.index(rank)
+        self.size = self.local_size = len(self._members)
         self._turn = 0
 
     def allgather(self, value: Any) -> list[Any]:
-        """Return the value of every rank; each is pickled, so that no rank sees the objects of another."""
-        return [pickle.loads(data) for data in self._collect("allgather", pickle.dumps(value))]
+        """Return the value of every rank; each is pickled or copied: no rank sees the objects of another."""
+        return [_unpacked(data) for data in self._collect("allgather", _packed(value))]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
@@ -132,22 +165,48 @@ class ThreadsComm(Comm):
 
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel that copies what is sent when it starts."""
-        return _ThreadsChannel(self._world, self.rank, sends, receives, tag)
+        return _ThreadsChannel(self._world, self._members, self.rank, sends, receives, (self._group, tag))
 
     def barrier(self) -> None:
         """Wait for every rank."""
         self._collect("barrier", None)
 
+    def split(self, colour: int, key: int = 0) -> ThreadsComm | None:
+        """Return the communicator of the ranks that give the same colour; see `Comm.split`.
+
+        Its ranks are among those that are watched here: when no rank can go on, all are told. Messages of errors have
+        the numbers of the ranks of `run_threads`.
+        """
+        found = self._collect("split", (int(colour), int(key)))
+        if colour < 0:
+            return None
+        order = sorted((other, rank) for rank, (its, other) in enumerate(found) if its == colour)
+        members = [self._members[rank] for _, rank in order]
+        return ThreadsComm(self._world, self._own, members, (self._group, self._turn, int(colour)))
+
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """Wake all other ranks with an error and raise `CommError`."""
         error = CommError(message)
-        self._world.fail(self.rank, error)
+        self._world.fail(self._own, error)
         raise error
+
+    def leave(self) -> None:
+        """Say that this rank does nothing for others from now on. Not collective."""
+        self._world.leave(self._own)
+
+    def enter(self) -> None:
+        """Say that this rank takes part again: before any of those that call `leave` afterwards begins."""
+        self._world.enter(self._own)
+
+    @property
+    def broken(self) -> str:
+        """Why the ranks can do nothing any more; empty while they can."""
+        return self._world.broken
 
     def _collect(self, operation: str, payload: Any) -> list[Any]:
         """Return what every rank gave to the same call."""
         self._turn += 1
-        return self._world.collect(self.rank, self._turn, operation, payload)
+        return self._world.collect(self._own, self._members, (self._group, self._turn), operation, payload)
 
 
 class _World:
@@ -166,9 +225,9 @@ class _World:
         self._conditions = [threading.Condition(self._lock) for _ in range(size)]
         self._running = set(range(size))
         self._waiting: dict[int, tuple[str, Callable[[], bool]]] = {}
-        self._rounds: dict[int, dict[int, tuple[str, Any]]] = defaultdict(dict)
-        self._taken: dict[int, int] = defaultdict(int)
-        self._mail: dict[tuple[int, int, int], deque[npt.NDArray[np.uint8]]] = defaultdict(deque)
+        self._rounds: dict[Hashable, dict[int, tuple[str, Any]]] = defaultdict(dict)
+        self._taken: dict[Hashable, int] = defaultdict(int)
+        self._mail: dict[tuple[int, int, _Tag], deque[npt.NDArray[np.uint8]]] = defaultdict(deque)
 
     def fail(self, rank: int, error: BaseException) -> None:
         """Remember the first error and wake everybody."""
@@ -184,24 +243,30 @@ class _World:
             self._running.discard(rank)
             self._look()
 
-    def collect(self, rank: int, turn: int, operation: str, payload: Any) -> list[Any]:
-        """Give a payload; return those of all ranks when the last one is there."""
+    def enter(self, rank: int) -> None:
+        """Note that a rank takes part again."""
+        with self._lock:
+            self._running.add(rank)
+
+    def collect(self, rank: int, members: Sequence[int], turn: Hashable, operation: str, payload: Any) -> list[Any]:
+        """Give a payload; return those of all members when the last one is there."""
+        size = len(members)
         with self._lock:
             round_ = self._rounds[turn]
             round_[rank] = (operation, payload)
-            if len(round_) == self.size:
-                self._wake(range(self.size))
-            self._wait(rank, f"the other ranks in {operation}", lambda: len(round_) == self.size)
+            if len(round_) == size:
+                self._wake(members)
+            self._wait(rank, f"the other ranks in {operation}", lambda: len(round_) == size)
             self._taken[turn] += 1
-            if self._taken[turn] == self.size:
+            if self._taken[turn] == size:
                 del self._rounds[turn], self._taken[turn]
         said = {other: name for other, (name, _) in sorted(round_.items()) if name != operation}
         if said:
             others = ", ".join(f"rank {other} calls {name}" for other, name in said.items())
             raise CommError(f"the ranks disagree: rank {rank} calls {operation}, {others}")
-        return [round_[other][1] for other in range(self.size)]
+        return [round_[other][1] for other in members]
 
-    def send(self, source: int, target: int, tag: int, data: npt.NDArray[np.uint8]) -> None:
+    def send(self, source: int, target: int, tag: _Tag, data: npt.NDArray[np.uint8]) -> None:
         """Put a message into the box of a rank."""
         with self._lock:
             if self.broken:
@@ -209,11 +274,11 @@ class _World:
             self._mail[source, target, tag].append(data)
             self._wake((target,))
 
-    def receive(self, source: int, target: int, tag: int) -> npt.NDArray[np.uint8]:
+    def receive(self, source: int, target: int, tag: _Tag) -> npt.NDArray[np.uint8]:
         """Take the oldest message out of the box of a rank."""
         with self._lock:
             box = self._mail[source, target, tag]
-            self._wait(target, f"a message of rank {source} with tag {tag}", lambda: bool(box))
+            self._wait(target, f"a message of rank {source} with tag {tag[1]}", lambda: bool(box))
             return box.popleft()
 
     # What follows is called with the lock held.
@@ -251,10 +316,11 @@ class _World:
 
 class _ThreadsChannel(Channel):
     def __init__(
-        self, world: _World, rank: int, sends: Sequence[Message], receives: Sequence[Message], tag: int
-    ) -> None:
-        check_messages(sends, receives, tag, world.size)
-        self._world, self._rank, self._tag = world, rank, tag
+        self, world: _World, members: Sequence[int], rank: int, sends: Sequence[Message], receives: Sequence[Message],
+        tag: _Tag,
+    ) -> None:  # fmt: skip
+        check_messages(sends, receives, tag[1], len(members))
+        self._world, self._members, self._rank, self._key, self._tag = world, members, rank, tag, tag[1]
         self._sends = [(message.rank, raw(message.memory)) for message in sends]
         self._receives = [(message.rank, raw(message.memory, receives=True)) for message in receives]
         self._started = False
@@ -264,13 +330,13 @@ class _ThreadsChannel(Channel):
             raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
         self._started = True
         for target, memory in self._sends:
-            self._world.send(self._rank, target, self._tag, memory.copy())
+            self._world.send(self._members[self._rank], self._members[target], self._key, memory.copy())
 
     def finish(self) -> None:
         if not self._started:
             raise CommError(f"the channel with tag {self._tag} is finished but was not started")
         for source, memory in self._receives:
-            data = self._world.receive(source, self._rank, self._tag)
+            data = self._world.receive(self._members[source], self._members[self._rank], self._key)
             if data.size != memory.size:
                 raise CommError(
                     f"rank {source} sent {data.size} bytes with tag {self._tag}, "

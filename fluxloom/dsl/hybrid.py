@@ -176,6 +176,7 @@ def balance(
     granules: Sequence[int] = GRANULES,
     rounds: int = 3,
     budget: int = 40,
+    restarts: Sequence[Sequence[float]] = (),
     comm: Comm | None = None,
 ) -> Balanced:
     """Find the part of the work that each device should get, by measuring.
@@ -200,6 +201,8 @@ def balance(
         Measurements of a median.
     budget
         Attempts at most; those of devices alone do not count.
+    restarts
+        Other shares from which the coarse search begins again: it follows improvements and may end in a local minimum.
     comm
         Ranks, one a device (see `RankedProgram`): all of them call this function, and all go by the slowest
         measurement. Give ``rates`` then, equal ones if nothing is known: no device works alone there.
@@ -212,6 +215,9 @@ def balance(
     ranks = comm if comm is not None else SelfComm()
     count = len(devices)
     _check(count, rates, granules, rounds, budget)
+    others = [shares_from_weights(again) for again in restarts if len(again) == count]
+    if len(others) < len(restarts):
+        raise FluxloomError(f"restarts {[list(again) for again in restarts]}: give {count} shares each")
     alone: tuple[float, ...] = ()
     if rates is None:
         single = [_measure(build, (device,), (1.0,), rounds, ranks) for device in devices]
@@ -222,8 +228,9 @@ def balance(
         rates = [1.0 / seconds for seconds in alone]
     tried = _Tried(lambda shares: _measure(build, tuple(devices), shares, rounds, ranks), budget)
     shares = shares_from_weights(weights_from_rates(rates))
-    for pieces in granules:
-        _search(tried, shares, pieces)
+    for number, pieces in enumerate(granules):
+        for start in (shares, *others) if number == 0 else (shares,):
+            _search(tried, start, pieces)
         shares = tried.best.shares
     best = tried.best
     if best.error:

@@ -179,6 +179,12 @@ class TimedComm(Comm):
         with self.waiting() as inner:
             inner.rest()
 
+    def split(self, colour: int, key: int = 0) -> TimedComm | None:
+        """Return the communicator of the ranks that give the same colour; it counts its own waiting."""
+        with self.waiting() as inner:
+            part = inner.split(colour, key)
+        return None if part is None else TimedComm(part, self.settle)
+
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel whose `finish` counts as waiting."""
         return _TimedChannel(self, self.inner.channel(sends, receives, tag))

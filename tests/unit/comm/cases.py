@@ -214,9 +214,46 @@ def barriers(comm: Comm) -> None:
         comm.barrier()
 
 
+def groups(comm: Comm) -> None:
+    """Ranks divided by colour, in the order of their keys; what groups say to each other does not meet."""
+    assert comm.split(-1) is None
+    last = comm.split(comm.rank if comm.rank < comm.size - 1 else -1)
+    assert (last is None) == (comm.rank == comm.size - 1)
+    part = comm.split(comm.rank % 2, -comm.rank)
+    assert part is not None
+    members = [rank for rank in range(comm.size - 1, -1, -1) if rank % 2 == comm.rank % 2]
+    assert part.allgather(comm.rank) == members
+    assert (part.rank, part.size) == (members.index(comm.rank), len(members))
+    identity(part)
+    reductions(part)
+    exchanges(part)
+    rings(part)
+    memories(part)
+    alone = part.split(part.rank)
+    assert alone is not None
+    assert alone.size == 1
+    objects(alone)
+    # A message of the whole and one of a part with the same tag, between the same ranks.
+    sent, found = np.zeros((2, 2)), np.zeros((2, 2))
+    sent[:, 0], sent[:, 1] = comm.rank, (0, 1)
+    ranks = [((comm.rank + 2) % comm.size, (comm.rank - 2) % comm.size)]
+    ranks.append(((part.rank + 1) % part.size, (part.rank - 1) % part.size))
+    channels = [
+        one.channel([Message(there, sent[k])], [Message(back, found[k])], 3)
+        for k, (one, (there, back)) in enumerate(zip((comm, part), ranks, strict=True))
+    ]
+    for channel in channels:
+        channel.start()
+    for channel in reversed(channels):
+        channel.finish()
+    assert found.tolist() == [[ranks[0][1], 0], [members[ranks[1][1]], 1]]
+    for channel in channels:
+        channel.close()
+
+
 CASES: tuple[Callable[[Comm], None], ...] = (
     identity, objects, reductions, exchanges, wrong_exchanges, rings, stars, memories, wrong_channels,
-    short_messages, barriers,
+    short_messages, barriers, groups,
 )  # fmt: skip
 
 
