@@ -31,6 +31,12 @@ __all__ = [
     "meter_for",
 ]
 
+_LOCAL_RANKS = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
+"""Where MPICH and Intel MPI, Open MPI, and MVAPICH say how many ranks a host has."""
+
+_SIZE = "FLUXLOOM_METER_BYTES"
+"""Bytes of each of the arrays, instead of what is chosen: less than the caches hold measures these."""
+
 _LARGEST = 256 << 20
 _SMALLEST = 8 << 20
 _TIMES_CACHE = 4
@@ -181,9 +187,18 @@ def available_memory() -> int:
 
 
 def _default_size() -> int:
-    """Return the bytes of one array: past the caches, within the memory."""
-    wanted = max(_LARGEST, _TIMES_CACHE * last_level_cache())
-    return max(_SMALLEST, min(wanted, available_memory() // 8))
+    """Return the bytes of one array: past the caches, within the memory, both of which all ranks of the host share."""
+    if (given := os.environ.get(_SIZE, "")).isdigit():
+        return max(_SMALLEST, int(given))
+    ranks = ranks_here()
+    wanted = max(_LARGEST, _TIMES_CACHE * last_level_cache() // ranks)
+    return max(_SMALLEST, min(wanted, available_memory() // (8 * ranks)))
+
+
+def ranks_here() -> int:
+    """Return how many ranks their launcher has started on this host; 1 where it does not say."""
+    found = [os.environ[name] for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()]
+    return max(1, int(found[0])) if found else 1
 
 
 def _aligned(array: npt.NDArray[np.float64]) -> int:

@@ -48,16 +48,16 @@ def advance(
 @kernel
 def advance_diagonal(
     p: Read, q: Read, d: Read, pq: Read, rz: Read, before: Read, bb: Read, x: RW, r: RW, rr: Inc, new: Inc,
-    *, rtol2: float, atol2: float, systems: Const[int],
+    *, rtol2: float, atol2: float, systems: Const[int], each: Const[int],
 ):  # fmt: skip
-    """The same, and ``new += r . D r``."""
+    """The same, and ``new += r . D r``; with ``each = 1`` every system has a ``D`` of its own, with 0 all have one."""
     for k in range(systems):
         alpha = step_length(rz[k], pq[k], before[k], bb[k], rtol2, atol2)
         x[k] += alpha * p[k]
         v = r[k] - alpha * q[k]
         r[k] = v
         rr[k] += marked(v * v, alpha, before[k], bb[k], rtol2, atol2)
-        new[k] += v * d[0] * v
+        new[k] += v * d[each * k] * v
 
 
 @kernel
@@ -68,17 +68,17 @@ def turn(z: Read, old: Read, new: Read, p: RW, *, systems: Const[int]):
 
 
 @kernel
-def turn_diagonal(r: Read, d: Read, old: Read, new: Read, p: RW, *, systems: Const[int]):
-    """``p = D r + beta p``."""
+def turn_diagonal(r: Read, d: Read, old: Read, new: Read, p: RW, *, systems: Const[int], each: Const[int]):
+    """``p = D r + beta p``; see `advance_diagonal`."""
     for k in range(systems):
-        p[k] = d[0] * r[k] + ratio(new[k], old[k]) * p[k]
+        p[k] = d[each * k] * r[k] + ratio(new[k], old[k]) * p[k]
 
 
 @kernel
-def begin_diagonal(r: Read, d: Read, p: Write, rz: Inc, *, systems: Const[int]):
-    """``p = D r``, ``rz += r . p``."""
+def begin_diagonal(r: Read, d: Read, p: Write, rz: Inc, *, systems: Const[int], each: Const[int]):
+    """``p = D r``, ``rz += r . p``; see `advance_diagonal`."""
     for k in range(systems):
-        v = d[0] * r[k]
+        v = d[each * k] * r[k]
         p[k] = v
         rz[k] += r[k] * v
 
@@ -107,7 +107,10 @@ class ConjugateGradient(Krylov):
         if self.preconditioner is None:
             return [self.loop(copy, self.r, self.p)]
         if self.diagonal is not None:
-            return [Reset(self.rz[0]), self.loop(begin_diagonal, self.r, self.diagonal, self.p, self.rz[0])]
+            return [
+                Reset(self.rz[0]),
+                self.loop(begin_diagonal, self.r, self.diagonal, self.p, self.rz[0], each=self._each),
+            ]
         return [
             *self.to_z,
             Reset(self.rz[0]),
@@ -130,7 +133,13 @@ class ConjugateGradient(Krylov):
     def _diagonal(self, scalars: tuple[Global, ...], rr: Global, new: Global) -> list[Loop]:
         d: Any = self.diagonal
         assert isinstance(d, Dat)
+        vectors = (self.x, self.r, rr, new)
         return [
-            self.loop(advance_diagonal, self.p, self.q, d, *scalars, self.x, self.r, rr, new, **self.limits),
-            self.loop(turn_diagonal, self.r, d, scalars[1], new, self.p),
+            self.loop(advance_diagonal, self.p, self.q, d, *scalars, *vectors, **self.limits, each=self._each),
+            self.loop(turn_diagonal, self.r, d, scalars[1], new, self.p, each=self._each),
         ]
+
+    @property
+    def _each(self) -> int:
+        """1 where each system has a diagonal of its own, 0 where all have the same."""
+        return int(self.diagonal is not None and self.diagonal.shape != ())

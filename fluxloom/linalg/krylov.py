@@ -91,7 +91,8 @@ class Krylov:
         self.nullspace: Nullspace = nullspace
         self.context = b.context
         self.systems = x.shape[0] if x.shape else 1
-        self.interval = interval or (_INTERVAL_SHARED if self.context.device.shared else _INTERVAL)
+        shared = all(self.context.comm.allgather(self.context.device.shared))  # ranks may have different devices
+        self.interval = interval or (_INTERVAL_SHARED if shared else _INTERVAL)
         self.preconditioner = self._built(preconditioner)
         self.diagonal = None if self.preconditioner is None else self.preconditioner.diagonal
         self.b = b if nullspace == "none" else self.work("b")

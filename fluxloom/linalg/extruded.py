@@ -1,0 +1,384 @@
+"""Poisson's equation on an extruded mesh: Fourier transforms along the periodic direction leave plane problems.
+
+A plane mesh, any one, is repeated ``N`` times at equal distances ``Delta``, periodically. Then the Laplacian is
+
+::
+
+    L = Omega (x) L_per + Delta (L_2d (x) I),    L_per = circ(-2, 1, 0, ..., 0, 1) / Delta
+
+and the Fourier transform diagonalises ``L_per``. The solution of ``-L x = b`` is
+
+1. ``b_k``, the transform of ``b`` along each column of cells,
+2. ``(Delta A + |lambda_k| Omega) x_k = b_k`` with ``A = -L_2d`` for ``k = 0 ... N / 2``,
+   ``|lambda_k| = 2 / Delta (1 - cos(2 pi k / N))``,
+3. ``x``, the inverse transform of ``x_k``.
+
+Real and imaginary part of a frequency are two systems with one matrix: ``N`` real systems in the plane. Only one of
+them is as badly conditioned as the whole, and one copy of ``A`` serves them all.
+
+References
+----------
+R. Borrell, O. Lehmkuhl, F. X. Trias, A. Oliva: "Parallel direct Poisson solver for discretisations with one Fourier
+diagonalisable direction", J. Comput. Phys. 230 (2011) 4723-4741.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from math import sqrt
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from fluxloom.core.errors import SolverError
+from fluxloom.device.fft import real_transform
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.linalg.extruded_batch import Batch
+from fluxloom.linalg.extruded_columns import Columns, readable, writable
+from fluxloom.linalg.extruded_direct import DirectBatch
+from fluxloom.linalg.extruded_frequencies import WIDTH, Frequencies, batches
+from fluxloom.linalg.extruded_plane import checked_plane, is_singular
+from fluxloom.linalg.extruded_teams import Teams
+from fluxloom.linalg.extruded_tuning import Division, ExtrudedTuning, Trial, Tuner, describe_trials
+from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.krylov import Nullspace
+from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.status import Status, Stop
+
+__all__ = ["ExtrudedPoisson", "Solves"]
+
+_FLOOR = 1e-30
+"""Least part of ``b . b`` that is left when the mean is taken away: what is below is round-off."""
+
+Solves = Batch | DirectBatch
+"""What solves for some frequencies."""
+
+_ORDER = {"converged": 0, "iterations": 1, "breakdown": 2, "not finite": 3}
+
+
+class ExtrudedPoisson:
+    r"""Solves ``A x = b`` on a uniformly and periodically extruded mesh, ``A = -L`` of the module's description.
+
+    It starts from what ``x`` has. A solve ends when :math:`|b - A x| \le \max(\mathrm{rtol} |b|, \mathrm{atol})`, to
+    which each frequency contributes an equal share. Frequencies are solved in batches of ``width`` systems; those of a
+    batch share products, sums and messages, and each stands still as soon as it has converged.
+
+    Collective on several ranks.
+
+    Parameters
+    ----------
+    context
+        Where ``b`` and ``x`` live.
+    plane
+        ``-L_2d``, a symmetric positive semidefinite matrix of SciPy; on several ranks the rows of this rank,
+        ``(owned, total)`` with global columns.
+    areas : (owned,)
+        The diagonal ``Omega`` (areas of the plane cells), positive.
+    planes, spacing
+        ``N``, any number from 1 on, and ``Delta``.
+    b, x
+        Right-hand side and solution: dats of shape ``(planes,)`` on a set with an element a row of ``plane``, or
+        scalars on the cells in the order ``order``. None: made here, of the first kind.
+    order : (owned, planes)
+        Which cell is plane ``k`` of column ``i``, where ``b`` and ``x`` are scalars; by default ``i planes + k``.
+    rows : (owned,)
+        On several ranks, the global number of each row; by default ranks have consecutive ones.
+    stop
+        When to end.
+    method
+        ``"cg"``: conjugate gradients. ``"direct"``: sparse factors of each frequency, on the host, with an explicit
+        inverse between ranks (`fluxloom.linalg.extruded_direct`), for comparison.
+    preconditioner
+        Of all frequencies; by default `Jacobi`, with a diagonal for each frequency. Another recipe is built once for
+        each batch, for its lowest frequency.
+    nullspace
+        ``"constant"`` if constants are in the null space of ``plane``: the mean is taken from ``b`` and from ``x``.
+        ``"auto"``: looks.
+    width
+        Systems of a batch, even.
+    groups
+        On several ranks: number of teams of ranks that solve their own frequencies; divides the number of ranks. Ranks
+        ``p groups ... (p + 1) groups - 1`` form a part of the plane.
+    tuning
+        How the first solves find out what is fastest: which frequencies each team has, and which batches get a better
+        preconditioner. None: nothing is changed.
+    name
+        In messages and reports.
+
+    Attributes
+    ----------
+    b, x
+        Right-hand side and solution.
+    batches
+        Those of this rank's team, by frequency.
+    bounds
+        First frequency of each team, and their number.
+
+    Raises
+    ------
+    SolverError
+        If something does not fit; on every rank, if on one of them.
+
+    Examples
+    --------
+    >>> solver = ExtrudedPoisson(context, plane, areas, planes=64, spacing=0.1, stop=Stop(rtol=1e-8))
+    >>> solver.b.write(values)                      # (rows, 64)
+    >>> status = solver.solve().require("pressure")
+    >>> pressure = solver.x.read()
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        plane: Any,
+        areas: npt.ArrayLike,
+        *,
+        planes: int,
+        spacing: float,
+        b: Dat | None = None,
+        x: Dat | None = None,
+        order: npt.ArrayLike | None = None,
+        rows: npt.ArrayLike | None = None,
+        stop: Stop | None = None,
+        method: Literal["cg", "direct"] = "cg",
+        preconditioner: Recipe | None = None,
+        nullspace: Nullspace | Literal["auto"] = "auto",
+        width: int = WIDTH,
+        groups: int = 1,
+        tuning: ExtrudedTuning | None = None,
+        name: str = "extruded",
+    ) -> None:
+        self.context, self.name, self.stop = context, name, stop if stop is not None else Stop()
+        self.frequencies, self.width = Frequencies(planes, spacing), width
+        if method not in ("cg", "direct"):
+            raise SolverError(f"{name}: method is 'cg' or 'direct', not {method!r}")
+        self._kind = Batch if method == "cg" else DirectBatch
+        given = checked_plane(context.comm, plane, areas, rows, name)
+        self.columns = Columns(context, given.numbers, given.total, self.frequencies.planes, b, x, order, name)
+        self.b, self.x = self.columns.b, self.columns.x
+        self.nullspace: Nullspace = nullspace if nullspace != "auto" else is_singular(context.comm, given)
+        self.size = given.total * self.frequencies.planes
+        self.teams = Teams(context, groups, name)
+        count = self.frequencies.count
+        if groups > count:
+            raise SolverError(f"{name}: {planes} planes have {count} frequencies, too few for {groups} teams")
+        scaled = csr_array(given.matrix * self.frequencies.spacing)
+        self.matrix, weight = self.teams.matrix(scaled, given.numbers, given.areas)
+        self._weight = self.teams.context.dat(self.matrix.rows, weight, f"{name}.areas")
+        self._recipe: Recipe = preconditioner if preconditioner is not None else Jacobi()
+        self._transform = real_transform(context.device, context.threads)
+        self.batches: list[Solves] = []
+        start = Division(tuple(count * team // groups for team in range(groups + 1)))
+        self._better, self._timings = tuning, list[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]()
+        self._tuner = Tuner(tuning, start, width) if tuning is not None else None
+        self._take(start)
+
+    def divide(self, bounds: Sequence[int]) -> None:
+        """Give each team its frequencies: team ``q`` has ``bounds[q] ... bounds[q + 1] - 1``. Collective; ends tuning.
+
+        Raises
+        ------
+        SolverError
+            If a team is left without a frequency.
+        """
+        ends = tuple(int(k) for k in bounds)
+        if (
+            len(ends) != self.teams.groups + 1
+            or ends[0]
+            or ends[-1] != self.frequencies.count
+            or min(np.diff(ends)) < 1
+        ):
+            raise SolverError(f"{self.name}: {self.frequencies.count} frequencies cannot be divided at {list(ends)}")
+        self._tuner = None
+        self._take(Division(ends))
+
+    def _take(self, division: Division) -> None:
+        """Make the batches of a setting, as far as they are not there."""
+        self.bounds = division.bounds
+        mine = range(self.bounds[self.teams.team], self.bounds[self.teams.team + 1])
+        known = {batch.members: batch for batch in self.batches}
+        self.batches = []
+        for members in batches(mine, self.width):
+            better = self._better is not None and members.start < division.better
+            recipe = self._better.better if better and self._better is not None else self._recipe
+            batch = known.get(members) or self._batch(members, recipe)
+            batch.use(recipe)
+            self.batches.append(batch)
+        self._seen = -1
+
+    def _batch(self, members: range, recipe: Recipe) -> Solves:
+        stop = replace(self.stop, atol=self.stop.atol / sqrt(self.frequencies.shares))
+        return self._kind(
+            self.matrix, self._weight, self.frequencies, members, recipe=recipe, stop=stop, nullspace=self.nullspace,
+            dtype=self.b.scalar.numpy, name=self.name,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------------------- solving
+    def solve(self) -> Status:
+        """Solve for what ``b`` has now, from what ``x`` has. Collective.
+
+        Returns
+        -------
+        Status
+            ``residual`` and ``norm`` are those of the whole system; ``iterations`` and ``history`` those of the
+            system of the plane that needed most, ``each`` those of all: 0, then real and imaginary part of 1, 2 ...
+        """
+        transform, columns = self._transform, self.columns
+        with transform.session():
+            square = self._forward(columns.right_hand_side(transform), "b")
+            if self.x.version != self._seen:
+                self._forward(columns.guess(transform), "x")
+        share = square / self.frequencies.shares
+        found = [self._timed(batch, share) for batch in self.batches]
+        with transform.session():
+            self._backward(columns.solution(transform))
+        columns.deliver()
+        self._seen = self.x.version
+        status = self._judged(found, square)
+        if self._tuner is not None and not self._tuner.done:
+            self._tune(self._tuner)
+        return status
+
+    def _timed(self, batch: Solves, share: float) -> Status:
+        start = time.perf_counter()
+        status = batch.solve(share)
+        batch.seconds = time.perf_counter() - start
+        return status
+
+    # ------------------------------------------------------------------------------------------ tuning
+    def _tune(self, tuner: Tuner) -> None:
+        """Keep the times of a solve; after enough of them, take the next setting. Collective."""
+        teams, costs = np.zeros(self.teams.groups), np.zeros(self.frequencies.count)
+        for batch in self.batches:
+            teams[self.teams.team] += batch.seconds
+            costs[batch.members.start : batch.members.stop] = batch.seconds / len(batch.members)
+        self._timings.append((teams, costs))
+        if len(self._timings) <= tuner.tuning.solves:
+            return
+        timed = [np.stack(found[1:]).min(axis=0) for found in zip(*self._timings, strict=True)]  # the first warms up
+        self._timings.clear()
+        every = self.context.comm.reduce(np.concatenate(timed), "max")
+        self._take(tuner.observe(every[: teams.size].tolist(), every[teams.size :]))
+
+    @property
+    def tuned(self) -> bool:
+        """Whether tuning has come to its end; also where there is none."""
+        return self._tuner is None or self._tuner.done
+
+    @property
+    def trace(self) -> list[Trial]:
+        """What tuning has tried so far; `describe` prints it."""
+        return list(self._tuner.trials) if self._tuner is not None else []
+
+    def describe(self) -> str:
+        """Return what is solved where, and what tuning has tried."""
+        f, lines = self.frequencies, [f"{self.name}: {self.size} cells, {self.frequencies.planes} planes"]
+        lines += [
+            f"  frequencies {batch.members.start}-{batch.members.stop - 1} of {f.count}: {int(batch.systems.sum())} "
+            f"systems, {batch.recipe!r}" for batch in self.batches
+        ]  # fmt: skip
+        return "\n".join([*lines, describe_trials(self.trace)] if self.trace else lines)
+
+    def _forward(self, values: Any, name: str) -> float:
+        """Transform ``(columns, planes)`` into the vectors ``name`` of the batches; return the sum of squares.
+
+        Where the matrix is singular, without the mean.
+        """
+        transform, teams = self._transform, self.teams
+        count = len(values)
+        chunk = transform.rows(self.frequencies.planes) or max(1, count)
+        targets = [(batch, writable(getattr(batch, name), transform)) for batch in self.batches] if teams.direct else []
+        whole = None if teams.direct else np.empty((count, self.frequencies.columns), self.b.scalar.numpy)
+        sums = np.zeros(2)
+        for first in range(0, count, chunk):
+            some = slice(first, min(count, first + chunk))
+            spectra = transform.forward(values[some])
+            sums += transform.square(values[some]), float(spectra[:, 0].sum())
+            for batch, target in targets:
+                target[some, : batch.width] = spectra[:, batch.columns]
+            if whole is not None:
+                whole[some] = transform.to_host(spectra)
+        if whole is not None:
+            self._arrived(teams.to_systems(whole, self.bounds), name)
+        square, total = self.context.comm.reduce(sums, "sum")
+        mean = total**2 * self.frequencies.planes / self.size if self.nullspace == "constant" else 0.0
+        return float(max(square - mean, _FLOOR * square))
+
+    def _arrived(self, values: npt.NDArray[Any], name: str) -> None:
+        """Give the batches their columns of what other ranks have sent."""
+        first = self.batches[0].columns.start
+        for batch in self.batches:
+            at, target = batch.columns, writable(getattr(batch, name), self._transform)
+            target[:, : batch.width] = self._transform.from_host(values[:, at.start - first : at.stop - first])
+
+    def _backward(self, out: Any) -> None:
+        """Transform the solutions of the batches into ``(columns, planes)``."""
+        transform, teams, planes = self._transform, self.teams, self.frequencies.planes
+        count, dtype = len(out), self.b.scalar.numpy
+        sources = [(batch, readable(batch.x, transform)) for batch in self.batches]
+        chunk = transform.rows(planes) or max(1, count)
+        whole = None
+        if not teams.direct:
+            whole = teams.to_spectra(self._departing(sources), self.bounds)
+        spectra = transform.zeros((min(chunk, max(1, count)), self.frequencies.columns), dtype)
+        for first in range(0, count, chunk):
+            some = slice(first, min(count, first + chunk))
+            part = spectra[: some.stop - some.start]
+            if whole is not None:
+                part[...] = transform.from_host(whole[some])
+            else:
+                for batch, source in sources:
+                    part[:, batch.columns] = source[some, : batch.width]
+            out[some] = transform.backward(part, planes)
+
+    def _departing(self, sources: Sequence[tuple[Solves, Any]]) -> npt.NDArray[Any]:
+        """Return the columns of this team's frequencies, on the host."""
+        first, last = self.bounds[self.teams.team], self.bounds[self.teams.team + 1]
+        values = np.zeros((self.matrix.rows.size, 2 * (last - first)), self.b.scalar.numpy)
+        for batch, source in sources:
+            at = slice(batch.columns.start - 2 * first, batch.columns.stop - 2 * first)
+            values[:, at] = self._transform.to_host(source)[:, : batch.width]
+        return values
+
+    def _judged(self, found: Sequence[Status], square: float) -> Status:
+        """Return what came of it: of all teams, where there are several."""
+        residual = sum(batch.residual() for batch in self.batches)
+        each = np.concatenate([status.each for status in found])
+        worst = max(found, key=lambda status: (_ORDER[status.reason], status.iterations))
+        if self.teams.groups > 1:
+            said = self.context.comm.allgather((worst, residual, each))[: self.teams.groups]
+            worst = max((status for status, *_ in said), key=lambda status: (_ORDER[status.reason], status.iterations))
+            residual, each = sum(part for _, part, _ in said), np.concatenate([part for *_, part in said])
+        return replace(worst, residual=sqrt(residual), norm=sqrt(square), each=each)
+
+    # ------------------------------------------------------------------------------------------- reports
+    @property
+    def start(self) -> Chain | None:
+        """The chain before the iterations of this team's first frequency; see `chains` for all."""
+        solver = self.batches[0].solver
+        return None if solver is None else solver.start
+
+    @property
+    def body(self) -> Chain | None:
+        """The chain of its iterations."""
+        solver = self.batches[0].solver
+        return None if solver is None else solver.body
+
+    @property
+    def end(self) -> Chain | None:
+        """The chain after them."""
+        solver = self.batches[0].solver
+        return None if solver is None else solver.end
+
+    @property
+    def chains(self) -> list[Chain]:
+        """Every chain of a solve on this rank; transforms stand between them."""
+        columns = self.columns
+        inner = [chain for batch in self.batches for chain in batch.chains]
+        return [chain for chain in (columns.gather, columns.gather_x, *inner, columns.scatter) if chain is not None]

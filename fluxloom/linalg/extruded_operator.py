@@ -1,0 +1,184 @@
+"""The matrices of all frequencies of an extruded mesh as one: ``A_k = A + shift_k W``, never stored.
+
+``A`` is one sparse matrix, ``W`` a diagonal of positive weights, ``shift_k`` one number a system. A product loads an
+entry of ``A`` once for all systems: ``12`` bytes an entry instead of ``12`` bytes for each of them. Values of the
+systems lie one after the other in a row, and the innermost loops are over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import zeros
+from fluxloom.linalg.jacobi import diagonal_of
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.operators import Step
+
+__all__ = ["Diagonals", "ShiftedMatrix"]
+
+
+@kernel
+def shifted_product(a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, *, systems: Const[int]):
+    """One row of ``y_k = (A + shift_k W) x_k``."""
+    total = zeros(systems)
+    for j in range(len(a)):
+        for k in range(systems):
+            total[k] += a[j] * x[j][k]
+    for k in range(systems):
+        y[k] = total[k] + shift[k] * weight[0] * own[k]
+
+
+@kernel
+def shifted_product_dot(
+    a: Read, x: Read, own: Read, weight: Read, shift: Read, y: Write, result: Inc, *, systems: Const[int]
+):
+    """The same, and ``result_k += x_k . y_k``."""
+    total = zeros(systems)
+    for j in range(len(a)):
+        for k in range(systems):
+            total[k] += a[j] * x[j][k]
+    for k in range(systems):
+        v = total[k] + shift[k] * weight[0] * own[k]
+        y[k] = v
+        result[k] += own[k] * v
+
+
+@kernel
+def shifted_residual(a: Read, x: Read, own: Read, weight: Read, shift: Read, b: Read, r: Write, *, systems: Const[int]):
+    """One row of ``r_k = b_k - (A + shift_k W) x_k``."""
+    total = zeros(systems)
+    for j in range(len(a)):
+        for k in range(systems):
+            total[k] += a[j] * x[j][k]
+    for k in range(systems):
+        r[k] = b[k] - total[k] - shift[k] * weight[0] * own[k]
+
+
+@kernel
+def scale_each(d: Read, r: Read, z: Write, *, systems: Const[int]):
+    """``z_k = D_k r_k``."""
+    for k in range(systems):
+        z[k] = d[k] * r[k]
+
+
+class ShiftedMatrix:
+    """The operators ``A + shift_k W`` for ``k = 0 ... systems - 1``, for vectors of shape ``(systems,)``.
+
+    Parameters
+    ----------
+    matrix
+        ``A``, square.
+    weight
+        The diagonal of ``W``, scalars on its rows.
+    shifts : (systems,)
+        One number a system.
+    name
+        Of its loops.
+
+    Raises
+    ------
+    SolverError
+        If the parts do not fit each other.
+    """
+
+    def __init__(self, matrix: SparseMatrix, weight: Dat, shifts: npt.ArrayLike, name: str = "shifted") -> None:
+        self.shifts = np.array(shifts, dtype=np.float64)
+        if matrix.rows is not matrix.columns or weight.set is not matrix.rows or weight.shape:
+            raise SolverError(f"{name}: a square matrix is wanted, and scalars on its rows, not {matrix!r}, {weight!r}")
+        if self.shifts.ndim != 1 or not self.shifts.size or not np.isfinite(self.shifts).all():
+            raise SolverError(f"{name}: a finite shift for each of some systems is wanted, not {shifts!r}")
+        self.matrix, self.weight, self.name = matrix, weight, name
+        self._shifts = matrix.rows.context.scalar(self.shifts, f"{name}.shifts")
+
+    @property
+    def rows(self) -> Set:
+        """The set of vectors."""
+        return self.matrix.rows
+
+    @property
+    def systems(self) -> int:
+        """Number of systems."""
+        return self.shifts.size
+
+    def product(self, x: Dat, y: Dat) -> Step:
+        """Return the loop ``y_k = A_k x_k``."""
+        return self._loop(shifted_product, "product", x, y)
+
+    def product_dot(self, x: Dat, y: Dat, result: Global) -> Step:
+        """Return the loop ``y_k = A_k x_k``, ``result_k += x_k . y_k``."""
+        return self._loop(shifted_product_dot, "product_dot", x, y, result)
+
+    def residual(self, x: Dat, b: Dat, r: Dat) -> Step:
+        """Return the loop ``r_k = b_k - A_k x_k``."""
+        return self._loop(shifted_residual, "residual", x, b, r)
+
+    def _loop(self, what: Any, name: str, x: Dat, *arguments: Dat | Global) -> Loop:
+        if x.shape != (self.systems,):
+            raise SolverError(f"{self.name}: {x.name!r} has shape {x.shape}; there are {self.systems} systems")
+        matrix = self.matrix
+        return Loop(
+            what, matrix.rows, matrix.values[matrix.pattern.to_entries], x[matrix.pattern], x, self.weight,
+            self._shifts, *arguments, name=f"{self.name}.{name}", systems=self.systems,
+        )  # fmt: skip
+
+    def member(self, shift: float) -> SparseMatrix:
+        """Return ``A + shift W`` as a matrix of its own: to make a preconditioner for it.
+
+        Raises
+        ------
+        SolverError
+            If a row has no entry on the diagonal.
+        """
+        matrix, rows = self.matrix, self.matrix.rows
+        offsets = matrix.pattern.offsets
+        row = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+        own = np.flatnonzero(matrix.pattern.indices[: row.size] == row)
+        own = own[row[own] < rows.size]
+        if own.size != rows.size:
+            raise SolverError(f"{self.name}: {rows.size - own.size} rows have no entry on the diagonal")
+        values = matrix.values.read()
+        values[own] += shift * self.weight.read()
+        return SparseMatrix(matrix.pattern, rows.context.dat(matrix.pattern.entries, values, f"{self.name}.member"))
+
+
+class Diagonals:
+    """Jacobi's preconditioner of each system: ``D_k = 1 / (a_ii + shift_k w_i)``.
+
+    Conjugate gradients of subsets of frequencies fold ``values`` into loops of their own; other solvers use `apply`.
+
+    Parameters
+    ----------
+    operator
+        Of which matrices.
+
+    Raises
+    ------
+    SolverError
+        If a diagonal entry is not positive.
+    """
+
+    diagonal = None
+
+    def __init__(self, operator: ShiftedMatrix) -> None:
+        rows = operator.rows
+        diagonal = diagonal_of(operator.matrix)[:, None] + operator.weight.read()[:, None] * operator.shifts
+        bad = np.flatnonzero(~(diagonal > 0).all(axis=1))
+        found = [text for text in rows.context.comm.allgather(f"{bad[0]}" if bad.size else "") if text]
+        if found:
+            raise SolverError(f"{operator.name}: Jacobi: the diagonal of local row {found[0]} is not positive")
+        dtype = operator.matrix.values.scalar.numpy
+        self.values = rows.context.dat(rows, (1.0 / diagonal).astype(dtype), f"{operator.name}.jacobi")
+
+    def apply(self, r: Dat, z: Dat) -> Sequence[Step]:
+        """Return the loop ``z_k = D_k r_k``."""
+        return [Loop(scale_each, r.set, self.values, r, z, systems=r.shape[0], name=self.values.name)]
