@@ -53,6 +53,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
 from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, finite_vector
 
@@ -91,6 +92,8 @@ class Incompressible:
     model
         Of the scales that the mesh does not resolve: its eddy viscosity, of the velocity at the end of a step, is used
         in the next one.
+    scalars
+        What the flow carries, and what may drive it.
 
     Raises
     ------
@@ -111,6 +114,7 @@ class Incompressible:
         scheme: Scheme = "adams-bashforth",
         model: EddyViscosity | None = None,
         pressure: Callable[[Incompressible], PressureSolver] | None = None,
+        scalars: Sequence[Scalar] = (),
     ) -> None:
         if scheme not in get_args(Scheme):
             raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
@@ -126,6 +130,7 @@ class Incompressible:
         self._dats()
         self._bind()
         self.scheme, self.model = scheme, model
+        self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
         self._loops()
         self.solver = self._pressure(stop, preconditioner) if pressure is None else pressure(self)
@@ -195,7 +200,7 @@ class Incompressible:
         if self._anywhere(self.boundary.size > 0):
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
                           self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
-        rows = self.entry_faces
+        rows, stages = self.entry_faces, self._stages()
         self.explicit = [
             Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
             Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
@@ -203,7 +208,8 @@ class Incompressible:
             Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d),
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
                  self.acceleration, self.step_length, self.u, d=d),
-            *self._stages(),
+            *self.scalars.explicit(),
+            *stages,
             *sides,
         ]  # fmt: skip
         self.rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
@@ -230,7 +236,8 @@ class Incompressible:
         d = self.dimension
         self.start = self.context.dat(self.elements, name="u_n", shape=(d,))
         self.blend = self.context.scalar(0.0, "blend")
-        self.keep = Chain([Loop(copy, self.elements, self.u, self.start, systems=d)], name="start")
+        kept = [Loop(copy, self.elements, self.u, self.start, systems=d), *self.scalars.kept()]
+        self.keep = Chain(kept, name="start")
         return [Loop(relax, self.elements, self.start, self.blend, self.u, d=d)]
 
     def _subgrid(self, model: EddyViscosity) -> list[Loop]:
@@ -244,6 +251,7 @@ class Incompressible:
             Loop(velocity_gradient, self.cells, slopes.entries, self.u[slopes.pattern], tensor, d=self.dimension),
             model.loop(self.cells, tensor, self.volume, self.nut),
             Loop(face_viscosity, self.faces, mean.entries, self.nut[mean.pattern], self.nus, nu=self.viscosity),
+            *self.scalars.diffusivity(),
         ]
 
     def _surveys(self) -> None:
@@ -255,7 +263,8 @@ class Incompressible:
             time_limit, self.cells, out.entries, self.us[out.pattern], self.nus[out.pattern], self.volume,
             self._limit, self._worst, c1=0.35, c2=0.2,
         )  # fmt: skip
-        self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), self._cfl], name="limit")
+        self._limits = [self._cfl, *self.scalars.limits(out, self._limit, self._worst)]
+        self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), *self._limits], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
         self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
 
@@ -273,6 +282,7 @@ class Incompressible:
         values = velocity(places) if callable(velocity) else finite_vector("velocity", velocity, self.dimension)
         self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
         self.phi.write(np.zeros(cv.owned))
+        self.scalars.initialise()
         self.project()
         status = self.solver.solve()
         self.after()
@@ -321,7 +331,8 @@ class Incompressible:
     def stable_step(self, c1: float = 0.35, c2: float = 0.2) -> float:
         """Return the largest stable step, see `fluxloom.fv.incompressible.time_limit`."""
         if (c1, c2) != (self._cfl.constants["c1"], self._cfl.constants["c2"]):
-            self._cfl(c1=c1, c2=c2)
+            for loop in self._limits:
+                loop.set(c1=c1, c2=c2)
         self.limit()
         return float(self._limit.value)
 
@@ -334,10 +345,15 @@ class Incompressible:
             float(self._worst.value),
         )  # fmt: skip
 
+    @property
+    def impulse(self) -> float:
+        """``phi / p``: the time for which the pressure of the last solve has acted, 1 before the first step."""
+        return self._part * self.dt or 1.0
+
     def velocity(self) -> Array:
         """Return the velocity of the owned cells, ``(cells, d)``."""
         return self.u.read()[self.spaces.inside]
 
     def pressure(self) -> Array:
         """Return the kinematic pressure of the owned cells, ``(cells,)``, of the last step."""
-        return self.phi.read() / (self._part * self.dt or 1.0)
+        return self.phi.read() / self.impulse

@@ -17,12 +17,12 @@ from fluxloom.fv.eddy_viscosity import Wale
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
-from fluxloom.linalg import Stop
+from fluxloom.linalg import GatheredSolver, Jacobi, Stop
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
-from fluxloom.solvers.flow_types import FlowState
+from fluxloom.solvers.flow_types import FlowState, PressureSolver
 from fluxloom.solvers.incompressible import Incompressible, Scheme
 from tests.parallel.launch import mpiexec
 
@@ -65,7 +65,11 @@ def volumes_of(comm: Comm, case: Case) -> ControlVolumes:
 
 
 def advanced(
-    comm: Comm, name: str, scheme: Scheme = "adams-bashforth", device: str = "cpu"
+    comm: Comm,
+    name: str,
+    scheme: Scheme = "adams-bashforth",
+    device: str = "cpu",
+    pressure: Callable[[Incompressible], PressureSolver] | None = None,
 ) -> tuple[Array, Array, Array, FlowState, float]:
     """Return the numbers of this rank's cells, their velocity and pressure after some steps, and what all know."""
     case = CASES[name]()
@@ -73,7 +77,7 @@ def advanced(
     context = fl.Context(device, comm=comm, tuning=False, **choices)
     flow = Incompressible(
         context, volumes_of(comm, case), 0.01, case[2], stop=Stop(rtol=1e-10), scheme=scheme,
-        model=Wale() if name == "periodic" else None,
+        model=Wale() if name == "periodic" else None, pressure=pressure,
     )  # fmt: skip
     flow.initialise(turning)
     for _ in range(3):
@@ -162,3 +166,16 @@ def test_processes() -> None:
         """,
     )
     assert done.stdout.count("agrees") == 2
+
+
+def test_pressure_on_one_device_for_all_ranks() -> None:
+    """Ranks gather the right-hand side, their master solves, and scatters the pressure."""
+    wanted = whole(run_threads(1, lambda comm: advanced(comm, "duct")))
+
+    def gathered(flow: Incompressible) -> GatheredSolver:
+        return GatheredSolver(flow.poisson, flow.b, flow.phi, groups=1, device="cpu:1", preconditioner=Jacobi(),
+                              stop=Stop(rtol=1e-10), nullspace="constant" if flow.floating else "none")  # fmt: skip
+
+    found = whole(run_threads(3, lambda comm: advanced(comm, "duct", pressure=gathered)))
+    for mine, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=0, atol=1e-8)

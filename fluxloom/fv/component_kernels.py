@@ -1,0 +1,66 @@
+"""Pointwise kernels of flows whose components are kept apart, a scalar field each."""
+
+from __future__ import annotations
+
+from fluxloom.core.access import Read, Write
+from fluxloom.fv.incompressible import OUTFLOW, SYMMETRY
+from fluxloom.kernel.frontend import func, kernel
+
+__all__ = ["boundary_2", "boundary_3", "gather_tensor_2", "gather_tensor_3"]
+
+
+@kernel
+def gather_tensor_2(g00: Read, g01: Read, g10: Read, g11: Read, tensor: Write):
+    """``g_ik`` at place ``3 i + k``, of two dimensions; the rest is zero."""
+    for m in range(9):
+        tensor[m] = 0.0
+    tensor[0] = g00[0]
+    tensor[1] = g01[0]
+    tensor[3] = g10[0]
+    tensor[4] = g11[0]
+
+
+@kernel
+def gather_tensor_3(
+    g00: Read, g01: Read, g02: Read, g10: Read, g11: Read, g12: Read, g20: Read, g21: Read, g22: Read, tensor: Write
+):
+    """``g_ik`` at place ``3 i + k``."""
+    tensor[0] = g00[0]
+    tensor[1] = g01[0]
+    tensor[2] = g02[0]
+    tensor[3] = g10[0]
+    tensor[4] = g11[0]
+    tensor[5] = g12[0]
+    tensor[6] = g20[0]
+    tensor[7] = g21[0]
+    tensor[8] = g22[0]
+
+
+@func
+def _beside(kind, through, normal, inside, given):
+    """A component at a boundary element; see `fluxloom.fv.incompressible.boundary_values`."""
+    value = given
+    if kind == OUTFLOW:
+        value = inside
+    elif kind == SYMMETRY:
+        value = inside - through * normal
+    return value
+
+
+@kernel
+def boundary_2(kind: Read, normal: Read, given: Read, iu: Read, iv: Read, u: Write, v: Write):
+    """Velocity of a boundary element of two dimensions; ``iu``, ``iv`` are that of the cell behind."""
+    through = iu[0] * normal[0] + iv[0] * normal[1]
+    u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
+    v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
+
+
+@kernel
+def boundary_3(
+    kind: Read, normal: Read, given: Read, iu: Read, iv: Read, iw: Read, u: Write, v: Write, w: Write
+):  # fmt: skip
+    """Velocity of a boundary element of three dimensions."""
+    through = iu[0] * normal[0] + iv[0] * normal[1] + iw[0] * normal[2]
+    u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
+    v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
+    w[0] = _beside(kind[0], through, normal[2], iw[0], given[2])

@@ -1,0 +1,16 @@
+"""Kernel of the kinetic energy that viscosity takes from a flow."""
+
+from __future__ import annotations
+
+from fluxloom.core.access import Const, Inc, Read
+from fluxloom.kernel.frontend import kernel
+
+__all__ = ["dissipation"]
+
+
+@kernel
+def dissipation(u: Read, spread: Read, nus: Read, total: Inc, *, d: Const[int]):
+    """``sum nu_s A / delta |u_j - u_i|^2`` over the faces, which is ``u . D u``, with boundary values beyond walls."""
+    for k in range(d):
+        step = u[1][k] - u[0][k]
+        total[0] += nus[0] * spread[0] * step * step

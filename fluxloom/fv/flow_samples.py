@@ -1,0 +1,101 @@
+"""Values of a flow at points: where a point is, and the kernels that keep what is there, sample after sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import zeros
+
+__all__ = ["keep_sample", "locate", "sample_flow", "sample_scalar"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+_RIM = 1.0 + 1e-9
+"""How far out a point on the boundary is, with room for rounding."""
+
+_NEAR = 1.2
+"""How far out a point between cells that are neither simplices nor bricks may be."""
+
+
+@kernel
+def sample_flow(weight: Read, u: Read, share: Read, phi: Read, scale: Read, found: Write, *, d: Const[int]):
+    """``sum w_j u_j`` and ``scale sum w_j phi_j`` at a point."""
+    total = zeros(d + 1)
+    for j in range(len(weight)):
+        for k in range(d):
+            total[k] += weight[j] * u[j][k]
+    for j in range(len(share)):
+        total[d] += scale[0] * share[j] * phi[j]
+    for k in range(d + 1):
+        found[k] = total[k]
+
+
+@kernel
+def sample_scalar(weight: Read, theta: Read, found: Write):
+    """``sum w_j theta_j`` at a point."""
+    total = 0.0
+    for j in range(len(weight)):
+        total += weight[j] * theta[j][0]
+    found[0] = total
+
+
+@kernel
+def keep_sample(number: Read, slot: Read, found: Read, record: RW, *, width: Const[int]):
+    """Keep what was found at a point in one slot of many, that with the number ``slot``."""
+    chosen = number[0] == slot[0]
+    for k in range(width):
+        record[k] = found[k] if chosen else record[k]
+
+
+def locate(volumes: ControlVolumes, points: Array) -> tuple[Index, Array]:
+    """Return the owned cell that each point is in, and how far out it is.
+
+    In units of the distance from the centre of a cell to a face, along its normal, a point is as far out as it is in
+    the direction in which it is farthest: less than 1 inside. The distance of two cells is divided in proportion
+    to their volumes, exact for simplices and bricks. Of all cells the one counts in which a point is least far out.
+
+    Parameters
+    ----------
+    volumes
+        The control volumes.
+    points : (m, d)
+        Coordinates.
+
+    Returns
+    -------
+    cells : (m,)
+        -1 for points that are in no cell: beyond the boundary face of the nearest one, or 20 % farther out than faces.
+    out : (m,)
+        How far out they are, infinite for those in no cell.
+    """
+    inner = volumes.faces[: volumes.interior]
+    count = volumes.interior
+    cell = np.concatenate([volumes.faces[:, 0], inner[:, 1]])
+    sign = np.concatenate([np.ones(len(volumes.faces)), -np.ones(count)])
+    face = np.concatenate([np.arange(len(volumes.faces)), np.arange(count)])
+    order = np.argsort(cell, kind="stable")
+    order = order[cell[order] < volumes.owned]
+    cell, face, sign = cell[order], face[order], sign[order]
+    edge = face >= count
+    other = volumes.faces[face].sum(axis=1) - cell
+    size = np.concatenate([volumes.volumes, np.zeros(volumes.elements - volumes.cells)])
+    reach = volumes.spacing[face] * size[cell] / (size[cell] + size[other])
+    unit = volumes.normals[face] * (sign / reach)[:, None]
+    known, starts = np.unique(cell, return_index=True)
+    found, out = np.full(len(points), -1, dtype=np.int64), np.full(len(points), np.inf)
+    for k, point in enumerate(points):
+        away = np.einsum("nd,nd->n", unit, point - volumes.centres[cell])
+        if not away.size:
+            break
+        beyond = np.logical_or.reduceat(away > np.where(edge, _RIM, _NEAR), starts)
+        worst = np.maximum.reduceat(away, starts)
+        inside = ~beyond & (worst <= _RIM)
+        best = int(np.argmin(np.where(inside, worst, np.inf) if inside.any() else worst))
+        if not beyond[best]:
+            found[k], out[k] = known[best], worst[best]
+    return found, out

@@ -1,0 +1,135 @@
+"""Boundaries of scalars in a flow, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
+from fluxloom.fv.scalar_transport import FLUX, VALUE
+from fluxloom.fv.sides import Family
+
+__all__ = ["Adiabatic", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "field_values", "scalar_table"]
+
+Array = npt.NDArray[np.float64]
+Field = float | Callable[[Array], npt.ArrayLike]
+"""A number, or a function of the places ``(n, d)`` that returns ``(n,)``."""
+
+
+@dataclass(frozen=True)
+class FixedValue:
+    """A given value, of a wall or of what flows in.
+
+    Attributes
+    ----------
+    value
+        A number, or a function of the places ``(n, d)`` that returns ``(n,)``.
+    """
+
+    value: Field
+
+
+@dataclass(frozen=True)
+class FixedFlux:
+    """A given diffusive flux into the domain, ``alpha d theta / dn`` with the outward normal: heat that a wall gives.
+
+    Attributes
+    ----------
+    flux
+        Per area and time, in the unit of ``theta`` times length over time: a number, or a function of the places
+        ``(n, d)`` that returns ``(n,)``.
+    """
+
+    flux: Field
+
+
+@dataclass(frozen=True)
+class Adiabatic:
+    """Nothing diffuses through; what flows in or out has the value of the cell behind."""
+
+
+ScalarBoundary = FixedValue | FixedFlux | Adiabatic | Outflow | Symmetry
+"""At an `Outflow` and a `Symmetry` nothing diffuses through, as with `Adiabatic`."""
+
+
+def scalar_table(
+    what: str, volumes: ControlVolumes, boundaries: Mapping[str, ScalarBoundary], diffusivity: float
+) -> tuple[npt.NDArray[np.int32], Array]:
+    """Return kind and given value or flux of each boundary element, ``(n,)`` each.
+
+    Parameters
+    ----------
+    what
+        The scalar, for messages.
+    volumes
+        The control volumes.
+    boundaries
+        Patch to its boundary; each patch needs one.
+    diffusivity
+        Of the scalar; without one there can be no flux.
+
+    Raises
+    ------
+    SolverError
+        If a patch has no boundary, a boundary no patch, or a value does not fit.
+    """
+    for name in boundaries:
+        if name not in volumes.patches:
+            known = ", ".join(volumes.patches) or "none"
+            hint = did_you_mean(name, volumes.patches)
+            raise SolverError(f"{what}: boundaries: no patch {name!r}{hint} (patches: {known})")
+    count = volumes.elements - volumes.cells
+    kinds, given = np.full(count, FLUX, dtype=np.int32), np.zeros(count)
+    for name, elements in volumes.patches.items():
+        boundary = boundaries.get(name)
+        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
+        centres, where = volumes.centres[elements.start : elements.stop], f"{what}: patch {name!r}"
+        if isinstance(boundary, FixedValue):
+            kinds[place], given[place] = VALUE, field_values(where, boundary.value, centres)
+        elif isinstance(boundary, FixedFlux):
+            given[place] = field_values(where, boundary.flux, centres)
+            if diffusivity == 0.0 and given[place].any():
+                raise SolverError(f"{where}: a flux needs a diffusivity above 0: give the scalar one, or Adiabatic()")
+        elif not isinstance(boundary, Adiabatic | Outflow | Symmetry):
+            raise SolverError(
+                f"{where} has no boundary: give FixedValue(...), FixedFlux(...), Adiabatic(), Outflow() or Symmetry(), "
+                f"not {boundary!r}"
+            )
+    return kinds, given
+
+
+def field_values(what: str, field: Field, places: Array) -> Array:
+    """Return a number for each place ``(n, d)``, from one for all or from a function of them.
+
+    Raises
+    ------
+    SolverError
+        If there is not one finite number for each place.
+    """
+    try:
+        found = np.asarray(field(places) if callable(field) else field, dtype=np.float64)
+        found = np.broadcast_to(found, len(places))
+    except (TypeError, ValueError):
+        raise SolverError(
+            f"{what}: a number is wanted, or a function that returns ({len(places)},) numbers for the places "
+            f"{places.shape}, not {field!r}"
+        ) from None
+    if not np.isfinite(found).all():
+        raise SolverError(f"{what}: {field!r} is not finite everywhere")
+    return found
+
+
+def boundary_sides(volumes: ControlVolumes) -> Family:
+    """Return area and distance to the cell behind, ``(A, delta)``, of boundary elements: elements by faces.
+
+    Cells have no entries.
+    """
+    count = volumes.elements - volumes.cells
+    offsets = np.concatenate([np.zeros(volumes.cells, dtype=np.int64), np.arange(count + 1)])
+    outer = np.arange(volumes.interior, len(volumes.faces), dtype=np.int32)
+    return Family(offsets, outer, np.stack([volumes.area[outer], volumes.spacing[outer]], axis=1))

@@ -1,0 +1,85 @@
+"""Kernels of scalars, heat or a concentration, that the velocities of `fluxloom.fv.incompressible` carry.
+
+::
+
+    d theta/dt + div(u_s theta) = div(alpha grad theta) + s
+
+A scalar has the operators of a component of the velocity, ``C(u_s) + D(alpha_s)`` on the same pattern, and is advanced
+by the same kernels (`transport`, `extrapolate`, `predict`, `relax`). Here is what a scalar has beside them. As
+``C + C^T = 0``, convection changes neither ``sum Omega theta`` nor ``sum Omega theta^2``.
+
+Source: F. X. Trias et al., J. Comput. Phys. 258, 2014, section 2, for the operators.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
+from fluxloom.kernel.frontend import kernel
+
+__all__ = [
+    "FLUX",
+    "NOTHING_YET",
+    "VALUE",
+    "buoyancy",
+    "scalar_boundary",
+    "scalar_content",
+    "scalar_diffusivity",
+    "scalar_flux",
+]
+
+VALUE, FLUX = 0, 1
+"""Kinds of boundary elements: a given value, a given diffusive flux into the domain."""
+
+NOTHING_YET = 1.0e300
+"""Least value of no cells; its negative is the largest."""
+
+
+@kernel
+def scalar_boundary(kind: Read, given: Read, spacing: Read, alpha: Read, inside: Read, theta: Write):
+    """Value of a boundary element: the given one, or ``theta_c + q delta / alpha`` for a flux ``q`` into the domain.
+
+    Without diffusivity nothing can diffuse through the boundary, the value is that of the cell behind.
+    """
+    value = inside[0]
+    for j in range(len(alpha)):
+        conducts = 1.0 if alpha[j] > 0.0 else 0.0
+        value += given[0] * spacing[j][1] * conducts / (alpha[j] if alpha[j] > 0.0 else 1.0)
+    theta[0] = given[0] if kind[0] == VALUE else value
+
+
+@kernel
+def scalar_diffusivity(nus: Read, alpha: Write, *, molecular: float, nu: float, prandtl: float):
+    """``alpha_s = alpha + (nu_s - nu) / Pr_t``: what an eddy viscosity carries of a scalar."""
+    alpha[0] = molecular + (nus[0] - nu) / prandtl
+
+
+@kernel
+def buoyancy(theta: Read, inverse: Read, lift: Read, dt: Read, u: RW, *, reference: float, d: Const[int]):
+    """``u_p = u_p - dt g beta (theta - theta_0)``, Boussinesq's approximation; ``lift = -g beta``.
+
+    Boundary elements have no volume and stay.
+    """
+    inside = 1.0 if inverse[0] > 0.0 else 0.0
+    for k in range(d):
+        u[k] = u[k] + inside * dt[0] * lift[k] * (theta[0] - reference)
+
+
+@kernel
+def scalar_flux(side: Read, alpha: Read, us: Read, inside: Read, theta: Read, sums: Inc):
+    """What enters through a boundary element: ``alpha A (theta_b - theta_c) / delta``, ``-u_s A theta_b``, and ``A``.
+
+    These are the terms that the operators add to the cell behind; ``side`` is ``(A, delta)``.
+    """
+    for j in range(len(side)):
+        sums[0] += alpha[j] * side[j][0] * (theta[0] - inside[0]) / side[j][1]
+        sums[1] -= us[j] * side[j][0] * theta[0]
+        sums[2] += side[j][0]
+
+
+@kernel
+def scalar_content(theta: Read, volume: Read, sums: Inc, low: Min, high: Max):
+    """``sum Omega theta``, ``sum Omega theta^2``, least and largest value of the cells."""
+    sums[0] += volume[0] * theta[0]
+    sums[1] += volume[0] * theta[0] * theta[0]
+    low[0] = min(low[0], theta[0] if volume[0] > 0.0 else NOTHING_YET)
+    high[0] = max(high[0], theta[0] if volume[0] > 0.0 else -NOTHING_YET)

@@ -1,0 +1,99 @@
+"""Forces on boundary faces: pressure carried to the face, friction, and the momentum that flows through.
+
+The pressure at a face ``b`` of a cell ``c`` is ``p_b = p_c + (x_b - x_c) . g``, exact for linear fields on meshes whose
+interpolation is. The gradient ``g`` must know these very values, not those of the cell behind that the projection has:
+Gauss's theorem, ``Omega g = sum A n p_f``, and ``p_b`` put into it give, with ``G p`` of the projection,
+
+::
+
+    (I - sum_b A_b n_b (x_b - x_c)^T / Omega) g = G p
+
+over the boundary faces of the cell: one small system a cell, solved beforehand, in the sense of least squares where all
+but one face of a cell are boundaries. For a flat wall along a rectangular cell ``g`` is twice ``G p`` along the normal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.fv.incompressible import OUTFLOW
+from fluxloom.fv.incompressible_matrices import FlowMatrices
+from fluxloom.fv.sides import Family
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import zeros
+
+__all__ = ["cells_behind", "pressure_slopes", "scalar_slope", "wall_force"]
+
+Array = npt.NDArray[np.float64]
+
+_SINGULAR = 1e-6
+"""Smallest part of the largest singular value of a cell's system that counts."""
+
+
+@kernel
+def scalar_slope(g: Read, phi: Read, slope: Write, *, d: Const[int]):
+    """One row of a gradient, ``slope = G phi``."""
+    total = zeros(d)
+    for j in range(len(g)):
+        for k in range(d):
+            total[k] += g[j][k] * phi[j]
+    for k in range(d):
+        slope[k] = total[k]
+
+
+@kernel
+def wall_force(kind: Read, normal: Read, reach: Read, side: Read, nus: Read, us: Read, phi: Read, slope: Read,
+               inside: Read, u: Read, pressure: Inc, friction: Inc, momentum: Inc, *,
+               d: Const[int], tangential: Const[int]):  # fmt: skip
+    """Force of the flow on a boundary element, outward normal ``n``: ``phi_b n A``, ``-nu A (u_b - u_c) / delta``.
+
+    And the momentum that leaves, ``u_s A u_b``. ``phi_b = phi_c + reach . slope``, 0 at an outflow. With ``tangential``
+    the part of the friction along ``n`` is left out: it vanishes at a wall, ``du_n / dn = 0``.
+    """
+    along = 0.0
+    for k in range(d):
+        along += (u[k] - inside[k]) * normal[k] * tangential
+    for j in range(len(side)):
+        found = phi[j]
+        for k in range(d):
+            found += reach[k] * slope[j][k]
+        if kind[0] == OUTFLOW:
+            found = 0.0
+        for k in range(d):
+            pressure[k] += found * normal[k] * side[j][0]
+            friction[k] -= nus[j] * side[j][0] / side[j][1] * (u[k] - inside[k] - along * normal[k])
+            momentum[k] += us[j] * side[j][0] * u[k]
+
+
+def cells_behind(matrices: FlowMatrices) -> Family:
+    """Return for each boundary element the cell behind it, elements by cells; cells have no entries."""
+    cv = matrices.volumes
+    count = cv.elements - cv.cells
+    offsets = np.concatenate([np.zeros(cv.cells, dtype=np.int64), np.arange(count + 1)])
+    return Family(offsets, matrices.owners[cv.cells :].astype(np.int32), np.ones(count))
+
+
+def pressure_slopes(matrices: FlowMatrices) -> Family:
+    """Return the gradient ``g`` that carries pressure to walls and into cells, cells by cells, see above.
+
+    Away from boundaries it is that of the projection; at an outflow the pressure is zero.
+    """
+    cv, found = matrices.volumes, matrices.pressure_gradient()
+    d = cv.dimension
+    outer = np.arange(cv.interior, len(cv.faces))[matrices.kinds != OUTFLOW]
+    behind = cv.faces[outer, 0]
+    reach = cv.centres[cv.faces[outer, 1]] - cv.centres[behind]
+    terms = cv.areas[outer][:, :, None] * reach[:, None, :] / cv.volumes[behind][:, None, None]
+    cells, place = np.unique(behind, return_inverse=True)
+    systems = np.tile(np.eye(d), (cells.size, 1, 1))
+    np.subtract.at(systems, place, terms)
+    inverse = np.linalg.pinv(systems, rcond=_SINGULAR)
+    lengths = np.diff(found.offsets)
+    which = np.full(lengths.size, -1, dtype=np.int64)
+    which[cells] = np.arange(cells.size)
+    which = np.repeat(which, lengths)
+    values, changed = found.values.copy(), which >= 0
+    values[changed] = np.einsum("nij,nj->ni", inverse[which[changed]], values[changed])
+    return found._replace(values=values)

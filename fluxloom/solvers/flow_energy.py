@@ -1,0 +1,65 @@
+"""The budget of kinetic energy of a flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.dissipation import dissipation
+from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["Energy", "EnergyBudget"]
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Kinetic energy at a moment, as means over the volume.
+
+    Attributes
+    ----------
+    time
+        Of the moment.
+    kinetic
+        ``sum Omega u . u / (2 sum Omega)``.
+    dissipation
+        ``u . D(nu_s) u / sum Omega``: what viscosity takes in unit time, that of eddies and friction at walls too.
+    """
+
+    time: float
+    kinetic: float
+    dissipation: float
+
+
+class EnergyBudget:
+    """Kinetic energy and dissipation, with the operators of the solver.
+
+    Without walls that move, inflow and force, ``-dE/dt`` of the exact solution of the discrete equations is the
+    dissipation; what differs is the doing of the steps in time, and of the pressure, which is not exactly at the places
+    of the velocity.
+
+    Parameters
+    ----------
+    flow
+        The solver.
+    """
+
+    def __init__(self, flow: Incompressible) -> None:
+        self.flow = flow
+        context, cv, spaces = flow.context, flow.volumes, flow.spaces
+        mine = np.array([cv.volumes[: cv.owned].sum()])
+        self.volume = float(context.comm.reduce(mine, "sum")[0])
+        numbers = spaces.elements.local(cv.faces[spaces.faces.owned])
+        ends = context.map(flow.faces, flow.elements, numbers, "ends")
+        spread = spaces.faces.dat(cv.area / cv.spacing, "spread")
+        self._total = context.scalar(0.0, "dissipation")
+        loop = Loop(dissipation, flow.faces, flow.u[ends], spread, flow.nus, self._total, d=flow.dimension)
+        self.chain = Chain([Reset(self._total), loop], name="dissipation")
+
+    def now(self) -> Energy:
+        """Return the budget of this moment."""
+        state = self.flow.state()
+        self.chain()
+        return Energy(state.time, state.kinetic_energy / self.volume, float(self._total.value) / self.volume)

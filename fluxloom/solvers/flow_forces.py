@@ -1,0 +1,218 @@
+"""Forces of a flow on patches, and their coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.scalar_sides import boundary_sides
+from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
+from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
+from fluxloom.solvers.flow_signals import Signal
+from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["Force", "ForceReference", "ForceSeries", "Forces"]
+
+Array = npt.NDArray[np.float64]
+Form = Literal["surface", "balance"]
+
+
+@dataclass(frozen=True)
+class ForceReference:
+    """What coefficients refer to: ``C = 2 F . e / (U^2 A)`` with kinematic forces.
+
+    Attributes
+    ----------
+    speed, area
+        ``U`` and ``A``; a length in two dimensions (the diameter of a cylinder).
+    drag, lift
+        Directions, ``(d,)``, of any length; by default x and y.
+    """
+
+    speed: float
+    area: float
+    drag: Sequence[float] = ()
+    lift: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Force:
+    """The force of a flow on patches at a moment, for a density of 1.
+
+    Attributes
+    ----------
+    time
+        When.
+    pressure, friction : (d,)
+        Its parts.
+    momentum : (d,)
+        What leaves through the patches in a unit of time, ``sum u_s A u_b``; nothing through walls.
+    drag, lift
+        Coefficients; NaN without a `ForceReference`.
+    """
+
+    time: float
+    pressure: Array
+    friction: Array
+    momentum: Array
+    drag: float
+    lift: float
+
+    @property
+    def total(self) -> Array:
+        """Pressure and friction, ``(d,)``."""
+        return self.pressure + self.friction
+
+
+@dataclass(frozen=True)
+class ForceSeries:
+    """Forces at ``n`` moments.
+
+    Attributes
+    ----------
+    time : (n,)
+        When.
+    pressure, friction : (n, d)
+        Parts of the force.
+    drag, lift : (n,)
+        Coefficients; NaN without a `ForceReference`.
+    """
+
+    time: Array
+    pressure: Array
+    friction: Array
+    drag: Array
+    lift: Array
+
+    def signal(self, what: Literal["drag", "lift"] = "lift") -> Signal:
+        """Return a coefficient as a signal, whose frequency gives the Strouhal number."""
+        return Signal(self.time, self.drag if what == "drag" else self.lift)
+
+
+class Forces:
+    """The force of a flow on one or several patches, summed on the device.
+
+    ::
+
+        F = sum (p_b n - nu_s (u_b - u_c) / delta) A
+
+    over the boundary faces, with the outward normal ``n``. On several ranks everything is collective.
+
+    Parameters
+    ----------
+    flow
+        Whose.
+    patches
+        Name or names.
+    reference
+        For coefficients.
+    form
+        ``"surface"``: the pressure is carried from the cell to the face linearly, see `fluxloom.fv.wall_forces`, and of
+        the friction the part along the surface counts: of second order for the pressure. ``"balance"``: the terms of
+        the discrete equations, with the pressure of the cell and all of the friction: forces on all patches, the
+        momentum that leaves and the body force make up the change of momentum to round-off.
+
+    Raises
+    ------
+    SolverError
+        If a patch does not exist, or the reference does not fit.
+    """
+
+    def __init__(
+        self,
+        flow: Incompressible,
+        patches: str | Sequence[str],
+        reference: ForceReference | None = None,
+        form: Form = "surface",
+    ) -> None:
+        if form not in get_args(Form):
+            raise SolverError(f"forces: form: no {form!r}{did_you_mean(str(form), get_args(Form))}: {get_args(Form)}")
+        self.flow, self.reference, self.form = flow, reference, form
+        self.patches = (patches,) if isinstance(patches, str) else tuple(patches)
+        self._directions = None if reference is None else _directions(reference, flow.dimension)
+        ctx, d, elements, cv = flow.context, flow.dimension, flow.spaces.elements, flow.volumes
+        over = patch_elements(flow, self.patches)
+        reach = np.zeros((cv.elements, d))
+        behind = cv.faces[cv.interior :, 0]
+        reach[cv.cells :] = cv.centres[cv.cells :] - cv.centres[behind]
+        self._slope = ctx.dat(flow.cells, name="pressure.slope", shape=(d,))
+        self._sums = tuple(ctx.scalar(np.zeros(d), name) for name in ("pressure", "friction", "momentum"))
+        sides = elements.rows(boundary_sides(cv), flow.spaces.faces, "force.sides")
+        cells = elements.rows(cells_behind(flow.matrices), flow.spaces.cells, "force.cells")
+        self._loops = Chain([
+            *(Reset(total) for total in self._sums),
+            *(self._carried(behind) if form == "surface" else ()),
+            Loop(wall_force, over, flow.kind, flow.normal, elements.dat(reach, "reach"), sides.entries,
+                 flow.nus[sides.pattern], flow.us[sides.pattern], flow.phi[cells.pattern], self._slope[cells.pattern],
+                 flow.u[flow.behind[0]], flow.u, *self._sums, d=d, tangential=int(form == "surface")),
+        ], name="forces")  # fmt: skip
+        self._found: list[Force] = []
+
+    def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
+        """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
+        flow = self.flow
+        found = patch_numbers(flow, self.patches) - flow.volumes.cells
+        near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
+        rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "force.gradient")
+        return [Loop(scalar_slope, near, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)]
+
+    def now(self) -> Force:
+        """Return the force now.
+
+        Raises
+        ------
+        SolverError
+            If it is not finite.
+        """
+        self._loops()
+        pressure, friction, momentum = (np.asarray(total.value, dtype=np.float64) for total in self._sums)
+        pressure = pressure / self.flow.impulse
+        if not np.isfinite([*pressure, *friction]).all():
+            raise SolverError(
+                f"forces on {', '.join(self.patches)}: not finite at time {self.flow.time:.6g}; take dt smaller"
+            )
+        drag = lift = float("nan")
+        if self.reference is not None and self._directions is not None:
+            scale = 2.0 / (self.reference.speed**2 * self.reference.area)
+            drag, lift = (float(scale * (pressure + friction) @ way) for way in self._directions)
+        return Force(self.flow.time, pressure, friction, momentum, drag, lift)
+
+    def sample(self) -> Force:
+        """Return the force now, and keep it for `series`."""
+        self._found.append(self.now())
+        return self._found[-1]
+
+    def series(self) -> ForceSeries:
+        """Return all that `sample` has kept.
+
+        Raises
+        ------
+        SolverError
+            If there is nothing.
+        """
+        if not self._found:
+            raise SolverError("forces: there is no sample yet: call sample() after steps")
+        columns = ([getattr(force, name) for force in self._found] for name in (
+            "time", "pressure", "friction", "drag", "lift"))  # fmt: skip
+        return ForceSeries(*(np.array(column) for column in columns))
+
+
+def _directions(reference: ForceReference, d: int) -> tuple[Array, Array]:
+    """Return unit vectors of drag and lift."""
+    for what, number in (("speed", reference.speed), ("area", reference.area)):
+        if not np.isfinite(number) or number <= 0:
+            raise SolverError(f"forces: reference: {what}: a positive number is wanted, not {number!r}")
+    found = []
+    for what, given, axis in (("drag", reference.drag, 0), ("lift", reference.lift, 1)):
+        way = np.asarray(given if len(given) else np.eye(d)[axis], dtype=np.float64)
+        if way.shape != (d,) or not np.isfinite(way).all() or not way.any():
+            raise SolverError(f"forces: reference: {what}: a direction of {d} components is wanted, not {given!r}")
+        found.append(way / np.linalg.norm(way))
+    return found[0], found[1]

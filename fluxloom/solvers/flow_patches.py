@@ -1,0 +1,41 @@
+"""Patches of a flow as sets that loops run over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.dsl.sets import Subset
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["patch_elements", "patch_numbers"]
+
+
+def patch_numbers(flow: Incompressible, patches: str | Sequence[str]) -> np.ndarray:
+    """Return the numbers in `ControlVolumes` of the boundary elements of one or several patches that this rank has.
+
+    Raises
+    ------
+    SolverError
+        If a patch does not exist or is named twice.
+    """
+    known, names = flow.volumes.patches, [patches] if isinstance(patches, str) else list(patches)
+    for k, name in enumerate(names):
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise SolverError(f"no patch {name!r}{did_you_mean(name, known)} (patches: {listed})")
+        if name in names[:k]:
+            raise SolverError(f"patch {name!r} is named twice")
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(known[name].start, known[name].stop)
+                                                          for name in names)])  # fmt: skip
+
+
+def patch_elements(flow: Incompressible, patches: str | Sequence[str]) -> Subset:
+    """Return the boundary elements of one or several patches, see `patch_numbers`. Collective."""
+    names = patches if isinstance(patches, str) else "+".join(patches)
+    return flow.context.subset(flow.elements, flow.spaces.elements.local(patch_numbers(flow, patches)), names)

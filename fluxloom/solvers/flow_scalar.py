@@ -1,0 +1,335 @@
+"""Scalars that an incompressible flow carries, and that may drive it by their buoyancy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.incompressible import extrapolate, predict, relax, time_limit, transport
+from fluxloom.fv.scalar_sides import Field, ScalarBoundary, boundary_sides, field_values, scalar_table
+from fluxloom.fv.scalar_transport import (
+    NOTHING_YET,
+    buoyancy,
+    scalar_boundary,
+    scalar_content,
+    scalar_diffusivity,
+    scalar_flux,
+)
+from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.flow_spaces import Rows
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["Buoyancy", "FlowScalar", "FlowScalars", "Scalar", "ScalarContent", "ScalarFlux"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Buoyancy:
+    """The acceleration ``-g beta (theta - theta_0)`` of Boussinesq's approximation.
+
+    Attributes
+    ----------
+    gravity
+        The vector ``g``, ``(d,)``: it points down.
+    expansion
+        ``beta``, per unit of the scalar: what makes lighter is positive.
+    reference
+        ``theta_0``, of which gravity is part of the pressure.
+    """
+
+    gravity: Sequence[float]
+    expansion: float
+    reference: float = 0.0
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar of a flow, ``d theta/dt + div(u theta) = div((alpha + nu_t / Pr_t) grad theta) + s``.
+
+    Attributes
+    ----------
+    name
+        By which it is known: `flow.scalars[name]`.
+    diffusivity
+        ``alpha``, of molecules: ``nu / Pr``.
+    boundaries
+        Patch to `FixedValue`, `FixedFlux`, `Adiabatic`, `Outflow` or `Symmetry`; each patch needs one.
+    initial, source
+        At the start, and ``s``: a number, or a function of the centres ``(cells, d)`` that returns ``(cells,)``.
+    turbulent_prandtl
+        ``Pr_t``, by which an eddy viscosity is divided.
+    buoyancy
+        How it drives the flow, if it does.
+    """
+
+    name: str
+    diffusivity: float
+    boundaries: Mapping[str, ScalarBoundary] = field(default_factory=dict)
+    initial: Field = 0.0
+    source: Field = 0.0
+    turbulent_prandtl: float = 0.85
+    buoyancy: Buoyancy | None = None
+
+
+@dataclass(frozen=True)
+class ScalarFlux:
+    """What enters a flow through a patch in a unit of time.
+
+    Attributes
+    ----------
+    diffusive
+        ``sum alpha A (theta_b - theta_c) / delta``.
+    convective
+        ``-sum u_s A theta_b``.
+    area
+        ``sum A``; a length in two dimensions.
+    """
+
+    diffusive: float
+    convective: float
+    area: float
+
+
+@dataclass(frozen=True)
+class ScalarContent:
+    """What a flow has of a scalar.
+
+    Attributes
+    ----------
+    total, square
+        ``sum Omega theta`` and ``sum Omega theta^2``.
+    least, largest
+        Of the cells.
+    """
+
+    total: float
+    square: float
+    least: float
+    largest: float
+
+
+class FlowScalar:
+    """A scalar on the sets of a flow; made by `Incompressible`.
+
+    Attributes
+    ----------
+    theta, ahead : (elements, 1)
+        Values of cells and boundary elements; those of the cells carried to the middle of the step.
+    alpha : (faces,)
+        Diffusivity.
+    source : (elements, 1)
+        ``s``; may be written between steps.
+    given : (elements,)
+        Value or flux at boundary elements; may be written between steps.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range or a boundary does not fit.
+    """
+
+    def __init__(self, flow: Incompressible, scalar: Scalar) -> None:
+        self.what = f"scalar {scalar.name!r}"
+        self._check(scalar, flow.dimension)
+        self.flow, self.scalar = flow, scalar
+        cv, elements = flow.volumes, flow.spaces.elements
+        kinds, given = np.zeros(cv.elements, dtype=np.int32), np.zeros(cv.elements)
+        kinds[cv.cells :], given[cv.cells :] = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
+        self.kind, self.given = elements.dat(kinds, f"{scalar.name}.kind"), elements.dat(given, f"{scalar.name}.given")
+        self.theta, self.old, self.ahead, self.source = (
+            flow.context.dat(flow.elements, name=f"{scalar.name}{end}", shape=(1,))
+            for end in ("", "_old", "_ahead", ".source")
+        )
+        self.alpha = flow.spaces.faces.dat(np.full(len(cv.faces), scalar.diffusivity), f"{scalar.name}.alpha")
+        self.source.write(self._of_cells(f"{self.what}: source", scalar.source))
+        pattern = flow.transport.pattern
+        self.transport = Rows(pattern, flow.context.dat(pattern.entries, name=f"{scalar.name}.transport"))
+        self.sides: Rows = elements.rows(boundary_sides(cv), flow.spaces.faces, f"{scalar.name}.sides")
+        self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
+        self._fluxes: dict[str, Loop] = {}
+        self._surveys()
+
+    @staticmethod
+    def _check(scalar: Scalar, d: int) -> None:
+        for what, value, good in (
+            ("diffusivity", scalar.diffusivity, scalar.diffusivity >= 0),
+            ("turbulent_prandtl", scalar.turbulent_prandtl, scalar.turbulent_prandtl > 0),
+        ):
+            if not np.isfinite(value) or not good:
+                least = "at least" if what == "diffusivity" else "above"
+                raise SolverError(f"scalar {scalar.name!r}: {what}: a number {least} 0 is wanted, not {value!r}")
+        force = scalar.buoyancy
+        if force is not None and (
+            np.shape(force.gravity) != (d,) or not np.isfinite([*force.gravity, force.expansion, force.reference]).all()
+        ):
+            raise SolverError(
+                f"scalar {scalar.name!r}: buoyancy: gravity of {d} components, expansion and reference are wanted, all "
+                f"finite, not {force!r}"
+            )
+
+    def _of_cells(self, what: str, values: Field) -> Array:
+        """Return values of the owned elements, ``(n, 1)``; zero at the boundary."""
+        cv, found = self.flow.volumes, np.zeros((self.flow.volumes.elements, 1))
+        found[: cv.owned, 0] = field_values(what, values, cv.centres[: cv.owned])
+        return found[self.flow.spaces.elements.owned]
+
+    def _boundary(self, theta: Dat) -> list[Loop]:
+        flow, sides = self.flow, self.sides
+        if not self._bounded:
+            return []
+        return [Loop(scalar_boundary, flow.boundary, self.kind, self.given, sides.entries, self.alpha[sides.pattern],
+                     theta[flow.behind[0]], theta)]  # fmt: skip
+
+    # ------------------------------------------------------------------------------ parts of a step
+    def explicit(self) -> list[Loop]:
+        """Return the loops of a step or stage, between the prediction of the velocity and its boundaries."""
+        flow, rows = self.flow, self.flow.entry_faces
+        return [
+            Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
+            *self._boundary(self.ahead),
+            Loop(transport, flow.transport.pattern.entries, rows.entries, flow.us_ahead[rows.pattern],
+                 self.alpha[rows.pattern], self.transport.values),
+            Loop(predict, flow.elements, self.transport.entries, self.ahead[self.transport.pattern], flow.inverse,
+                 self.source, flow.step_length, self.theta, d=1),
+            *self._lift(),
+            *self._relaxed(),
+            *self._boundary(self.theta),
+        ]  # fmt: skip
+
+    def _lift(self) -> list[Loop]:
+        flow, force = self.flow, self.scalar.buoyancy
+        if force is None:
+            return []
+        lift = flow.context.scalar(-force.expansion * np.asarray(force.gravity, dtype=np.float64), "lift")
+        return [Loop(buoyancy, flow.elements, self.ahead, flow.inverse, lift, flow.step_length, flow.u,
+                     reference=float(force.reference), d=flow.dimension)]  # fmt: skip
+
+    def _relaxed(self) -> list[Loop]:
+        flow = self.flow
+        return [] if flow.scheme == "adams-bashforth" else [
+            Loop(relax, flow.elements, self.start, flow.blend, self.theta, d=1)]  # fmt: skip
+
+    def kept(self) -> list[Loop]:
+        """Return the loops that keep the values for the stages of a step."""
+        self.start = self.flow.context.dat(self.flow.elements, name=f"{self.scalar.name}_n", shape=(1,))
+        return [Loop(copy, self.flow.elements, self.theta, self.start, systems=1)]
+
+    def diffusivity(self) -> list[Loop]:
+        """Return the loops from an eddy viscosity to the diffusivity."""
+        alpha, prandtl = float(self.scalar.diffusivity), float(self.scalar.turbulent_prandtl)
+        return [Loop(scalar_diffusivity, self.flow.faces, self.flow.nus, self.alpha, molecular=alpha,
+                     nu=self.flow.viscosity, prandtl=prandtl)]  # fmt: skip
+
+    def limit(self, out: Rows, step: Global, worst: Global) -> Loop:
+        """Return the loop that limits steps by the diffusion of the scalar, see `time_limit`."""
+        flow = self.flow
+        return Loop(time_limit, flow.cells, out.entries, flow.us[out.pattern], self.alpha[out.pattern], flow.volume,
+                    step, worst, c1=0.35, c2=0.2, name=f"{self.scalar.name}.limit")  # fmt: skip
+
+    # ------------------------------------------------------------------------------ values
+    def _surveys(self) -> None:
+        flow, ctx = self.flow, self.flow.context
+        self._sums, self._flux = ctx.scalar(np.zeros(2), "content"), ctx.scalar(np.zeros(3), "flux")
+        self._low, self._high = ctx.scalar(NOTHING_YET, "least"), ctx.scalar(-NOTHING_YET, "largest")
+        content = Loop(scalar_content, flow.elements, self.theta, flow.weight, self._sums, self._low, self._high)
+        resets = [Reset(self._sums), Reset(self._low, NOTHING_YET), Reset(self._high, -NOTHING_YET)]
+        self._content = Chain([*resets, content], name=f"{self.scalar.name}.content")
+
+    def initialise(self, values: Field | None = None) -> None:
+        """Set the values of the cells, by default to those that `Scalar` says, and those of the boundary."""
+        self.theta.write(self._of_cells(f"{self.what}: initial", self.scalar.initial if values is None else values))
+        for loop in self._boundary(self.theta):
+            loop()
+
+    def values(self) -> Array:
+        """Return the values of the owned cells, ``(cells,)``."""
+        return self.theta.read()[self.flow.spaces.inside, 0]
+
+    def content(self) -> ScalarContent:
+        """Return sums and extrema over all cells now.
+
+        Raises
+        ------
+        SolverError
+            If they are not finite.
+        """
+        self._content()
+        total, square = (float(v) for v in self._sums.value)
+        if not np.isfinite(square):
+            raise SolverError(f"{self.what}: not finite at time {self.flow.time:.6g}; take dt smaller")
+        return ScalarContent(total, square, float(self._low.value), float(self._high.value))
+
+    def flux(self, patch: str) -> ScalarFlux:
+        """Return what enters through a patch now, by the terms that the operators use.
+
+        Raises
+        ------
+        SolverError
+            If there is no such patch.
+        """
+        flow, sides = self.flow, self.sides
+        if patch not in self._fluxes:
+            over = patch_elements(flow, patch)
+            self._fluxes[patch] = Loop(
+                scalar_flux, over, sides.entries, self.alpha[sides.pattern], flow.us[sides.pattern],
+                self.theta[flow.behind[0]], self.theta, self._flux, name=f"{self.scalar.name}.flux",
+            )  # fmt: skip
+        self._flux.value = np.zeros(3)
+        self._fluxes[patch]()
+        return ScalarFlux(*(float(v) for v in self._flux.value))
+
+
+class FlowScalars:
+    """All scalars of a flow, and their parts of its steps.
+
+    Raises
+    ------
+    SolverError
+        If two have one name.
+    """
+
+    def __init__(self, flow: Incompressible, scalars: Sequence[Scalar]) -> None:
+        names = [scalar.name for scalar in scalars]
+        if len(set(names)) < len(names):
+            raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")
+        self.all = {scalar.name: FlowScalar(flow, scalar) for scalar in scalars}
+
+    def __getitem__(self, name: str) -> FlowScalar:
+        """Return a scalar by its name."""
+        if name not in self.all:
+            known = ", ".join(self.all) or "none"
+            raise SolverError(f"no scalar {name!r}{did_you_mean(name, self.all)} (scalars: {known})")
+        return self.all[name]
+
+    def explicit(self) -> list[Loop]:
+        """Return the loops of a step or stage."""
+        return [loop for scalar in self.all.values() for loop in scalar.explicit()]
+
+    def kept(self) -> list[Loop]:
+        """Return the loops that keep what stages start from."""
+        return [loop for scalar in self.all.values() for loop in scalar.kept()]
+
+    def diffusivity(self) -> list[Loop]:
+        """Return the loops from an eddy viscosity to diffusivities."""
+        return [loop for scalar in self.all.values() for loop in scalar.diffusivity()]
+
+    def limits(self, out: Rows, step: Global, worst: Global) -> list[Loop]:
+        """Return the loops that limit steps."""
+        return [scalar.limit(out, step, worst) for scalar in self.all.values()]
+
+    def initialise(self) -> None:
+        """Set all to what they start from."""
+        for scalar in self.all.values():
+            scalar.initialise()

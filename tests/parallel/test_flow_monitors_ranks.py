@@ -1,0 +1,83 @@
+"""Scalars, statistics, probes and forces on several ranks: those of one rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
+from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
+from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.linalg import Stop
+from fluxloom.mesh import box2d
+from fluxloom.mesh.distribute import distribute_mesh
+from fluxloom.mesh.slices import as_slice
+from fluxloom.solvers.flow_forces import Forces
+from fluxloom.solvers.flow_probes import Probes
+from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
+from fluxloom.solvers.flow_statistics import Statistics
+from fluxloom.solvers.incompressible import Incompressible
+
+SIDES: dict[str, Any] = {"xmin": Inflow((1.0, 0.1)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
+HEAT = Scalar(
+    "T", 0.02, {"xmin": FixedValue(1.0), "xmax": Outflow(), "ymin": FixedFlux(0.4), "ymax": Adiabatic()},
+    source=0.2, initial=lambda x: np.sin(3 * x[:, 0]), buoyancy=Buoyancy((0.0, -1.0), 0.5),
+)  # fmt: skip
+POINTS = {"a": (0.2, 0.3), "b": (0.5, 0.5), "c": (0.99, 0.01)}
+
+
+def flow_of(comm: Comm, scheme: Any) -> Incompressible:
+    mesh = box2d(9, 6, perturb=0.1)
+    volumes = control_volumes(mesh) if comm.size == 1 else shared_volumes(
+        distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))  # fmt: skip
+    context = fl.Context("cpu", comm=comm, tuning=False, threads=1)
+    return Incompressible(context, volumes, 0.01, SIDES, stop=Stop(rtol=1e-12), scheme=scheme, scalars=[HEAT])
+
+
+def seen(comm: Comm, scheme: Any) -> dict[str, np.ndarray]:
+    """Return what all ranks know after some steps."""
+    flow = flow_of(comm, scheme)
+    flow.initialise((1.0, 0.0))
+    statistics, probes = Statistics(flow), Probes(flow, POINTS, capacity=3)
+    forces, balance = Forces(flow, "ymin"), Forces(flow, list(SIDES), form="balance")
+    for _ in range(4):
+        flow.step(0.01)
+        statistics.sample()
+        probes.sample()
+        forces.sample()
+    profile, series, scalar = statistics.profile("y", bins=4), probes.series(), flow.scalars["T"]
+    content, flux = scalar.content(), scalar.flux("ymin")
+    found = {
+        "profile": np.column_stack([profile.coordinate, profile.volume, profile.velocity, profile.rms, profile.pressure,
+                                    profile.scalars["T"].mean, profile.scalars["T"].flux]),
+        "velocity": series.velocity, "pressure": series.pressure, "scalar": series.scalars["T"],
+        "force": np.concatenate([forces.series().pressure, forces.series().friction]),
+        "balance": np.concatenate([balance.now().total, balance.now().momentum]),
+        "content": np.array([content.total, content.square, content.least, content.largest]),
+        "flux": np.array([flux.diffusive, flux.convective, flux.area]), "limit": np.array(flow.stable_step()),
+    }  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize(("ranks", "scheme"), [(2, "runge-kutta"), (3, "adams-bashforth")])
+def test_all_of_one_rank(ranks: int, scheme: str) -> None:
+    alone = run_threads(1, lambda comm: seen(comm, scheme))[0]
+    for found in run_threads(ranks, lambda comm: seen(comm, scheme)):
+        for name, wanted in alone.items():
+            np.testing.assert_allclose(found[name], wanted, rtol=1e-7, atol=1e-8, err_msg=name)
+
+
+def test_a_point_outside_is_outside_for_all() -> None:
+    def lost(comm: Comm) -> str:
+        with pytest.raises(SolverError, match=r"probe 'b' at .* is not in the mesh") as error:
+            Probes(flow_of(comm, "adams-bashforth"), {"a": (0.5, 0.5), "b": (0.5, 1.2)})
+        return str(error.value)
+
+    assert len(set(run_threads(2, lost))) == 1

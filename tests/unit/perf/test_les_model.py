@@ -1,0 +1,55 @@
+"""The time of a step from the times of its kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from fluxloom.core.errors import FluxloomError
+from fluxloom.perf.les_model import (
+    KernelTimes,
+    Part,
+    gflops_per_joule,
+    hidden_share,
+    kernel_bounds,
+    predict,
+    spmv_bytes,
+    total,
+)
+from fluxloom.perf.model import Roofline
+
+
+def test_published_counts() -> None:
+    assert predict(KernelTimes(1.0, 0.0, 0.0), 37) == 30 + 37 * 2
+    assert predict(KernelTimes(0.0, 1.0, 0.0), 37) == 10 + 37 * 3
+    assert predict(KernelTimes(0.0, 0.0, 1.0), 37) == 2 + 37 * 2
+
+
+def test_published_bytes() -> None:
+    """Five entries a row: 60 bytes of matrix and 16 of vectors, 9 flops; 16.8 GFLOPS at 141.6 GB/s."""
+    assert spmv_bytes(1, 1, 5) == 76
+    bounds = kernel_bounds(Roofline(141.6), 1000, 5000)
+    assert 1e-9 * 9000 / bounds.spmv == pytest.approx(16.8, rel=5e-3)
+    assert bounds.spmv / bounds.axpy == pytest.approx(76 / 24)
+    assert bounds.axpy / bounds.dot == pytest.approx(1.5)
+
+
+def test_parts() -> None:
+    parts = [Part("a", "spmv", 3, 2.0, 8), Part("b", "axpy", 2, 0.5, 8), Part("c", "spmv", 1, 4.0, 8)]
+    assert total(parts) == 11.0
+    assert total(parts, "spmv") == 10.0
+    assert total(parts, "dot") == 0.0
+
+
+def test_hidden_share() -> None:
+    assert hidden_share(4.0, 1.0, 4.0) == 1.0
+    assert hidden_share(4.0, 1.0, 5.0) == 0.0
+    assert hidden_share(4.0, 1.0, 5.5) == -0.5
+    assert hidden_share(4.0, 0.0, 4.0) is None
+
+
+def test_wrong_numbers() -> None:
+    with pytest.raises(FluxloomError, match="measure the kernels anew"):
+        KernelTimes(float("nan"), 1.0, 1.0)
+    with pytest.raises(FluxloomError, match="measure for longer"):
+        gflops_per_joule(1e9, 0.0)
+    assert gflops_per_joule(2e9, 4.0) == 0.5

@@ -1,0 +1,162 @@
+"""Forces: exact and of second order for given fields, and in balance with the momentum of the flow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.linalg.status import Stop
+from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.solvers.flow_forces import ForceReference, Forces
+from fluxloom.solvers.incompressible import Incompressible
+
+TIGHT = Stop(rtol=1e-12)
+SIDES = ("xmin", "xmax", "ymin", "ymax")
+
+
+@pytest.fixture(scope="module")
+def ctx() -> fl.Context:
+    return fl.Context("cpu", tuning=False, threads=1)
+
+
+def closed(ctx: fl.Context, mesh: fl.mesh.MeshData) -> Incompressible:
+    volumes = control_volumes(mesh)
+    return Incompressible(ctx, volumes, 0.1, dict.fromkeys(volumes.patches, NoSlip()))
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_linear_pressure_is_exact(ctx: fl.Context, d: int) -> None:
+    """On each side; and on all of them Archimedes' force, gradient times volume."""
+    flow = closed(ctx, box2d(4, 3, (2.0, 1.0)) if d == 2 else box3d(3, 4, 2, (2.0, 1.0, 0.5)))
+    cv, slope = flow.volumes, np.array([3.0, -1.0, 0.5])[:d]
+    flow.phi.write((cv.centres @ slope + 2.0)[: cv.cells])
+    right = Forces(flow, "xmax").now()
+    area = 1.0 if d == 2 else 0.5
+    middle = np.array([2.0, 0.5, 0.25])[:d]
+    assert right.pressure[0] == pytest.approx((middle @ slope + 2.0) * area, rel=1e-12)
+    assert np.allclose(Forces(flow, list(cv.patches)).now().pressure, slope * cv.volumes.sum(), atol=1e-12)
+
+
+def test_order_of_the_pressure(ctx: fl.Context) -> None:
+    """Second with the pressure at the wall, first with that of the cell behind."""
+    errors = {"surface": [], "balance": []}
+    for n in (16, 32):
+        flow = closed(ctx, box2d(n, n))
+        x = flow.volumes.centres[: flow.volumes.cells]
+        flow.phi.write(np.exp(2 * x[:, 0]) * (1 + x[:, 1] ** 2))
+        for form, found in errors.items():
+            force = Forces(flow, "xmax", form=form).now()  # type: ignore[arg-type]
+            found.append(abs(force.pressure[0] - np.exp(2) * 4 / 3))
+    assert np.log2(errors["surface"][0] / errors["surface"][1]) > 1.8
+    assert np.log2(errors["balance"][0] / errors["balance"][1]) < 1.2
+    assert errors["surface"][1] < 0.05 * errors["balance"][1]
+
+
+def test_friction_of_a_linear_shear(ctx: fl.Context) -> None:
+    flow = closed(ctx, box2d(4, 4))
+    x = flow.volumes.centres
+    flow.u.write(np.stack([2.0 * x[:, 1], 0.3 * x[:, 1]], axis=1))
+    low, high = Forces(flow, "ymin").now(), Forces(flow, "ymax").now()
+    assert np.allclose(low.friction, [0.1 * 2.0, 0.0], atol=1e-13)
+    assert np.allclose(high.friction, [-0.1 * 2.0, 0.0], atol=1e-13)
+    assert Forces(flow, "ymin", form="balance").now().friction[1] == pytest.approx(0.1 * 0.3)
+
+
+@pytest.mark.parametrize("kind", ["quad", "triangle"])
+def test_forces_are_the_change_of_momentum(ctx: fl.Context, kind: str) -> None:
+    """A step of Euler's: friction and momentum at its start, the pressure that it finds, and the body force."""
+    volumes = control_volumes(box2d(6, 5, (2.0, 1.0), kind, perturb=0.2, seed=4))
+    sides = {"xmin": Inflow((1.0, 0.2)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": Symmetry()}
+    flow = Incompressible(ctx, volumes, 0.05, sides, force=(0.3, -0.2), stop=TIGHT)
+    flow.initialise((1.0, 0.0))
+    forces = Forces(flow, SIDES, form="balance")
+    before, old = forces.now(), flow.state().momentum
+    flow.step(0.01)
+    change = (flow.state().momentum - old) / 0.01
+    wanted = np.array([0.3, -0.2]) * 2.0 - before.friction - before.momentum - forces.now().pressure
+    assert np.allclose(change, wanted, rtol=0, atol=1e-9)
+    assert np.abs(change).max() > 0.1
+
+
+def test_friction_balances_what_drives_a_channel(ctx: fl.Context) -> None:
+    """Steady flow between plates: the walls carry ``f h``, exactly; friction of both forms is the same."""
+    volumes = control_volumes(box2d(2, 8), [("xmin", "xmax")])
+    flow = Incompressible(ctx, volumes, 0.5, {"ymin": NoSlip(), "ymax": NoSlip()}, force=(3.0, 0.0), stop=TIGHT)
+    y = volumes.centres[: volumes.cells, 1]
+    flow.initialise(lambda _x: np.stack([3.0 * y * (1 - y), 0 * y], axis=1))
+    for _ in range(1200):
+        flow.step(0.003)
+    for form in ("surface", "balance"):
+        force = Forces(flow, ["ymin", "ymax"], form=form).now()  # type: ignore[arg-type]
+        assert force.friction[0] == pytest.approx(3.0, rel=1e-6)
+        assert np.abs(force.pressure).max() < 1e-9
+    assert Forces(flow, "ymin").now().friction[0] == pytest.approx(1.5, rel=1e-6)
+
+
+def test_friction_balances_the_fall_of_pressure(ctx: fl.Context) -> None:
+    """Steady flow through a channel: the walls carry what comes in, ``p n A`` and momentum, less what leaves."""
+    volumes = control_volumes(box2d(10, 8, (2.0, 1.0)))
+    inflow = Inflow(lambda x: np.stack([4 * x[:, 1] * (1 - x[:, 1]), 0 * x[:, 1]], axis=1))
+    sides = {"xmin": inflow, "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip()}
+    flow = Incompressible(ctx, volumes, 0.3, sides, stop=TIGHT)
+    flow.initialise((1.0, 0.0))
+    for _ in range(800):
+        flow.step(0.004)
+    walls, ends = (
+        Forces(flow, ("ymin", "ymax"), form="balance").now(),
+        Forces(flow, ("xmin", "xmax"), form="balance").now(),
+    )
+    assert walls.friction[0] == pytest.approx(-ends.total[0] - ends.momentum[0], rel=1e-6)
+    assert walls.friction[0] == pytest.approx(8 * 0.3 * 2.0, rel=0.03)
+    assert np.abs(walls.momentum).max() == 0.0
+
+
+def test_coefficients_and_series(ctx: fl.Context) -> None:
+    flow = closed(ctx, box2d(4, 4))
+    flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(3 * x[:, 0])], axis=1))
+    forces = Forces(flow, "ymin", ForceReference(speed=2.0, area=0.5, drag=(3.0, 0.0), lift=(0.0, -1.0)))
+    for _ in range(3):
+        flow.step(0.01)
+        found = forces.sample()
+        assert found.drag == pytest.approx(found.total[0])  # U^2 A / 2 = 1
+        assert found.lift == pytest.approx(-found.total[1])
+    series = forces.series()
+    assert series.time == pytest.approx([0.01, 0.02, 0.03])
+    assert np.array_equal(series.pressure[2], found.pressure)
+    assert np.array_equal(series.friction[2], found.friction)
+    assert np.array_equal(series.signal("drag").values, series.drag)
+    assert np.isnan(Forces(flow, "ymin").now().drag)
+
+
+def test_devices_agree(ctx: fl.Context) -> None:
+    def run(context: fl.Context) -> np.ndarray:
+        flow = closed(context, box2d(3, 3, kind="triangle"))
+        flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(3 * x[:, 0])], axis=1))
+        flow.step(0.01)
+        found = Forces(flow, SIDES).now()
+        return np.concatenate([found.pressure, found.friction])
+
+    assert np.allclose(run(fl.Context("reference", tuning=False)), run(ctx), rtol=1e-6, atol=1e-8)
+
+
+def test_wrong_input(ctx: fl.Context) -> None:
+    flow = closed(ctx, box2d(3, 3))
+    for patches, reference, form, message in (
+        ("ymni", None, "surface", "no patch 'ymni'.*did you mean 'ymin'"),
+        (("ymin", "ymin"), None, "surface", "patch 'ymin' is named twice"),
+        ("ymin", ForceReference(0.0, 1.0), "surface", "reference: speed: a positive number"),
+        ("ymin", ForceReference(1.0, np.nan), "surface", "reference: area: a positive number"),
+        ("ymin", ForceReference(1.0, 1.0, drag=(0.0, 0.0)), "surface", "drag: a direction of 2 components"),
+        ("ymin", None, "surfaec", "form: no 'surfaec'.*did you mean 'surface'"),
+    ):
+        with pytest.raises(SolverError, match=message):
+            Forces(flow, patches, reference, form)  # type: ignore[arg-type]
+    with pytest.raises(SolverError, match="no sample yet"):
+        Forces(flow, "ymin").series()
+    flow.u.write(np.full((flow.volumes.elements, 2), np.nan))
+    with pytest.raises(SolverError, match="forces on ymin: not finite at time 0"):
+        Forces(flow, "ymin").now()

@@ -1,0 +1,164 @@
+"""Probes: what is linear is exact, blocks, and what signals tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.flow_samples import locate
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
+from fluxloom.fv.scalar_sides import Adiabatic
+from fluxloom.mesh.generate import box2d
+from fluxloom.solvers.flow_probes import Probes
+from fluxloom.solvers.flow_scalar import Scalar
+from fluxloom.solvers.flow_signals import Signal
+from fluxloom.solvers.incompressible import Incompressible
+
+POINTS = {"middle": (0.52, 0.47), "wall": (0.3, 0.001), "corner": (1.0, 1.0)}
+
+
+@pytest.fixture(scope="module")
+def ctx() -> fl.Context:
+    return fl.Context("cpu", tuning=False, threads=1)
+
+
+def box(ctx: fl.Context) -> Incompressible:
+    volumes = control_volumes(box2d(6, 5))
+    sides: Any = dict.fromkeys(volumes.patches, NoSlip())
+    return Incompressible(ctx, volumes, 0.1, sides, scalars=[Scalar("T", 0.1, dict.fromkeys(sides, Adiabatic()))])
+
+
+def test_what_is_linear_is_exact(ctx: fl.Context) -> None:
+    """Up to walls and into corners, the pressure too, whose values at walls are those of cells."""
+    flow = box(ctx)
+    x = flow.volumes.centres
+    flow.u.write(np.stack([1 + 2 * x[:, 0] - x[:, 1], 3 * x[:, 1]], axis=1))
+    flow.phi.write((4 + x[:, 0] - 5 * x[:, 1])[: flow.volumes.cells])
+    flow.scalars["T"].theta.write((x[:, 0] * 2 + x[:, 1])[:, None])
+    probes = Probes(flow, POINTS)
+    probes.sample()
+    series = probes.series()
+    for k, (a, b) in enumerate(POINTS.values()):
+        assert np.allclose(series.velocity[0, k], [1 + 2 * a - b, 3 * b], atol=1e-12)
+        assert series.pressure[0, k] == pytest.approx(4 + a - 5 * b, abs=1e-12)
+        assert series.scalars["T"][0, k] == pytest.approx(2 * a + b, abs=1e-12)
+
+
+def test_blocks_do_not_matter(ctx: fl.Context) -> None:
+    flow = box(ctx)
+    flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1))
+    centre = {"cell": tuple(flow.volumes.centres[8].tolist())}
+    small, large = Probes(flow, centre, capacity=3), Probes(flow, centre, capacity=50)
+    wanted = []
+    for _ in range(7):
+        flow.step(0.01)
+        small.sample()
+        large.sample()
+        wanted.append([*flow.velocity()[8], flow.pressure()[8]])
+        assert np.allclose(small.series().velocity[-1, 0], wanted[-1][:2])
+    mine, other = small.series(), large.series()
+    assert mine.time == pytest.approx(0.01 * np.arange(1, 8))
+    assert np.array_equal(mine.velocity, other.velocity)
+    assert np.array_equal(mine.pressure, other.pressure)
+    assert np.allclose(np.concatenate([mine.velocity[:, 0], mine.pressure], axis=1), wanted, atol=1e-13)
+    assert np.array_equal(mine.signal("cell", "v").values, mine.velocity[:, 0, 1])
+    small.reset()
+    with pytest.raises(SolverError, match="no sample yet"):
+        small.series()
+
+
+@pytest.mark.parametrize("kind", ["quad", "triangle"])
+def test_places(kind: str) -> None:
+    """Cells of stretched meshes that a point is in; centres are in their own cells."""
+    positions = np.array([0.0, 0.01, 0.03, 0.1, 0.4, 1.0])
+    volumes = control_volumes(box2d(4, 5, kind=kind, axes=(None, positions)))
+    inside = volumes.centres[: volumes.cells]
+    assert np.array_equal(locate(volumes, inside)[0], np.arange(volumes.cells))
+    if kind == "quad":
+        cells, out = locate(volumes, np.array([[0.26, 0.02], [0.74, 0.009], [0.01, 0.99]]))
+        assert np.allclose(inside[cells], [[0.375, 0.02], [0.625, 0.005], [0.125, 0.7]])
+        assert (out <= 1.0 + 1e-9).all()
+    off = 1e-6 if kind == "quad" else 0.1
+    beyond = np.array([[-off, 0.5], [0.5, -off], [0.5, 1.3], [7.0, 0.5]])
+    assert (locate(volumes, beyond)[0] == -1).all()
+    if kind == "triangle":
+        mesh = box2d(4, 5, kind=kind, axes=(None, positions))
+        corners = mesh.points[mesh.cell_nodes().table]
+        share = np.random.default_rng(5).dirichlet((1.0, 1.0, 1.0), len(corners))
+        assert np.array_equal(locate(volumes, np.einsum("ck,ckd->cd", share, corners))[0], np.arange(volumes.cells))
+
+
+def test_signals() -> None:
+    time = np.arange(1000) * 0.02
+    values = 3 + 0.7 * np.sin(2 * np.pi * 1.234 * time) + 0.2 * np.sin(2 * np.pi * 7.0 * time)
+    signal = Signal(time, values)
+    assert signal.frequency() == pytest.approx(1.234, rel=1e-3)
+    assert signal.strouhal(0.5, 2.0) == pytest.approx(1.234 * 0.25, rel=1e-3)
+    spectrum = signal.spectrum(500)
+    width = spectrum.frequency[1]
+    assert spectrum.density.sum() * width == pytest.approx(0.5 * (0.7**2 + 0.2**2), rel=0.02)
+    peak = spectrum.frequency > 4
+    assert spectrum.frequency[peak][spectrum.density[peak].argmax()] == pytest.approx(7.0, abs=width)
+    late = signal.after(10.0)
+    assert late.time[0] == 10.0
+    uneven = Signal(time**1.1, np.sin(2 * np.pi * time**1.1))
+    with pytest.raises(SolverError, match="the steps are not equal"):
+        uneven.frequency()
+    assert uneven.even().frequency() == pytest.approx(1.0, rel=2e-3)
+    assert uneven.even(0.1).time[1] == pytest.approx(0.1)
+
+
+def test_wrong_signals() -> None:
+    time = np.arange(20.0)
+    for make, message in (
+        (lambda: Signal(time, time[1:]), "as many times as values"),
+        (lambda: Signal(-time, time), "times have to ascend"),
+        (lambda: Signal(time, np.full(20, 4.0)).frequency(), "it does not change"),
+        (lambda: Signal(time, np.full(20, np.nan)).spectrum(), "the values are not finite"),
+        (lambda: Signal(time, time).spectrum(21), "segments of 8 to 20 values"),
+        (lambda: Signal(time, time).even(-1.0), "step: a positive number"),
+        (lambda: Signal(time[:1], time[:1]).even(), "at least 2"),
+        (lambda: Signal(time, np.sin(time)).strouhal(1.0, 0.0), "a length and a speed above 0"),
+    ):
+        with pytest.raises(SolverError, match=message):
+            make()
+
+
+def test_wrong_input(ctx: fl.Context) -> None:
+    flow = box(ctx)
+    for points, message in (
+        ({"a": (0.5, 0.5), "b": (0.5, 1.5)}, r"probe 'b' at \(0.5, 1.5\) is not in the mesh"),
+        ({"a": (0.5,)}, "probe 'a': 2 finite coordinates"),
+        ({"a": (0.5, np.nan)}, "probe 'a': 2 finite coordinates"),
+        ({}, "at least one point"),
+    ):
+        with pytest.raises(SolverError, match=message):
+            Probes(flow, points)
+    with pytest.raises(SolverError, match="capacity: a number of at least 1"):
+        Probes(flow, POINTS, capacity=0)
+    probes = Probes(flow, POINTS)
+    probes.sample()
+    with pytest.raises(SolverError, match=r"no probe 'midle'.*did you mean 'middle'"):
+        probes.series().signal("midle", "u")
+    with pytest.raises(SolverError, match=r"no 'w'.*it has u, v, p, T"):
+        probes.series().signal("middle", "w")
+
+
+def test_a_point_in_a_stream(ctx: fl.Context) -> None:
+    """Between the inflow and the first cell: linear between what comes in and what is there."""
+    volumes = control_volumes(box2d(5, 4))
+    sides = {"xmin": Inflow((1.0, 0.0)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip()}
+    flow = Incompressible(ctx, volumes, 0.1, sides)
+    flow.initialise((1.0, 0.0))
+    probes = Probes(flow, {"in": (0.0, 0.375), "out": (1.0, 0.375)})
+    for _ in range(5):
+        flow.step(0.01)
+    probes.sample()
+    found = probes.series()
+    assert 0.9 < found.velocity[0, 0, 0] < 1.2
+    assert found.pressure[0, 1] == pytest.approx(0.0, abs=0.1 * found.pressure[0, 0])
