@@ -26,7 +26,7 @@ from fluxloom.mesh.mesh import MeshData
 if TYPE_CHECKING:
     from fluxloom.app.case import CaseModel
 
-__all__ = ["Application", "Estimate", "Picture", "Runner", "Writer", "applications"]
+__all__ = ["Application", "Ending", "Estimate", "Picture", "Runner", "Writer", "applications"]
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,16 @@ class Writer(Protocol):
 
     def finish(self, *, pictures: bool = True) -> Sequence[str]:
         """Write what belongs to the whole run; return the names of all files that the runner has written."""
+        ...
+
+
+@runtime_checkable
+class Ending(Protocol):
+    """A runner that may be done before the last iteration."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is, the same on every rank."""
         ...
 
 

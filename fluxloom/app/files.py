@@ -23,11 +23,14 @@ from fluxloom.mesh.io import write as write_mesh
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = [
-    "ResidualLog", "atomic", "clear_directory", "prepare_directory", "prepare_file", "read_residuals", "vtk_name",
-    "write_json", "write_vtk",
+    "Lines", "ResidualLog", "atomic", "clear_directory", "prepare_directory", "prepare_file", "read_residuals",
+    "vtk_name", "write_json", "write_vtk",
 ]  # fmt: skip
 
-_OWN = ("residual.csv", "final.vtkhdf", "final.vtu", "gauges.csv", "snapshot_*.vtkhdf", "snapshot_*.vtu")
+_OWN = (
+    "residual.csv", "final.vtkhdf", "final.vtu", "gauges.csv", "history.csv", "probes.csv", "profile.csv",
+    "snapshot_*.vtkhdf", "snapshot_*.vtu",
+)  # fmt: skip
 _SUFFIXES = (".csv", ".png", ".vtkhdf", ".vtu")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -65,7 +68,7 @@ def prepare_directory(path: Path, needed: int) -> Path:
     if free < needed:
         raise CaseError(
             f"output directory {path}: the run will write about {_size(needed)} but only {_size(free)} are "
-            f"free; free some space, set [output] vtk = \"none\", or {advice}"
+            f'free; free some space, set [output] vtk = "none", or {advice}'
         )
     return path
 
@@ -190,18 +193,23 @@ def _spatial(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(values)
 
 
-class ResidualLog:
-    """``residual.csv``, written line by line while a run advances.
+class Lines:
+    """A text file that is written line by line while a run advances: a line is there whole or not at all.
 
     Parameters
     ----------
     path
-        The file; None keeps the values in memory only.
+        The file; None: nothing is written.
+    heading
+        Its first line.
+
+    Raises
+    ------
+    FluxloomError
+        When the file cannot be written.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.iterations: list[int] = []
-        self.values: list[float] = []
+    def __init__(self, path: Path | None, heading: str) -> None:
         self._path = path
         self._file = None
         self._size = 0
@@ -210,22 +218,16 @@ class ResidualLog:
                 self._file = path.open("w", encoding="utf-8", newline="\n")
             except OSError as error:
                 raise FluxloomError(f"{path}: cannot be written: {error.strerror or error}") from None
-            self._put("iteration,residual,seconds")
+            self.add(heading)
 
-    def add(self, iteration: int, value: float, seconds: float) -> None:
-        """Append a value; it is on disk when this returns."""
-        self.iterations.append(iteration)
-        self.values.append(value)
-        self._put(f"{iteration},{value:.13e},{seconds:.6f}")
+    def add(self, line: str) -> None:
+        """Append a line; it is on disk when this returns.
 
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._file = None
-
-    def _put(self, line: str) -> None:
+        Raises
+        ------
+        FluxloomError
+            When it is not; the file ends with the line before.
+        """
         if self._file is None:
             return
         try:
@@ -239,6 +241,38 @@ class ResidualLog:
                     os.truncate(self._path, self._size)  # no half of a line stays
             what = "the disk is full" if error.errno in _FULL else error.strerror or str(error)
             raise FluxloomError(f"{self._path}: cannot be written: {what}; the run was stopped") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+
+class ResidualLog:
+    """``residual.csv``, written line by line while a run advances.
+
+    Parameters
+    ----------
+    path
+        The file; None keeps the values in memory only.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.iterations: list[int] = []
+        self.values: list[float] = []
+        self._lines = Lines(path, "iteration,residual,seconds")
+
+    def add(self, iteration: int, value: float, seconds: float) -> None:
+        """Append a value; it is on disk when this returns."""
+        self.iterations.append(iteration)
+        self.values.append(value)
+        self._lines.add(f"{iteration},{value:.13e},{seconds:.6f}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
 
 
 def read_residuals(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

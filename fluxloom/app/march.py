@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fluxloom.app.application import Runner
+from fluxloom.app.application import Ending, Runner
 from fluxloom.app.files import ResidualLog
 from fluxloom.app.gathering import find_lost
 from fluxloom.comm.base import Comm, SelfComm
@@ -116,6 +116,8 @@ def march(
 ) -> March:
     """Run iterations until all are done, the user interrupts, or the residual is not finite. Collective.
 
+    A runner that is an `Ending` may be done earlier.
+
     Parameters
     ----------
     runner
@@ -161,6 +163,8 @@ def march(
                 told.advanced(number, residual, seconds)
                 if not isfinite(residual):
                     return end("failed", _lost(runner, number, residual, ranks))
+                if isinstance(runner, Ending) and runner.finished:
+                    return end("finished")
                 if number < iterations and interruption.agreed():
                     return end("interrupted")
     except SolverError as error:

@@ -13,7 +13,7 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
-__all__ = ["Axis", "Diagonal", "box2d", "box3d"]
+__all__ = ["Axis", "Diagonal", "box2d", "box3d", "clustered"]
 
 Axis = npt.ArrayLike | Callable[[FloatArray], npt.ArrayLike] | None
 """Node positions along one axis: an array of ``n + 1`` values, a map of [0, 1] to itself, or None for uniform."""
@@ -135,6 +135,26 @@ def box3d(
         division = {"hexahedron": (tuple(range(8)),), "tetra": _kuhn(), "prism": _PRISMS}[kind]
         cells = hexes[:, np.array(division)].reshape(-1, element(kind).n_nodes)
     return _finish(points, {kind: cells}, (nx, ny, nz), "<box3d>")
+
+
+def clustered(strength: float) -> Callable[[FloatArray], FloatArray]:
+    """Return a stretching for `box2d` and `box3d`: intervals that get smaller towards both ends.
+
+    ``x(t) = (1 + tanh(s (2 t - 1)) / tanh(s)) / 2``, which is symmetric about the middle.
+
+    Parameters
+    ----------
+    strength
+        ``s``, above 0: the outermost interval is about ``2 s / sinh(2 s)`` of the mean one.
+
+    Raises
+    ------
+    MeshError
+        For a strength that is not positive.
+    """
+    if not strength > 0.0:
+        raise MeshError(f"the strength of a stretching must be above 0, not {strength!r}")
+    return lambda t: 0.5 * (1.0 + np.tanh(strength * (2.0 * t - 1.0)) / np.tanh(strength))
 
 
 _HEAD, _TAIL = slice(None, -1), slice(1, None)

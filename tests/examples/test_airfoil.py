@@ -8,7 +8,6 @@ import pytest
 
 from fluxloom.app.application import Runner
 from fluxloom.app.case import load_case
-from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.dsl.context import Context
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -27,7 +26,7 @@ def run(name: str, iterations: int, threads: int = 0) -> float:
 def test_examples_are_correct(path: Path) -> None:
     case, application = load_case(path)
     assert case.case.name == path.stem
-    if not (isinstance(case, TsunamiCase) and case.mesh.file):  # a case that needs files has tests of its own
+    if not getattr(case.mesh, "file", ""):  # a case that needs files has tests of its own
         assert application.estimate(case).cells > 0
 
 

@@ -327,13 +327,13 @@ def test_failed_starts_leave_what_was_written(
 def test_full_disk(launcher: Starter, case: Path, tmp_path: Path, ranks: int) -> None:
     """A file that may not grow is as good as a full disk: one message, whole lines, the record says that it failed."""
     out, words = tmp_path / "out", ["run", str(case), "-o", str(tmp_path / "out")]
-    limited = "import resource, sys; from fluxloom.app.files import ResidualLog as log; put = log._put\n" + (
+    limited = "import resource, sys; from fluxloom.app.files import Lines as log; put = log.add\n" + (
         "def limited(self, line):\n"
         "    most = 900 if line[:1].isdigit() else resource.RLIM_INFINITY\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))\n"
         "    try: put(self, line)\n"
         "    finally: resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
-        "log._put = limited\n"
+        "log.add = limited\n"
         "from fluxloom.app.cli.main import main; sys.exit(main(sys.argv[1:]))\n"
     )
     command = [sys.executable, "-c", limited] if ranks == 1 else launcher.command(ranks, ["-c", limited])
@@ -477,3 +477,67 @@ def test_verify(launcher: Starter, tmp_path: Path) -> None:
     assert record["ranks"] == 3
     assert all(check["ok"] for check in record["checks"])
     assert done.stdout.count("checks passed") == 1
+
+
+FLOW = """
+[case]
+name = "duct"
+solver = "incompressible"
+[mesh]
+x = [0.0, 2.0]
+y = [-1.0, 1.0]
+nx = 8
+ny = 6
+kind = "triangle"
+[fluid]
+viscosity = 0.05
+[initial]
+velocity_x = "1"
+noise = 0.1
+[boundary]
+xmin = { type = "inflow", velocity_x = "1 - y**2" }
+xmax = { type = "outflow" }
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[time]
+dt = 0.01
+[history]
+every = 2
+[forces.ymin]
+[probes]
+points.middle = [1.0, 0.1]
+[statistics]
+every = 1
+profile = "y"
+[pressure]
+rtol = 1e-9
+[run]
+iterations = 6
+threads = 1
+[output]
+picture = false
+"""
+
+
+def test_incompressible_flow(tmp_path: Path) -> None:
+    """Two ranks write the files of one."""
+    case = tmp_path / "flow.toml"
+    case.write_text(FLOW)
+    for name, words in (("one", []), ("two", ["--ranks", "cpu:1*2"])):
+        done = call(["run", case, "--output", tmp_path / name, *words])
+        assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("history.csv", "probes.csv", "profile.csv"):
+        one, two = (np.loadtxt(tmp_path / which / name, delimiter=",", skiprows=1) for which in ("one", "two"))
+        np.testing.assert_allclose(two, one, rtol=1e-6, atol=1e-8)
+    one, two = (read_fields(next((tmp_path / which).glob("final.*"))).cell_data for which in ("one", "two"))
+    np.testing.assert_allclose(two["speed"], one["speed"], atol=1e-7)
+    np.testing.assert_allclose(two["u_rms"], one["u_rms"], atol=1e-7)
+
+
+def test_incompressible_flow_that_does_not_balance(tmp_path: Path) -> None:
+    """Every rank ends with the one message."""
+    case = tmp_path / "flow.toml"
+    case.write_text(FLOW.replace('{ type = "outflow" }', '{ type = "wall" }'))
+    done = call(["run", case, "--output", tmp_path / "out", "--ranks", "cpu:1*2"])
+    assert done.returncode != 0
+    assert done.stderr.count("the given velocities let") == 1

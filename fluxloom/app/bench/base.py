@@ -59,6 +59,8 @@ class BenchOptions:
     ----------
     device, threads, schedule, fused
         How to run.
+    devices
+        Several devices of one process, as ``"cuda:0,cpu:12"``.
     cells
         Size of the problem as text; each benchmark has its own default.
     iterations, rounds
@@ -113,6 +115,7 @@ class BenchOptions:
     weak: str = ""
     sources: str = ""
     draw: str = ""
+    devices: str = ""
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""
@@ -211,24 +214,32 @@ class Bench(Protocol):
 def benches() -> Registry[Bench]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
     from fluxloom.app.bench.airfoil import AirfoilBench
+    from fluxloom.app.bench.extruded import ExtrudedBench
+    from fluxloom.app.bench.hybrid import HybridBench
     from fluxloom.app.bench.krylov import KrylovBench
     from fluxloom.app.bench.lbm import LbmBench
+    from fluxloom.app.bench.les import LesBench
     from fluxloom.app.bench.mixed import MixedBench
     from fluxloom.app.bench.overhead import OverheadBench
     from fluxloom.app.bench.rings import RingsBench
     from fluxloom.app.bench.scaling import ScalingBench
     from fluxloom.app.bench.spmv import SpmvBench
+    from fluxloom.app.bench.spmv_table import SpmvTableBench
     from fluxloom.app.bench.tiling import TilingBench
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
+    registry.register("extruded", ExtrudedBench())
+    registry.register("hybrid", HybridBench())
     registry.register("krylov", KrylovBench())
     registry.register("lbm", LbmBench())
+    registry.register("les", LesBench())
     registry.register("mixed", MixedBench())
     registry.register("overhead", OverheadBench())
     registry.register("rings", RingsBench())
     registry.register("scaling", ScalingBench())
     registry.register("spmv", SpmvBench())
+    registry.register("spmv-table", SpmvTableBench())
     registry.register("tiling", TilingBench())
     return registry
 

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
+from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.cases.incompressible_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.incompressible_observers import (
+    AveragesObserver,
+    ForcesObserver,
+    Observer,
+    ProbesObserver,
+    ScalarObserver,
+)
+from fluxloom.app.cases.incompressible_run import FlowPlan, IncompressibleRunner
+from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import (
     VELOCITY_KEYS,
     FlowBoundaryTable,
-    FlowMeshTable,
     IncompressibleCase,
     InitialVelocityTable,
     LesTable,
 )
-from fluxloom.core.errors import CaseError, SolverError, did_you_mean
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CaseError, MeshError, SolverError, did_you_mean
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
+from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry, boundary_table
+from fluxloom.fv.place_noise import place_noise
+from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.jacobi import Diagonal, Jacobi
@@ -33,16 +47,17 @@ from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Operator, Recipe
 from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh import box2d, box3d, read_data
-from fluxloom.mesh.check import check as check_mesh
+from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.solvers.incompressible import EddyViscosity, Incompressible
+from fluxloom.mesh.rows import together
+from fluxloom.mesh.slices import as_slice
+from fluxloom.solvers.flow_types import EddyViscosity, PressureSolver
+from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleApplication", "IncompressibleCase"]
 
 Array = npt.NDArray[np.float64]
 
-_CELLS_OF_A_BOX = {"triangle": 2, "tetra": 6, "prism": 2, "pyramid": 6}
 _BYTES = {2: 2_500, 3: 4_000}
 """Of a cell by dimension, as measured: matrices on the host while they are assembled, and on the device."""
 
@@ -69,19 +84,11 @@ class IncompressibleApplication:
     name = "incompressible"
     title = "incompressible flow on any mesh (symmetry-preserving finite volumes)"
     model: type[CaseModel] = IncompressibleCase
-    ranked = False
+    ranked = True
 
     def estimate(self, case: IncompressibleCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
-        table = case.mesh
-        if table.file:
-            data = read_data(table.file)
-            cells, points, d = data.n_cells, data.n_points, data.dimension
-        else:
-            boxes = table.nx * table.ny * max(1, table.nz)
-            points, d = (table.nx + 1) * (table.ny + 1) * (table.nz + 1), table.dimension
-            points += boxes if table.kind == "pyramid" else 0
-            cells = boxes * _CELLS_OF_A_BOX.get(table.kind, 1)
+        cells, points, d = flow_mesh_sizes(case.mesh)
         return Estimate(
             cells=cells,
             memory=cells * _BYTES[d],
@@ -90,7 +97,7 @@ class IncompressibleApplication:
         )
 
     def build(self, case: IncompressibleCase, context: Context) -> IncompressibleRunner:
-        """Build the mesh, the matrices and the loops, and make the initial velocity free of divergence.
+        """Build the mesh, the matrices and the loops, and make the initial velocity free of divergence. Collective.
 
         Raises
         ------
@@ -98,23 +105,70 @@ class IncompressibleApplication:
             For a patch without a table or a table without a patch, velocities that do not fit the mesh or let more in
             than out, and what the preconditioner refuses.
         """
-        if context.ranked:
-            raise CaseError(f"the solver {self.name} does not run on several ranks")
-        mesh = _mesh(case.mesh)
-        _check_patches(case, mesh)
-        volumes = control_volumes(mesh, [(first, second) for first, second in case.mesh.periodic])
-        boundaries = _boundaries(case.boundary, volumes)
-        _check_velocities(case.boundary, volumes, boundaries)
-        solver = _solver(case, context, volumes, boundaries)
-        start = _velocity(case.initial, "initial", volumes.dimension)
-        if not solver.initialise(start).converged:
-            raise CaseError(
-                f"pressure.iterations: {case.pressure.iterations} do not suffice to make the initial velocity free of "
-                "divergence; raise them or choose another pressure.preconditioner"
-            )
-        if not case.time.dt and not case.fluid.viscosity and not solver.us.read().any():
-            raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
-        return IncompressibleRunner(solver, mesh, case.time.dt, case.case.name)
+        shares = case.partition.given
+        if case.partition.shares == "measured":
+            shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal))
+        return _runner(case, context, shares)
+
+
+def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> IncompressibleRunner:
+    """Return the case at its start. Collective."""
+    comm, time, fluid = context.comm, case.time, case.fluid
+    mesh, volumes, partition = _volumes(case, context, shares)
+    boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
+    _check_balance(comm, *through)
+    solver = _solver(case, context, volumes, boundaries)
+    start = _start(case.initial, volumes.dimension)
+    if not solver.initialise(start).converged:
+        raise CaseError(
+            f"pressure.iterations: {case.pressure.iterations} do not suffice to make the initial velocity free of "
+            "divergence; raise them or choose another pressure.preconditioner"
+        )
+    if not time.dt and not fluid.viscosity and not any(comm.allgather(bool(solver.us.read().any()))):
+        raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
+    plan = FlowPlan(
+        case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, tuple(fluid.mean_velocity),
+        case.history.every,
+    )  # fmt: skip
+    whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
+    return IncompressibleRunner(solver, whole, plan, _observers(case, solver), partition)
+
+
+def _volumes(
+    case: IncompressibleCase, context: Context, shares: Sequence[float] | None
+) -> tuple[MeshData | None, ControlVolumes, PartitionReport | None]:
+    """Return the mesh, its control volumes and how it is divided; of several ranks, rank 0 makes and hands it out."""
+    comm, periodic = context.comm, [(first, second) for first, second in case.mesh.periodic]
+    mesh = together(comm, lambda: _checked_mesh(case) if comm.rank == 0 else None)
+    if not context.ranked:
+        assert mesh is not None
+        return mesh, control_volumes(mesh, periodic), None
+    part = distribute_mesh(
+        as_slice(comm, mesh), comm, method=case.partition.method, shares=shares, maps=FLOW_MAPS
+    )  # fmt: skip
+    return None, shared_volumes(part, periodic), part.ranked.decomposition.report()
+
+
+def _checked_mesh(case: IncompressibleCase) -> MeshData:
+    mesh = flow_mesh(case.mesh)
+    _check_patches(case, mesh)
+    return mesh
+
+
+def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observer]:
+    """Return what the case looks at."""
+    try:
+        found: list[Observer] = [ForcesObserver(solver, name, table) for name, table in case.forces.items()]
+        if case.probes.points:
+            found.append(ProbesObserver(solver, case.probes))
+        if case.statistics.every:
+            found.append(AveragesObserver(solver, case.statistics))
+    except SolverError as error:
+        raise CaseError(str(error)) from None
+    for name, table in case.scalar.items():
+        driven = [patch for patch, boundary in table.boundary.items() if boundary.type in ("value", "flux")]
+        found.append(ScalarObserver(solver, name, driven))
+    return found
 
 
 def _solver(
@@ -122,6 +176,8 @@ def _solver(
 ) -> Incompressible:
     pressure, force = case.pressure, case.fluid.force
     _check_length("fluid.force", len(force), volumes.dimension)
+    _check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
+    _check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
     recipes: Mapping[str, Callable[[], Recipe]] = {
         "jacobi": Jacobi,
         "chebyshev": Chebyshev,
@@ -130,12 +186,20 @@ def _solver(
         "smoothed_aggregation": SmoothedAggregation,
         "none": Unpreconditioned,
     }
+    stop = Stop(rtol=pressure.rtol, iterations=pressure.iterations)
+    recipe = recipes[pressure.preconditioner]()
+
+    def fourier(flow: Incompressible) -> PressureSolver:
+        return extrusion_of(volumes).poisson(flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe)
+
     try:
         return Incompressible(
-            context, volumes, case.fluid.viscosity, boundaries, force=force,
-            stop=Stop(rtol=pressure.rtol, iterations=pressure.iterations),
-            preconditioner=recipes[pressure.preconditioner](), scheme=case.time.scheme, model=_model(case.les),
+            context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
+            scheme=case.time.scheme, model=_model(case.les), pressure=fourier if pressure.solver == "fourier" else None,
+            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
         )  # fmt: skip
+    except MeshError as error:
+        raise CaseError(f'pressure.solver = "{pressure.solver}": {error}') from None
     except SolverError as error:
         raise CaseError(f'pressure.preconditioner = "{pressure.preconditioner}": {error}') from None
 
@@ -146,21 +210,6 @@ def _model(table: LesTable) -> EddyViscosity | None:
     if table.model == "none":
         return None
     return models[table.model](c=table.constant) if table.constant else models[table.model]()
-
-
-def _mesh(table: FlowMeshTable) -> MeshData:
-    """Return the mesh of a file, or of a rectangle or a box."""
-    if table.file:
-        data = read_data(table.file)
-        check_mesh(data)
-        return data
-    spans = (table.x, table.y, table.z)[: table.dimension]
-    lengths, origin = [high - low for low, high in spans], [low for low, _ in spans]
-    if table.dimension == 2:
-        kind = "quad" if table.kind == "auto" else table.kind
-        return box2d(table.nx, table.ny, lengths, kind, origin=origin, perturb=table.perturb)
-    kind = "hexahedron" if table.kind == "auto" else table.kind
-    return box3d(table.nx, table.ny, table.nz, lengths, kind, origin=origin, perturb=table.perturb)
 
 
 def _check_patches(case: IncompressibleCase, mesh: MeshData) -> None:
@@ -196,6 +245,14 @@ def _velocity(table: InitialVelocityTable | FlowBoundaryTable, key: str, d: int)
     return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
 
 
+def _start(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
+    """Return the initial velocity, with its noise."""
+    smooth = _velocity(table, "initial", d)
+    if not table.noise:
+        return smooth
+    return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
+
+
 def _boundaries(tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes) -> dict[str, Boundary]:
     found: dict[str, Boundary] = {}
     for name, table in tables.items():
@@ -210,10 +267,17 @@ def _boundaries(tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes
     return found
 
 
-def _check_velocities(
-    tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
-) -> None:
-    """Raise where a wall moves along its normal, or without an outflow more flows in than out."""
+def _checked_boundaries(
+    tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes
+) -> tuple[dict[str, Boundary], tuple[float, float, bool]]:
+    """Return the boundaries, and of this rank flux and size of the given velocities, and whether there is an outflow.
+
+    Raises
+    ------
+    CaseError
+        Where a wall moves along its normal.
+    """
+    boundaries = _boundaries(tables, volumes)
     kinds, given = boundary_table(volumes, boundaries)
     through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
     size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
@@ -225,8 +289,13 @@ def _check_velocities(
                 'its normal; type = "inflow" lets fluid through'
             )
     prescribed = kinds == PRESCRIBED
-    net, scale = float(through[prescribed].sum()), float(size[prescribed].sum())
-    if not (kinds == OUTFLOW).any() and abs(net) > _BALANCED * scale:
+    return boundaries, (float(through[prescribed].sum()), float(size[prescribed].sum()), bool((kinds == OUTFLOW).any()))
+
+
+def _check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
+    """Raise if more flows in than out and there is no outflow. Collective."""
+    net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
+    if not outflows and abs(net) > _BALANCED * scale:
         way = "in" if net < 0 else "out"
         raise CaseError(
             f"boundary: the given velocities let {abs(net):.6g} more {way}, and no patch has "

@@ -8,68 +8,18 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.incompressible_extras import ForcesTable, ProbesTable, ScalarTable, StatisticsTable
+from fluxloom.app.cases.incompressible_mesh import FlowMeshTable
 
-__all__ = ["VELOCITY_KEYS", "FlowBoundaryTable", "FlowMeshTable", "IncompressibleCase", "LesTable"]
+__all__ = [
+    "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "IncompressibleCase", "InitialVelocityTable", "LesTable",
+    "TimeTable",
+]  # fmt: skip
 
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
-_KINDS = {2: ("auto", "quad", "triangle"), 3: ("auto", "hexahedron", "tetra", "prism", "pyramid")}
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
-Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 Vector = Annotated[list[float], Field(max_length=3)]
-Count = Annotated[int, Field(ge=1, le=50_000)]
-
-
-class FlowMeshTable(Table):
-    """``[mesh]``: a file, or a rectangle or a box.
-
-    Attributes
-    ----------
-    file
-        SU2, Gmsh, VTU, VTKHDF or what meshio reads.
-    x, y, z
-        Ends of the box.
-    nx, ny, nz
-        Its intervals; a mesh with ``nz`` is a box, without it a rectangle. Its patches are xmin, xmax, ymin, ymax, and
-        zmin, zmax.
-    kind
-        Cells: ``"quad"``, ``"triangle"``; ``"hexahedron"``, ``"tetra"``, ``"prism"``, ``"pyramid"``; ``"auto"``: quad
-        or hexahedron.
-    perturb
-        How far inner nodes are moved at random, as a part of an interval.
-    periodic
-        Pairs of patches which are one and the same, moved.
-    """
-
-    file: str = ""
-    x: Range = Field(default=[0.0, 1.0])
-    y: Range = Field(default=[0.0, 1.0])
-    z: Range = Field(default=[0.0, 1.0])
-    nx: Count = 32
-    ny: Count = 32
-    nz: Annotated[int, Field(ge=0, le=50_000)] = 0
-    kind: Literal["auto", "quad", "triangle", "hexahedron", "tetra", "prism", "pyramid"] = "auto"
-    perturb: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
-    periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
-
-    @property
-    def dimension(self) -> int:
-        """Of a generated mesh."""
-        return 3 if self.nz else 2
-
-    @model_validator(mode="after")
-    def _consistent(self) -> FlowMeshTable:
-        if self.file and (extra := self.changed(("x", "y", "z", "nx", "ny", "nz", "kind", "perturb"))):
-            raise ValueError(f"a mesh from a file has no {extra[0]}")
-        if not self.nz and self.changed(("z",)):
-            raise ValueError("z is there but nz is not: give nz, the intervals along z, or leave z out")
-        if any(low >= high for low, high in (self.x, self.y, self.z)):
-            raise ValueError("x, y and z are the lower and the upper end")
-        allowed = _KINDS[self.dimension]
-        if self.kind not in allowed:
-            with_nz = "with nz" if self.nz else "without nz"
-            raise ValueError(f'kind = "{self.kind}" is none of a mesh {with_nz} (allowed: {", ".join(allowed)})')
-        return self
 
 
 class FluidTable(Table):
@@ -81,10 +31,25 @@ class FluidTable(Table):
         Kinematic.
     force
         Acceleration, a number a dimension; empty: none.
+    mean_velocity
+        Of the whole volume, a number a dimension: the force is chosen anew at every step such that it stays so; a
+        component that is zero here has no force. Empty: the force is `force`.
+    gravity
+        Acceleration, a number a dimension, of what scalars make lighter or heavier.
     """
 
     viscosity: Annotated[float, Field(ge=0)]
     force: Vector = Field(default=[])
+    mean_velocity: Vector = Field(default=[])
+    gravity: Vector = Field(default=[])
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FluidTable:
+        if self.force and self.mean_velocity:
+            raise ValueError("give only one of force and mean_velocity")
+        if self.mean_velocity and not any(self.mean_velocity):
+            raise ValueError("mean_velocity is zero in all directions: leave it out")
+        return self
 
 
 class InitialVelocityTable(Table):
@@ -94,11 +59,17 @@ class InitialVelocityTable(Table):
     ----------
     velocity_x, velocity_y, velocity_z
         Formulas in x, y and z.
+    noise
+        Random numbers of this size, as large as it at most, are added to each component in each cell.
+    seed
+        Of the random numbers; with the place it decides on them, however the mesh is divided among ranks.
     """
 
     velocity_x: InSpace = ""
     velocity_y: InSpace = ""
     velocity_z: InSpace = ""
+    noise: Annotated[float, Field(ge=0)] = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
 class FlowBoundaryTable(Table):
@@ -136,10 +107,13 @@ class FlowBoundaryTable(Table):
 
 
 class PressureTable(Table):
-    """``[pressure]``: how the equation of the pressure is solved, by conjugate gradients.
+    """``[pressure]``: how the equation of the pressure is solved.
 
     Attributes
     ----------
+    solver
+        ``"cg"``: conjugate gradients; ``"fourier"``: Fourier transforms along the direction in which the mesh is
+        uniform and periodic, and conjugate gradients in the plane (one rank).
     rtol
         Residual over right-hand side at the end.
     iterations
@@ -149,6 +123,7 @@ class PressureTable(Table):
         needs pyamg) or ``"none"``.
     """
 
+    solver: Literal["cg", "fourier"] = "cg"
     rtol: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     iterations: Annotated[int, Field(ge=1, le=10**6)] = 1000
     preconditioner: Literal[
@@ -163,12 +138,30 @@ class TimeTable(Table):
     ----------
     dt
         Length of each; 0: the largest stable one, chosen anew at every step.
+    end
+        The run ends at this time, and the last steps are shortened to hit it; 0: after ``run.iterations`` steps, which
+        are the most that are made in any case.
+    steady
+        The run ends when the residual, the root mean square of du/dt, is below; 0: it does not look.
+    courant, diffusion
+        What the largest stable step may be of ``2 Omega / sum |u_s| A`` and ``Omega / sum nu A / delta``, the least of
+        all cells; Runge-Kutta bears three times the defaults.
     scheme
         ``"adams-bashforth"``, of second order, or ``"runge-kutta"``, of third, with three pressure solves a step.
     """
 
     dt: Annotated[float, Field(ge=0)] = 0.0
+    end: Annotated[float, Field(ge=0)] = 0.0
+    steady: Annotated[float, Field(ge=0)] = 0.0
+    courant: Annotated[float, Field(gt=0, le=5)] = 0.35
+    diffusion: Annotated[float, Field(gt=0, le=5)] = 0.2
     scheme: Literal["adams-bashforth", "runge-kutta"] = "adams-bashforth"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TimeTable:
+        if self.dt and (extra := self.changed(("courant", "diffusion"))):
+            raise ValueError(f"give only one of dt and {extra[0]}")
+        return self
 
 
 class LesTable(Table):
@@ -192,6 +185,18 @@ class LesTable(Table):
         return self
 
 
+class HistoryTable(Table):
+    """``[history]``: ``history.csv``, numbers over time.
+
+    Attributes
+    ----------
+    every
+        Steps between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 10
+
+
 class IncompressibleCase(CaseModel):
     """A case file of incompressible flow."""
 
@@ -202,10 +207,21 @@ class IncompressibleCase(CaseModel):
     pressure: PressureTable = PressureTable()
     time: TimeTable = TimeTable()
     les: LesTable = LesTable()
+    history: HistoryTable = HistoryTable()
+    forces: dict[str, ForcesTable] = Field(default={})
+    probes: ProbesTable = ProbesTable()
+    statistics: StatisticsTable = StatisticsTable()
+    scalar: dict[str, ScalarTable] = Field(default={})
 
     @model_validator(mode="after")
     def _supported(self) -> IncompressibleCase:
         """Refuse what would otherwise be passed over."""
+        if self.fluid.gravity and not any(scalar.expansion for scalar in self.scalar.values()):
+            raise ValueError("fluid.gravity is there but no scalar has an expansion: give one, or leave gravity out")
+        if not self.fluid.gravity and (driving := [n for n, scalar in self.scalar.items() if scalar.expansion]):
+            raise ValueError(f"scalar.{driving[0]}.expansion is there but fluid.gravity is not: give it")
+        if taken := {"u", "v", "w", "p", "speed", "vorticity"} & set(self.scalar):
+            raise ValueError(f"a scalar cannot be called {taken.pop()!r}, as a field of the flow")
         for key in self.run.changed(("schedule", "fused")):
             raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
         return self

@@ -62,9 +62,7 @@ IterationsOption = Annotated[
     int, typer.Option("--iterations", "-n", min=0, metavar="N", help="Iterations a round; 0: its default.")
 ]
 RoundsOption = Annotated[int, typer.Option("--rounds", min=0, metavar="N", help="Timed rounds; 0: its default.")]
-ExhaustiveOption = Annotated[
-    bool, typer.Option("--exhaustive", help="Time every schedule of each loop too (airfoil).")
-]
+ExhaustiveOption = Annotated[bool, typer.Option("--exhaustive", help="Time every schedule of each loop too (airfoil).")]
 PartitionOption = Annotated[
     str, typer.Option("--partition", metavar="NAME", help="How ranks divide the mesh: auto, kway, rcb or block.")
 ]
@@ -76,21 +74,20 @@ StrategiesOption = Annotated[
 ]
 
 
+DevicesOption = Annotated[str, _word("--devices", "NAMES", "Devices of one process: cuda:0,cpu:12 (hybrid).")]
 DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
 SourcesOption = Annotated[
     str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
 ]
-StrongOption = Annotated[str, _word("--strong", "CELLS,...", "Sizes that stay: 720k,2.88M (scaling, mixed).")]
-WeakOption = Annotated[str, _word("--weak", "CELLS", "Cells a rank (scaling).")]
+StrongOption = Annotated[str, _word("--strong", "CELLS,...", "Sizes that stay: 720k,2.88M (scaling, mixed, hybrid).")]
+WeakOption = Annotated[str, _word("--weak", "CELLS", "Cells a rank (scaling); rows a rank, of a product alone (les).")]
 TransportsOption = Annotated[bool, typer.Option("--transports", help="Compare all ways of messages too (airfoil).")]
 
 
 def command(
     session: typer.Context,
     name: NameArgument,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="Device.", show_default="cpu")
-    ] = None,
+    device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="Device.", show_default="cpu")] = None,
     threads: ThreadsOption = None,
     cells: CellsOption = "",
     iterations: IterationsOption = 0,
@@ -112,6 +109,7 @@ def command(
     weak: WeakOption = "",
     draw: DrawOption = "",
     sources: SourcesOption = "",
+    devices: DevicesOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -133,7 +131,7 @@ def command(
             schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision,
             layout=layout, exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm,
             ranks=ranks or "", partition=partition, shares=parse_shares(shares), transport=transport or "auto",
-            transports=transports, strong=strong, weak=weak, draw=draw, sources=sources,
+            transports=transports, strong=strong, weak=weak, draw=draw, sources=sources, devices=devices,
         )  # fmt: skip
         status = _run(name, options, words.arguments, json_file)
     if status:
@@ -189,7 +187,8 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
         Naming the option.
     """
     known = getattr(bench, "extras", ())
-    for extra in ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources"):
+    extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
+    for extra in (*extras, "devices"):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
     divided = "ranks" in known and "slices" not in known

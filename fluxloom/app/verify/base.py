@@ -116,10 +116,14 @@ class Verification(Protocol):
 def verifications() -> Registry[Verification]:
     """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
     from fluxloom.app.verify.airfoil import AirfoilVerification
+    from fluxloom.app.verify.cavity import CavityVerification
+    from fluxloom.app.verify.incompressible import IncompressibleVerification
     from fluxloom.app.verify.tsunami import TsunamiVerification
 
     registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
     registry.register("airfoil", AirfoilVerification())
+    registry.register("cavity", CavityVerification())
+    registry.register("incompressible", IncompressibleVerification())
     registry.register("tsunami", TsunamiVerification())
     return registry
 

@@ -1,0 +1,155 @@
+"""Tables of incompressible flow for what is carried along and what is looked at: scalars, forces, probes, averages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from fluxloom.app.case import Table
+from fluxloom.app.cases.expressions import formula_check
+
+__all__ = ["ForcesTable", "ProbesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
+
+InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+Vector = Annotated[list[float], Field(max_length=3)]
+Steps = Annotated[int, Field(ge=0, le=10**9)]
+
+
+class ForcesTable(Table):
+    """``[forces.NAME]``: what the flow does to patches; columns of ``history.csv``.
+
+    Attributes
+    ----------
+    patches
+        Their names; empty: the one that is called as the table.
+    speed, area
+        What coefficients refer to, ``C = 2 F / (U^2 A)``; without them there are the components of the force.
+    drag, lift
+        Directions of the coefficients; by default x and y.
+    form
+        ``"surface"``: the pressure is carried to the wall; ``"balance"``: the terms of the discrete equations.
+    """
+
+    patches: list[str] = Field(default=[])
+    speed: Annotated[float, Field(ge=0)] = 0.0
+    area: Annotated[float, Field(ge=0)] = 0.0
+    drag: Vector = Field(default=[])
+    lift: Vector = Field(default=[])
+    form: Literal["surface", "balance"] = "surface"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ForcesTable:
+        if bool(self.speed) != bool(self.area):
+            raise ValueError("give both of speed and area, or neither")
+        if not self.speed and (extra := self.changed(("drag", "lift"))):
+            raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
+        return self
+
+
+class ProbesTable(Table):
+    """``[probes]``: ``probes.csv``, velocity, pressure and scalars at points over time.
+
+    Attributes
+    ----------
+    points
+        Name to coordinates.
+    every
+        Steps between two lines.
+    """
+
+    points: dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]] = Field(default={})
+    every: Annotated[int, Field(ge=1, le=10**9)] = 1
+
+    @field_validator("points")
+    @classmethod
+    def _names(cls, points: dict[str, list[float]]) -> dict[str, list[float]]:
+        for name in points:
+            if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
+                raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
+        return points
+
+
+class StatisticsTable(Table):
+    """``[statistics]``: averages over time, as fields and as a profile.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample.
+    profile
+        ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
+    bins
+        Equal intervals along it; 0: each coordinate of cells is a place of its own.
+    """
+
+    every: Steps = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+    profile: Literal["", "x", "y", "z"] = ""
+    bins: Annotated[int, Field(ge=0, le=10**6)] = 0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> StatisticsTable:
+        if not self.every and (extra := self.changed(("start", "profile", "bins"))):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        if self.bins and not self.profile:
+            raise ValueError("bins is there but profile is not: give profile, or leave bins out")
+        return self
+
+
+class ScalarBoundaryTable(Table):
+    """``[scalar.NAME.boundary.PATCH]``: what happens to a scalar at a patch.
+
+    Attributes
+    ----------
+    type
+        ``"value"``, ``"flux"`` (into the fluid, its diffusivity times the slope), ``"adiabatic"``, ``"outflow"`` or
+        ``"symmetry"``.
+    value
+        Of the scalar, or of the flux: a formula in x, y and z.
+    """
+
+    type: Literal["value", "flux", "adiabatic", "outflow", "symmetry"]
+    value: InSpace = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ScalarBoundaryTable:
+        if self.type in ("value", "flux") and not self.value:
+            raise ValueError('give value, a formula in quotes as "1"')
+        if self.type not in ("value", "flux") and self.value:
+            raise ValueError(f'type = "{self.type}" has no value')
+        return self
+
+
+class ScalarTable(Table):
+    """``[scalar.NAME]``: something that the flow carries, and that may drive it.
+
+    Attributes
+    ----------
+    diffusivity
+        Of molecules.
+    initial, source
+        At the start, and what comes in unit time: formulas in x, y and z.
+    turbulent_prandtl
+        By which an eddy viscosity is divided.
+    expansion, reference
+        Buoyancy: ``-g expansion (theta - reference)`` accelerates, with the gravity of ``[fluid]``.
+    boundary
+        Patch to a table; each patch that is not periodic needs one.
+    """
+
+    diffusivity: Annotated[float, Field(ge=0)]
+    initial: InSpace = ""
+    source: InSpace = ""
+    turbulent_prandtl: Annotated[float, Field(gt=0)] = 0.85
+    expansion: float = 0.0
+    reference: float = 0.0
+    boundary: dict[str, ScalarBoundaryTable] = Field(default={})
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ScalarTable:
+        if self.reference and not self.expansion:
+            raise ValueError("reference is there but expansion is not: give expansion, or leave reference out")
+        return self

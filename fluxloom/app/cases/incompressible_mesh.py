@@ -1,0 +1,170 @@
+"""The table ``[mesh]`` of incompressible flow, and the meshes that it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fluxloom.app.case import Table
+from fluxloom.core.errors import CaseError, MeshError
+from fluxloom.mesh import box2d, box3d, read_data
+from fluxloom.mesh.check import check as check_mesh
+from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_sizes
+from fluxloom.mesh.extrude import extrude
+from fluxloom.mesh.generate import Axis, clustered
+from fluxloom.mesh.mesh import MeshData
+
+__all__ = ["FlowMeshTable", "flow_mesh", "flow_mesh_sizes"]
+
+_KINDS = {2: ("auto", "quad", "triangle"), 3: ("auto", "hexahedron", "tetra", "prism", "pyramid")}
+_CELLS_OF_A_BOX = {"triangle": 2, "tetra": 6, "prism": 2, "pyramid": 6}
+_BOX = ("x", "y", "nx", "ny", "kind", "perturb", "stretch_x", "stretch_y", "stretch_z")
+_SPAN = ("z", "nz")
+_CYLINDER = ("length", "height", "centre", "radius", "n")
+
+Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+Count = Annotated[int, Field(ge=1, le=50_000)]
+Stretch = Annotated[float, Field(ge=0, le=10)]
+Size = Annotated[float, Field(gt=0)]
+
+
+class FlowMeshTable(Table):
+    """``[mesh]``: a file, a rectangle or a box, or a channel with a cylinder across it.
+
+    Attributes
+    ----------
+    file
+        SU2, Gmsh, VTU, VTKHDF or what meshio reads.
+    shape
+        Of a mesh that is made: ``"box"``, or ``"cylinder"``, see `fluxloom.mesh.cylinder`, with the patches xmin,
+        xmax, ymin, ymax, cylinder.
+    x, y, z
+        Ends of the box; z also of the span of a cylinder.
+    nx, ny, nz
+        Intervals; a mesh with ``nz`` is one in three dimensions. The patches of a box are xmin, xmax, ymin, ymax, and
+        zmin, zmax; the two also of a cylinder with a span.
+    stretch_x, stretch_y, stretch_z
+        Of a box: intervals get smaller towards both ends, places are ``tanh(s (2 t - 1)) / tanh(s)``; 0: all equal.
+    kind
+        Cells of a box: ``"quad"``, ``"triangle"``; ``"hexahedron"``, ``"tetra"``, ``"prism"``, ``"pyramid"``;
+        ``"auto"``: quad or hexahedron.
+    perturb
+        How far inner nodes of a box are moved at random, as a part of an interval.
+    n
+        Quads along a quarter of a cylinder.
+    length, height, centre, radius
+        Of the channel, its lower left corner at the origin, and of the cylinder; by default those of Schäfer and
+        Turek.
+    periodic
+        Pairs of patches which are one and the same, moved.
+    """
+
+    file: str = ""
+    shape: Literal["box", "cylinder"] = "box"
+    x: Range = Field(default=[0.0, 1.0])
+    y: Range = Field(default=[0.0, 1.0])
+    z: Range = Field(default=[0.0, 1.0])
+    nx: Count = 32
+    ny: Count = 32
+    nz: Annotated[int, Field(ge=0, le=50_000)] = 0
+    stretch_x: Stretch = 0.0
+    stretch_y: Stretch = 0.0
+    stretch_z: Stretch = 0.0
+    kind: Literal["auto", "quad", "triangle", "hexahedron", "tetra", "prism", "pyramid"] = "auto"
+    perturb: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
+    n: Annotated[int, Field(ge=4, le=2000)] = 16
+    length: Size = 2.2
+    height: Size = 0.41
+    centre: Range = Field(default=[0.2, 0.2])
+    radius: Size = 0.05
+    periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
+
+    @property
+    def dimension(self) -> int:
+        """Of a generated mesh."""
+        return 3 if self.nz else 2
+
+    @property
+    def channel(self) -> CylinderChannel:
+        """The channel with a cylinder."""
+        return CylinderChannel(self.length, self.height, (self.centre[0], self.centre[1]), self.radius)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FlowMeshTable:
+        if self.file and (extra := self.changed(("shape", *_BOX, *_SPAN, *_CYLINDER))):
+            raise ValueError(f"a mesh from a file has no {extra[0]}")
+        other = _CYLINDER if self.shape == "box" else _BOX
+        if extra := self.changed(other):
+            raise ValueError(f'{extra[0]} is none of shape = "{self.shape}"')
+        if not self.nz and (extra := self.changed(("z", "stretch_z"))):
+            raise ValueError(
+                f"{extra[0]} is there but nz is not: give nz, the intervals along z, or leave {extra[0]} out"
+            )
+        if any(low >= high for low, high in (self.x, self.y, self.z)):
+            raise ValueError("x, y and z are the lower and the upper end")
+        allowed = _KINDS[self.dimension]
+        if self.shape == "box" and self.kind not in allowed:
+            with_nz = "with nz" if self.nz else "without nz"
+            raise ValueError(f'kind = "{self.kind}" is none of a mesh {with_nz} (allowed: {", ".join(allowed)})')
+        return self
+
+
+def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
+    """Return the numbers of cells, nodes and dimensions; a mesh from a file is read for it."""
+    if table.file:
+        data = read_data(table.file)
+        return data.n_cells, data.n_points, data.dimension
+    if table.shape == "cylinder":
+        with _explained():
+            cells, points = cylinder_sizes(table.n, table.channel)
+        return cells * max(1, table.nz), points * (table.nz + 1), table.dimension
+    boxes = table.nx * table.ny * max(1, table.nz)
+    points = (table.nx + 1) * (table.ny + 1) * (table.nz + 1)
+    points += boxes if table.kind == "pyramid" else 0
+    return boxes * _CELLS_OF_A_BOX.get(table.kind, 1), points, table.dimension
+
+
+def flow_mesh(table: FlowMeshTable) -> MeshData:
+    """Return the mesh that a table describes.
+
+    Raises
+    ------
+    CaseError
+        For a cylinder without room.
+    MeshError
+        For a file that cannot be read, or is not a mesh that a solver can take.
+    """
+    if table.file:
+        data = read_data(table.file)
+        check_mesh(data)
+        return data
+    if table.shape == "cylinder":
+        with _explained():
+            plane = cylinder_channel(table.n, table.channel)
+        return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1)) if table.nz else plane
+    d = table.dimension
+    spans = (table.x, table.y, table.z)[:d]
+    lengths, origin = [high - low for low, high in spans], [low for low, _ in spans]
+    axes = [_axis(stretch) for stretch in (table.stretch_x, table.stretch_y, table.stretch_z)[:d]]
+    if d == 2:
+        kind = "quad" if table.kind == "auto" else table.kind
+        return box2d(table.nx, table.ny, lengths, kind, origin=origin, axes=axes, perturb=table.perturb)
+    kind = "hexahedron" if table.kind == "auto" else table.kind
+    return box3d(table.nx, table.ny, table.nz, lengths, kind, origin=origin, axes=axes, perturb=table.perturb)
+
+
+def _axis(stretch: float) -> Axis:
+    return clustered(stretch) if stretch else None
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Make errors of the mesh ones of the case file."""
+    try:
+        yield
+    except MeshError as error:
+        raise CaseError(f"mesh: {error}") from None

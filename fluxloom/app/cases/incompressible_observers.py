@@ -1,0 +1,206 @@
+"""What a case of incompressible flow looks at while it runs: forces, probes, averages, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.incompressible_extras import ForcesTable, ProbesTable, StatisticsTable
+from fluxloom.app.files import Lines, atomic
+from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
+from fluxloom.solvers.flow_probes import Probes
+from fluxloom.solvers.flow_statistics import Profile, Statistics
+from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["AveragesObserver", "ForcesObserver", "Observer", "ProbesObserver", "ScalarObserver"]
+
+Array = npt.NDArray[np.float64]
+
+_AXES, _COMPONENTS = "xyz", "uvw"
+_BLOCK = 64
+"""Samples of probes that a kill may cost."""
+
+
+class Observer:
+    """Looks at a flow and adds nothing; what looks at something overrides what it needs.
+
+    On several ranks all methods are collective; files are written by rank 0.
+    """
+
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first step."""
+
+    def stepped(self) -> None:
+        """Take note of a step."""
+
+    def columns(self) -> dict[str, float]:
+        """Return columns of ``history.csv``, always the same ones."""
+        return {}
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return fields of the owned cells, ``(cells,)`` each."""
+        return {}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return rows of the summary."""
+        return ()
+
+    def finish(self) -> Sequence[str]:
+        """Write what belongs to the whole run; return the names of the files."""
+        return ()
+
+
+class ForcesObserver(Observer):
+    """The force on some patches, or its coefficients, as columns."""
+
+    def __init__(self, flow: Incompressible, name: str, table: ForcesTable) -> None:
+        reference = ForceReference(table.speed, table.area, table.drag, table.lift) if table.speed else None
+        self.name, self._coefficients = name, reference is not None
+        self._forces = Forces(flow, table.patches or [name], reference, form=table.form)
+
+    def now(self) -> Force:
+        """Return the force now."""
+        return self._forces.now()
+
+    def columns(self) -> dict[str, float]:
+        """Return coefficients, or components of the force."""
+        force = self.now()
+        if self._coefficients:
+            return {f"{self.name}.drag": force.drag, f"{self.name}.lift": force.lift}
+        return {f"{self.name}.force_{_AXES[k]}": float(value) for k, value in enumerate(force.total)}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return what `columns` has, in one row."""
+        parts = [f"{key.removeprefix(f'{self.name}.')} {value:.7g}" for key, value in self.columns().items()]
+        return ((self.name, ", ".join(parts)),)
+
+
+class ProbesObserver(Observer):
+    """Points whose values are written to ``probes.csv``."""
+
+    def __init__(self, flow: Incompressible, table: ProbesTable) -> None:
+        self._flow, self._every = flow, table.every
+        self._probes = Probes(flow, table.points, _BLOCK)
+        self._lines: Lines | None = None
+        self._kept = 0
+
+    def begin(self, directory: Path) -> None:
+        """Open the file."""
+        values = [*_COMPONENTS[: self._flow.dimension], "p", *self._flow.scalars.all]
+        heading = ["time", *(f"{name}.{value}" for name in self._probes.names for value in values)]
+        first = self._flow.context.comm.rank == 0
+        self._lines = Lines(directory / "probes.csv" if first else None, ",".join(heading))
+
+    def stepped(self) -> None:
+        """Sample, where it is due."""
+        if self._flow.steps % self._every == 0:
+            self._probes.sample()
+            self._kept += 1
+            if self._kept == _BLOCK:
+                self._write()
+
+    def _write(self) -> None:
+        """Write what has been sampled since the last time."""
+        series, self._kept = self._probes.series(), 0
+        self._probes.reset()
+        scalars = [values[:, :, None] for values in series.scalars.values()]
+        table = np.concatenate([series.velocity, series.pressure[:, :, None], *scalars], axis=2)
+        for time, row in zip(series.time, table.reshape(len(table), -1), strict=True):
+            if self._lines is not None:
+                self._lines.add(",".join(f"{value:.9g}" for value in (time, *row)))
+
+    def finish(self) -> Sequence[str]:
+        """Write what is left."""
+        if self._kept:
+            self._write()
+        if self._lines is None:
+            return ()
+        self._lines.close()
+        return ("probes.csv",)
+
+
+class AveragesObserver(Observer):
+    """Averages over time, as fields, and over directions too in ``profile.csv``."""
+
+    def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
+        self._flow, self._table = flow, table
+        self.statistics = Statistics(flow, table.start)
+        self._directory: Path | None = None
+
+    def begin(self, directory: Path) -> None:
+        """Hear where the profile goes."""
+        self._directory = directory
+
+    def stepped(self) -> None:
+        """Sample, where it is due."""
+        if self._flow.steps % self._table.every == 0:
+            self.statistics.sample()
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return means and root mean squares."""
+        if not self.statistics.samples:
+            return {}
+        mean, rms = self.statistics.velocity(), self.statistics.rms()
+        found: dict[str, npt.NDArray[Any]] = {}
+        for k, name in enumerate(_COMPONENTS[: self._flow.dimension]):
+            found |= {f"{name}_mean": mean[:, k].copy(), f"{name}_rms": rms[:, k].copy()}
+        return found | {"p_mean": self.statistics.pressure()}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return how much has been averaged."""
+        found = self.statistics
+        return (("averages", f"{found.samples:,} samples, over a time of {found.weight:.6g}"),)
+
+    def finish(self) -> Sequence[str]:
+        """Write the profile."""
+        axis, directory = self._table.profile, self._directory
+        if not axis or directory is None or not self.statistics.samples:
+            return ()
+        profile = self.statistics.profile(axis, self._table.bins or None)
+        if self._flow.context.comm.rank == 0:
+            with atomic(directory / "profile.csv") as temporary:
+                _write_profile(temporary, axis, profile)
+        return ("profile.csv",)
+
+
+def _write_profile(path: Path, axis: str, profile: Profile) -> None:
+    """Write a profile as a table with a heading."""
+    names = _COMPONENTS[: profile.velocity.shape[1]]
+    columns = {axis: profile.coordinate}
+    columns |= {name: profile.velocity[:, k] for k, name in enumerate(names)}
+    columns |= {f"{name}_rms": profile.rms[:, k] for k, name in enumerate(names)}
+    pairs = [(i, k) for i in range(len(names)) for k in range(i + 1, len(names))]
+    columns |= {names[i] + names[k]: profile.stress[:, i, k] for i, k in pairs}
+    columns |= {"p": profile.pressure, "p_rms": np.sqrt(np.maximum(profile.pressure_variance, 0.0))}
+    for name, scalar in profile.scalars.items():
+        columns |= {name: scalar.mean, f"{name}_rms": np.sqrt(np.maximum(scalar.variance, 0.0))}
+        columns |= {f"{names[k]}_{name}": scalar.flux[:, k] for k in range(len(names))}
+    table = np.stack(list(columns.values()), axis=1)
+    np.savetxt(path, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
+
+
+class ScalarObserver(Observer):
+    """A scalar as a field, its content and what enters through patches as columns."""
+
+    def __init__(self, flow: Incompressible, name: str, patches: Sequence[str]) -> None:
+        self._flow, self.name, self._patches = flow, name, tuple(patches)
+
+    def columns(self) -> dict[str, float]:
+        """Return the content, and the diffusive flux through each patch with a value or a flux."""
+        scalar = self._flow.scalars[self.name]
+        found = {f"{self.name}.total": scalar.content().total}
+        return found | {f"{self.name}.flux_{patch}": scalar.flux(patch).diffusive for patch in self._patches}
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the values of the cells."""
+        return {self.name: self._flow.scalars[self.name].values()}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return the range and the content."""
+        content = self._flow.scalars[self.name].content()
+        text = f"{content.least:.6g} to {content.largest:.6g}, {content.total:.9g} in all"
+        return ((self.name, text),)

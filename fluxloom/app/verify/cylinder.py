@@ -1,0 +1,150 @@
+"""Flow around a cylinder in a channel: the benchmarks 2D-1 and 2D-2 of Schäfer and Turek."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.dsl.context import Context
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
+from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.linalg.status import Stop
+from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel
+from fluxloom.solvers.flow_forces import ForceReference, Forces
+from fluxloom.solvers.flow_probes import Probes
+from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["CylinderFlow", "Field", "Steady", "Vortices", "mean_period"]
+
+Array = npt.NDArray[np.float64]
+
+_VISCOSITY = 1e-3
+_CHANNEL = CylinderChannel()
+_EVERY = 5
+
+
+@dataclass(frozen=True)
+class Field:
+    """A velocity.
+
+    Attributes
+    ----------
+    places, velocity : (n, 2)
+        Centres of the cells, and what is there.
+    """
+
+    places: Array
+    velocity: Array
+
+    def at(self, places: Array) -> Array:
+        """Return the velocity at other places: linear between three, outside that of the nearest."""
+        from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
+
+        found = np.asarray(LinearNDInterpolator(self.places, self.velocity)(places))
+        lost = np.isnan(found).any(axis=1)
+        found[lost] = NearestNDInterpolator(self.places, self.velocity)(places[lost])
+        return found
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Coefficients of drag and lift, and the pressure between front and back."""
+
+    drag: float
+    lift: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Vortices:
+    """Largest coefficients of drag and lift in whole periods, and the Strouhal number."""
+
+    drag: float
+    lift: float
+    strouhal: float
+
+
+class CylinderFlow:
+    """The benchmark on one mesh.
+
+    Parameters
+    ----------
+    context
+        Where it runs.
+    n
+        Quads along a quarter of the cylinder.
+    reynolds
+        Of the mean speed and the diameter: 20 for 2D-1, 100 for 2D-2.
+    start
+        Where to start; by default the parabola of the inlet.
+
+    References
+    ----------
+    M. Schäfer, S. Turek: *Benchmark computations of laminar flow around a cylinder*. Notes on Numerical Fluid
+    Mechanics 52, Vieweg 1996.
+    """
+
+    def __init__(self, context: Context, n: int, reynolds: float, start: Field | None = None) -> None:
+        width, height = 2.0 * _CHANNEL.radius, _CHANNEL.height
+        mean = reynolds * _VISCOSITY / width
+
+        def parabola(places: Array) -> Array:
+            y = places[:, 1]
+            return np.stack([6.0 * mean * y * (height - y) / height**2, np.zeros(len(y))], axis=1)
+
+        volumes = control_volumes(cylinder_channel(n, _CHANNEL))
+        sides = {"xmin": Inflow(parabola), "xmax": Outflow()}
+        sides |= dict.fromkeys(("ymin", "ymax", "cylinder"), NoSlip())
+        self.flow = Incompressible(
+            context, volumes, _VISCOSITY, sides, preconditioner=SmoothedAggregation(), stop=Stop(rtol=1e-5)
+        )
+        self.flow.initialise(parabola if start is None else start.at)
+        self.places, self.width, self.mean = volumes.centres[: volumes.cells], width, mean
+        self.forces = Forces(self.flow, "cylinder", ForceReference(mean, width), form="balance")
+        (x, y), radius = _CHANNEL.centre, _CHANNEL.radius
+        reach = radius + 1e-3 * radius
+        self.probes = Probes(self.flow, {"front": (x - reach, y), "back": (x + reach, y)})
+
+    def run(self, end: float, sample_from: float = np.inf) -> None:
+        """Advance to a time, and sample the forces now and then from another one on."""
+        flow = self.flow
+        while flow.time < end:
+            flow.step(flow.stable_step(0.35, 0.4)).require("the pressure round the cylinder")
+            if flow.time >= sample_from and flow.steps % _EVERY == 0:
+                self.forces.sample()
+
+    def field(self) -> Field:
+        """Return the velocity now."""
+        return Field(self.places, self.flow.velocity())
+
+    def steady(self) -> Steady:
+        """Return what 2D-1 asks for."""
+        force = self.forces.now()
+        self.probes.sample()
+        front, back = self.probes.series().pressure[-1]
+        return Steady(force.drag, force.lift, float(front - back))
+
+    def vortices(self) -> Vortices:
+        """Return what 2D-2 asks for, from the samples, which must have two periods."""
+        series = self.forces.series()
+        first, last, period = mean_period(series.time, series.lift)
+        whole = (series.time >= first) & (series.time <= last)
+        strouhal = self.width / (period * self.mean)
+        return Vortices(float(series.drag[whole].max()), float(series.lift[whole].max()), strouhal)
+
+
+def mean_period(time: Array, values: Array) -> tuple[float, float, float]:
+    """Return the first and the last time at which values rise through their mean, and the mean time between two.
+
+    Parameters
+    ----------
+    time, values : (n,)
+        A signal of at least one period.
+    """
+    around = values - 0.5 * (values.min() + values.max())
+    k = np.flatnonzero((around[:-1] < 0.0) & (around[1:] >= 0.0))
+    passed = time[k] - around[k] * (time[k + 1] - time[k]) / (around[k + 1] - around[k])
+    return float(passed[0]), float(passed[-1]), float((passed[-1] - passed[0]) / (passed.size - 1))
