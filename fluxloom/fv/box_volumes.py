@@ -8,7 +8,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.shared_volumes import _assemble, _Cells, _Faces, _Outer
+from fluxloom.fv.shared_volumes import CellTable, FaceTable, OuterTable, assemble
 
 __all__ = ["periodic_box_volumes"]
 
@@ -75,15 +75,15 @@ def _slab(comm: Comm, counts: Index, step: Array) -> ControlVolumes:
         axes.append(np.full(lower.size, axis))
     near = np.unique(np.concatenate([*first, *second]))
     owner = np.searchsorted(bounds, near, side="right") - 1
-    cells = _Cells(near, owner, np.full(near.size, step.prod()), _centres(near, counts, step))
+    cells = CellTable(near, owner, np.full(near.size, step.prod()), _centres(near, counts, step))
     axis = np.concatenate(axes)
-    faces = _Faces(
+    faces = FaceTable(
         np.concatenate(number), np.concatenate(first), np.concatenate(second),
         np.diag(step.prod() / step)[axis], np.diag(step)[axis],
     )  # fmt: skip
     none = np.zeros(0, dtype=np.int64)
-    outer = _Outer(none, none, np.zeros((0, 3)), np.zeros((0, 3)))
-    return _assemble(comm, cells, faces, outer, {}, (total, 3 * total, 0))
+    outer = OuterTable(none, none, np.zeros((0, 3)), np.zeros((0, 3)))
+    return assemble(comm, cells, faces, outer, {}, (total, 3 * total, 0))
 
 
 def _across(cells: Index, counts: Index, way: int) -> Index:

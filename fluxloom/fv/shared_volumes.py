@@ -21,7 +21,7 @@ from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import Ragged
 from fluxloom.mesh.rows import together
 
-__all__ = ["FLOW_MAPS", "shared_volumes"]
+__all__ = ["FLOW_MAPS", "CellTable", "FaceTable", "OuterTable", "assemble", "shared_volumes"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ FLOW_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundar
 
 
 @dataclass(frozen=True, eq=False)
-class _Cells:
+class CellTable:
     """Cells by global number: who owns them, volume and centre."""
 
     number: Index
@@ -45,7 +45,7 @@ class _Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class _Faces:
+class FaceTable:
     """Faces between two cells: global numbers, area vectors, and the way from the first to the second."""
 
     number: Index
@@ -56,7 +56,7 @@ class _Faces:
 
 
 @dataclass(frozen=True, eq=False)
-class _Outer:
+class OuterTable:
     """Boundary faces: global number, the cell behind, area vectors and centres."""
 
     number: Index
@@ -65,7 +65,7 @@ class _Outer:
     centre: Array
 
 
-Table = TypeVar("Table", _Cells, _Faces, _Outer)
+Table = TypeVar("Table", CellTable, FaceTable, OuterTable)
 
 
 def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> ControlVolumes:
@@ -103,7 +103,7 @@ def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> 
     near = _taken(near, np.unique(near.number, return_index=True)[1])
     kept = _taken(outer, ~hidden)
     shift = sum((len(span) * (kept.number >= span.stop) for span in used), np.zeros(kept.number.size, dtype=np.int64))
-    kept = _Outer(kept.number - shift, kept.cell, kept.area, kept.centre)
+    kept = OuterTable(kept.number - shift, kept.cell, kept.area, kept.centre)
     left = {
         name: range(*(bound - sum(len(s) for s in used if s.stop <= bound) for bound in (span.start, span.stop)))
         for name, span in patches.items()
@@ -114,13 +114,13 @@ def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> 
         part.part("faces").total + sum(len(patches[first]) for first, _ in periodic),
         part.part("boundary").total - sum(len(span) for span in used),
     )
-    found = _assemble(comm, near, faces, kept, left, totals)
+    found = assemble(comm, near, faces, kept, left, totals)
     together(comm, lambda: check_spacing(part.path, found.spacing, found.faces))
     return found
 
 
 # ------------------------------------------------------------------------------------------ what a rank knows
-def _stored_cells(part: MeshPart) -> _Cells:
+def _stored_cells(part: MeshPart) -> CellTable:
     """Return the cells that this rank stores of the mesh. Collective."""
     cells, comm = part.part("cells"), part.comm
     values = np.zeros((cells.stored, 1 + part.dimension))
@@ -130,31 +130,35 @@ def _stored_cells(part: MeshPart) -> _Cells:
     owner = np.full(cells.stored, comm.rank, dtype=np.int64)
     for rank, places in zip(cells.neighbours, cells.receive, strict=True):
         owner[places] = rank
-    return _Cells(cells.numbers, owner, values[:, 0].copy(), values[:, 1:].copy())
+    return CellTable(cells.numbers, owner, values[:, 0].copy(), values[:, 1:].copy())
 
 
-def _inner_faces(part: MeshPart, known: _Cells) -> _Faces:
+def _inner_faces(part: MeshPart, known: CellTable) -> FaceTable:
     """Return the faces between two cells one of which this rank owns."""
     cells, faces, table = part.part("cells"), part.part("faces"), part.table("face_cells")
     mine = np.flatnonzero((table < cells.owned).any(axis=1))
     area, _ = face_geometry(part.points, Ragged.from_padded(part.table("face_nodes")[mine]))
     first, second = cells.numbers[table[mine]].T
     way = known.centre[known.place(second)] - known.centre[known.place(first)]
-    return _Faces(faces.numbers[mine], first, second, area, way)
+    return FaceTable(faces.numbers[mine], first, second, area, way)
 
 
-def _outer_faces(part: MeshPart) -> _Outer:
+def _outer_faces(part: MeshPart) -> OuterTable:
     """Return the boundary faces of the cells that this rank owns."""
     cells, faces, behind = part.part("cells"), part.part("boundary"), part.table("boundary_cell")[:, 0]
     mine = np.flatnonzero(behind < cells.owned)
     mine = mine[np.argsort(faces.numbers[mine])]
     area, centre = face_geometry(part.points, Ragged.from_padded(part.table("boundary_nodes")[mine]))
-    return _Outer(faces.numbers[mine], cells.numbers[behind[mine]], area, centre)
+    return OuterTable(faces.numbers[mine], cells.numbers[behind[mine]], area, centre)
 
 
 def _periodic_faces(
-    part: MeshPart, patches: Mapping[str, range], periodic: Sequence[tuple[str, str]], outer: _Outer, known: _Cells
-) -> tuple[list[_Faces], _Cells]:
+    part: MeshPart,
+    patches: Mapping[str, range],
+    periodic: Sequence[tuple[str, str]],
+    outer: OuterTable,
+    known: CellTable,
+) -> tuple[list[FaceTable], CellTable]:
     """Return the faces of periodic patches that touch cells of this rank, and all cells behind these patches."""
     comm = part.comm
     behind = _taken(known, known.place(outer.cell))
@@ -173,7 +177,7 @@ def _periodic_faces(
         base += match.first.size
         mine = (first.owner == comm.rank) | (second.owner == comm.rank)
         way = second.centre - first.centre - match.shift
-        found.append(_Faces(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
+        found.append(FaceTable(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
                             way[mine]))  # fmt: skip
     return found, cells
 
@@ -190,10 +194,29 @@ def _joined(items: Sequence[Table]) -> Table:
 
 
 # ------------------------------------------------------------------------------------------ parts
-def _assemble(
-    comm: Comm, near: _Cells, faces: _Faces, outer: _Outer, patches: Mapping[str, range], totals: tuple[int, int, int]
+def assemble(
+    comm: Comm,
+    near: CellTable,
+    faces: FaceTable,
+    outer: OuterTable,
+    patches: Mapping[str, range],
+    totals: tuple[int, int, int],
 ) -> ControlVolumes:
-    """Return the control volumes in local numbers: own cells, those of the halo, boundary elements. Collective."""
+    """Return the control volumes in local numbers: own cells, those of the halo, boundary elements. Collective.
+
+    Parameters
+    ----------
+    comm
+        The ranks.
+    near
+        The cells of this rank and those across their faces, ascending.
+    faces
+        Those between two cells of which this rank has one, in any order.
+    outer, patches
+        Boundary faces of its cells, ascending, and patch to global numbers of boundary faces.
+    totals
+        Cells, faces between cells and boundary faces of all ranks.
+    """
     faces = _taken(faces, np.argsort(faces.number))
     shared = _shared(comm, near, faces, outer, totals)
     cells, table = shared.cells, _Places(shared.cells.numbers)
@@ -212,7 +235,9 @@ def _assemble(
     return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, spans, shared)
 
 
-def _shared(comm: Comm, near: _Cells, faces: _Faces, outer: _Outer, totals: tuple[int, int, int]) -> SharedVolumes:
+def _shared(
+    comm: Comm, near: CellTable, faces: FaceTable, outer: OuterTable, totals: tuple[int, int, int]
+) -> SharedVolumes:
     """Return the parts of cells, elements and faces. Collective.
 
     A face is in the interior if both cells are owned, a cell if all its faces are; boundary elements are.

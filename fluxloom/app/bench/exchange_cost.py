@@ -14,7 +14,7 @@ from fluxloom.app.bench.rounds import slowest
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 
-__all__ = ["ExchangeCost", "measure_exchanges"]
+__all__ = ["ExchangeCost", "measure_exchanges", "race"]
 
 _ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.05, 200
 
@@ -90,7 +90,7 @@ def measure_exchanges(chain: Chain) -> ExchangeCost | None:
     exchanges = sequence.exchanges
     without = sequence.without_exchanges()
     alone = context.device.sequencer([item for exchange in exchanges for item in exchange.items])
-    with_all, bare, only = _race(context, [sequence, without, alone])
+    with_all, bare, only = race(context, [sequence, without, alone])
     sent = comm.allgather((sum(e.bytes_sent for e in exchanges), [r for e in exchanges for r in e.neighbours]))
     names = comm.allgather([exchange.transport.name for exchange in exchanges])
     return ExchangeCost(
@@ -105,7 +105,7 @@ def measure_exchanges(chain: Chain) -> ExchangeCost | None:
     )
 
 
-def _race(context: Context, runs: Sequence[Run]) -> list[float]:
+def race(context: Context, runs: Sequence[Run]) -> list[float]:
     """Return the least seconds of a call of each function, their rounds in turn: always those of the slowest rank."""
     comm = context.comm
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
-from fluxloom.app.bench.exchange_cost import _race
+from fluxloom.app.bench.exchange_cost import race
 from fluxloom.app.crew import crew_of
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import meter_for
@@ -108,7 +108,7 @@ def _measured(matrix: SparseMatrix, x: Dat, y: Dat) -> dict[str, Any]:
     for chain in (both, alone, alone):
         chain()
     if not context.ranked:
-        (seconds,) = _race(context, [alone])
+        (seconds,) = race(context, [alone])
         return {"product_ms": 1e3 * seconds, "exchange_ms": 0.0, "overlapped_ms": 1e3 * seconds,
                 "one_after_the_other_ms": 1e3 * seconds, "hidden": None, "transport": ""}  # fmt: skip
     overlapped, product = both.sequences[0], alone.sequences[0]
@@ -120,7 +120,7 @@ def _measured(matrix: SparseMatrix, x: Dat, y: Dat) -> dict[str, Any]:
         product()
         product()
 
-    beside, bare, sent, cut, apart = _race(
+    beside, bare, sent, cut, apart = race(
         context, [overlapped, product, messages, overlapped.without_exchanges(), one_after_the_other]
     )
     exchange, both_ways = sent / 2, beside / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -220,3 +221,16 @@ def test_wrong_step(ctx: fl.Context) -> None:
     flow.u.write(np.full((volumes.elements, 2), np.nan))
     with pytest.raises(SolverError, match="step 1, time 0: the velocity is not finite"):
         flow.step(0.1)
+
+
+def test_flat_cells() -> None:
+    """Cells in which pressure feeds oscillations are said; good ones are not."""
+    ctx = fl.Context("cpu", threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cubes = Incompressible(ctx, control_volumes(box2d(4, 4), [("xmin", "xmax"), ("ymin", "ymax")]), 0.1)
+    assert np.allclose(cubes.matrices.operators.wide_share(), 0.25)
+    flat = control_volumes(box3d(3, 3, 3, kind="tetra", perturb=0.4))
+    walls = {name: NoSlip() for name in flat.patches}
+    with pytest.warns(UserWarning, match=r"cells are so flat \(Operators.wide_share is up to .*Netgen"):
+        Incompressible(ctx, flat, 0.1, walls)
