@@ -148,7 +148,8 @@ class Incompressible:
         if count and not self.context.comm.rank:
             warnings.warn(
                 f"{int(count)} cells are so flat (Operators.wide_share is up to {worst:.2f}, at most {_FLAT} is safe) "
-                "that the velocity may grow without bound whatever the step: optimise the mesh (Gmsh: Netgen's optimiser)",
+                "that the velocity may grow without bound whatever the step: optimise the mesh (with Gmsh by Netgen's "
+                "optimiser)",
                 stacklevel=3,
             )
 
