@@ -19,15 +19,13 @@ import numpy as np
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.krylov import usual_interval
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
 
 __all__ = ["CountedGradient"]
-
-_INTERVAL_SHARED, _INTERVAL = 2, 8
-"""Iterations from one look at the residual to the next: where the host reads memory of the device, and elsewhere."""
 
 
 class CountedGradient:
@@ -66,7 +64,7 @@ class CountedGradient:
     ) -> None:  # fmt: skip
         context = algebra.context
         self.algebra, self.matrix, self.b, self.x, self.stop = algebra, matrix, b, x, stop
-        self.interval = interval or (_INTERVAL_SHARED if context.device.shared else _INTERVAL)
+        self.interval = interval or usual_interval(context)
         size = matrix.rows.size
         inverse = Jacobi().build(matrix).diagonal.read()
         self.diagonal = SparseMatrix.from_csr(

@@ -40,9 +40,6 @@ __all__ = ["HybridMatrix", "HybridPart", "HybridSolver", "HybridVector", "Ordere
 Result = TypeVar("Result")
 Index = npt.NDArray[np.int64]
 
-_INTERVAL_SHARED, _INTERVAL = 2, 8
-"""Iterations between two looks at the residual: where all devices share the host's memory, and elsewhere."""
-
 
 @dataclass(frozen=True, eq=False)
 class HybridPart:
@@ -274,8 +271,6 @@ class HybridMatrix:
             ``preconditioner`` (a recipe), ``stop``, ``nullspace``, ``interval`` and ``name``, as for `Krylov`.
         """
         self._own(b, x)
-        shared = all(part.context.device.shared for part in self.parts)
-        choices.setdefault("interval", _INTERVAL_SHARED if shared else _INTERVAL)
         made = self.run(lambda part: method(part.matrix, b.parts[part.rank], x.parts[part.rank], **choices))
         return HybridSolver(self, made)
 

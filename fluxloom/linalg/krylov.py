@@ -10,6 +10,7 @@ import numpy as np
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
@@ -18,7 +19,7 @@ from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.vectors import copy, shifted, total
 
-__all__ = ["Krylov", "Nullspace"]
+__all__ = ["Krylov", "Nullspace", "usual_interval"]
 
 Nullspace = Literal["none", "constant"]
 
@@ -32,6 +33,11 @@ def norms(b: Read, r: Read, bb: Inc, rr: Inc, *, systems: Const[int]):
     for k in range(systems):
         bb[k] += b[k] * b[k]
         rr[k] += r[k] * r[k]
+
+
+def usual_interval(context: Context) -> int:
+    """Return iterations between two looks at the residual, the same on ranks with unlike devices. Collective."""
+    return _INTERVAL_SHARED if all(context.comm.allgather(context.device.shared)) else _INTERVAL
 
 
 class Krylov:
@@ -91,8 +97,7 @@ class Krylov:
         self.nullspace: Nullspace = nullspace
         self.context = b.context
         self.systems = x.shape[0] if x.shape else 1
-        shared = all(self.context.comm.allgather(self.context.device.shared))  # ranks may have different devices
-        self.interval = interval or (_INTERVAL_SHARED if shared else _INTERVAL)
+        self.interval = interval or usual_interval(self.context)
         self.preconditioner = self._built(preconditioner)
         self.diagonal = None if self.preconditioner is None else self.preconditioner.diagonal
         self.b = b if nullspace == "none" else self.work("b")

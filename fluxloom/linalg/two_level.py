@@ -48,9 +48,6 @@ Make = Callable[[Comm], Context]
 Index = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
-_INTERVAL_SHARED, _INTERVAL = 2, 8
-"""Iterations between two looks at the residual: where all masters share the host's memory, and elsewhere."""
-
 
 @dataclass(frozen=True)
 class GatherTimes:
@@ -243,8 +240,6 @@ class GatheredSolver:
         order = np.argsort(gathered.numbers, kind="stable")
         place = order[np.searchsorted(gathered.numbers, wanted, sorter=order)]
         b, x = (context.dat(matrix.rows, name=what, shape=self.x.shape, dtype="float64") for what in ("b", "x"))
-        shared = all(context.comm.allgather(context.device.shared))
-        choices = {"interval": _INTERVAL_SHARED if shared else _INTERVAL} | choices
         solver = method(matrix, b, x, name=self.name, **choices)
         return _Master(solver, b, x, place)
 
