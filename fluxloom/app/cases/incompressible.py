@@ -157,14 +157,20 @@ def _checked_mesh(case: IncompressibleCase) -> MeshData:
 
 def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observer]:
     """Return what the case looks at."""
+    found: list[Observer] = []
+    key = ""
     try:
-        found: list[Observer] = [ForcesObserver(solver, name, table) for name, table in case.forces.items()]
+        for name, table in case.forces.items():
+            key = f"forces.{name}"
+            found.append(ForcesObserver(solver, name, table))
         if case.probes.points:
+            key = "probes"
             found.append(ProbesObserver(solver, case.probes))
         if case.statistics.every:
+            key = "statistics"
             found.append(AveragesObserver(solver, case.statistics))
     except SolverError as error:
-        raise CaseError(str(error)) from None
+        raise CaseError(f"{key}: {error}") from None
     for name, table in case.scalar.items():
         driven = [patch for patch, boundary in table.boundary.items() if boundary.type in ("value", "flux")]
         found.append(ScalarObserver(solver, name, driven))
