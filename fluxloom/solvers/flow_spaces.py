@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Set
@@ -85,8 +86,7 @@ class Space:
             chosen = self.order[: self.set.size]
             starts = np.concatenate([offsets[:-1], np.zeros(lengths.size - offsets.size + 1, dtype=np.int64)])[chosen]
             lengths = lengths[chosen]
-            ends = np.cumsum(lengths)
-            entries = np.repeat(starts - ends + lengths, lengths) + np.arange(int(lengths.sum()))
+            entries = entries_of(starts, lengths)
             columns, values = columns[entries], values[entries]
         bounds = np.concatenate([[0], np.cumsum(lengths)])
         pattern = self.context.ragged(self.set, target.set, bounds, target.local(columns), name)

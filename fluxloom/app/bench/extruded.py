@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse import csr_array
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
+from fluxloom.app.bench.boxes import usual_side
 from fluxloom.app.bench.lbm import box_from_text
 from fluxloom.app.bench.rounds import slowest
 from fluxloom.app.crew import crew_of
@@ -89,7 +90,7 @@ class ExtrudedBench:
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
         context, comm = options.context(), options.comm
-        shape = box_from_text(options.cells, _side(context))
+        shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
         if len(shape) != 3 or prod(shape) >= 2**31:
             raise CaseError(f"--cells {options.cells!r}: a box of fewer than 2**31 cells is wanted")
         tell(f"building {shape[2]} x {shape[1]} cells in the plane, {shape[0]} planes, on {context!r}")
@@ -126,12 +127,6 @@ class ExtrudedBench:
             gpus=crew.gpus,
             ranks=comm.size,
         )  # fmt: skip
-
-
-def _side(context: Context) -> int:
-    if not context.device.native:
-        return SIDE_PYTHON
-    return SIDE_CPU if context.device.shared else SIDE_GPU
 
 
 def _problem(context: Context, shape: tuple[int, ...]) -> _Problem:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
+from fluxloom.app.bench.boxes import lattice_matrix, usual_side
 from fluxloom.app.bench.lbm import box_from_text
 from fluxloom.app.bench.rounds import slowest
 from fluxloom.app.crew import crew_of
@@ -22,8 +23,6 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
-from fluxloom.linalg.distribute import distributed_matrix
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid import SmoothedAggregation
@@ -71,7 +70,7 @@ class KrylovBench:
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
         context, comm = options.context(), options.comm
-        shape = box_from_text(options.cells, _side(context))
+        shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
         if len(shape) != 3 or prod(shape) >= 2**31:
             raise CaseError(f"--cells {options.cells!r}: a box of fewer than 2**31 cells is wanted")
         tell(f"building {' x '.join(str(n) for n in reversed(shape))} cells on {context!r}")
@@ -105,25 +104,10 @@ class KrylovBench:
         )  # fmt: skip
 
 
-def _side(context: Context) -> int:
-    if not context.device.native:
-        return SIDE_PYTHON
-    return SIDE_CPU if context.device.shared else SIDE_GPU
-
-
 def _problem(context: Context, shape: tuple[int, ...]) -> _Problem:
     """Return the problem; on several ranks each has consecutive rows."""
-    total, comm = prod(shape), context.comm
-    mine = range(comm.rank * total // comm.size, (comm.rank + 1) * total // comm.size)
-    rows = lattice_laplacian(shape, mine)
-    if context.ranked:
-        matrix = distributed_matrix(context, rows, name="laplacian")
-        part = matrix.rows.part
-        assert part is not None
-        numbers = part.numbers[: part.owned]
-    else:
-        matrix, numbers = SparseMatrix.from_scipy(context, rows, name="laplacian"), np.arange(total)
-    wanted = np.random.default_rng(_SEED).standard_normal(total)
+    matrix, numbers, _ = lattice_matrix(context, shape)
+    wanted = np.random.default_rng(_SEED).standard_normal(prod(shape))
     b = context.dat(matrix.rows, name="b", shape=(), dtype="float64")
     x = context.dat(matrix.rows, wanted[numbers], "x")
     matrix.product(x, b)()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
+from fluxloom.app.bench.boxes import usual_side
 from fluxloom.app.bench.energy import joules_of
 from fluxloom.app.bench.lbm import box_from_text
 from fluxloom.app.bench.les_kernels import Kernels, measure_kernels, step_flops
@@ -57,7 +58,7 @@ class LesBench:
         if options.weak:
             return product_record(options, tell)
         context = options.context()
-        shape = box_from_text(options.cells, _side(context))
+        shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
         if len(shape) != 3 or min(shape) < 3 or prod(shape) * 12 >= 2**31:
             raise CaseError(
                 f"--cells {options.cells!r}: a box of 3 cells a side or more, and fewer than 178M, is wanted"
@@ -91,12 +92,6 @@ class LesBench:
             precision="float64", sizes={"cells": prod(shape)}, copy_gbs=copy, seconds=median(mine), metrics=metrics,
             loops=(), command=options.command, gpus=crew.gpus, ranks=context.comm.size,
         )  # fmt: skip
-
-
-def _side(context: Context) -> int:
-    if not context.device.native:
-        return SIDE_PYTHON
-    return SIDE_CPU if context.device.shared else SIDE_GPU
 
 
 def _built(context: Context, shape: tuple[int, ...], iterations: int) -> tuple[Incompressible, AlgebraicStep]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
+from fluxloom.app.bench.boxes import lattice_matrix
 from fluxloom.app.bench.exchange_cost import race
 from fluxloom.app.crew import crew_of
 from fluxloom.core.errors import CaseError
@@ -15,8 +16,6 @@ from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.linalg.distribute import distributed_matrix
-from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.perf.les_model import hidden_share
 
@@ -83,20 +82,12 @@ def product_record(options: BenchOptions, tell: Tell) -> Record:
 def _problem(context: Context, shape: tuple[int, int, int]) -> tuple[SparseMatrix, Dat, Dat, float]:
     """Return matrix, vectors, and by how much a product differs from that of SciPy."""
     comm, total = context.comm, int(np.prod(shape))
-    mine = range(comm.rank * total // comm.size, (comm.rank + 1) * total // comm.size)
-    rows = lattice_laplacian(shape, mine)
-    if context.ranked:
-        matrix = distributed_matrix(context, rows, name="laplacian")
-        part = matrix.rows.part
-        assert part is not None
-        numbers = part.numbers[: part.owned]
-    else:
-        matrix, numbers = SparseMatrix.from_scipy(context, rows, name="laplacian"), np.arange(total)
+    matrix, numbers, rows = lattice_matrix(context, shape)
     values = np.sin(np.arange(total, dtype=np.float64))
     x, y = context.dat(matrix.rows, values[numbers], "x"), context.dat(matrix.rows, name="y")
     matrix.product(x, y)()
     wanted = rows @ values
-    found = np.abs(y.read() - wanted[numbers - mine.start]).max(initial=0.0)
+    found = np.abs(y.read() - wanted[numbers - comm.rank * total // comm.size]).max(initial=0.0)
     return matrix, x, y, float(comm.reduce(np.array([found]), "max")[0])
 
 
