@@ -97,7 +97,8 @@ def _write_teams(driver: KernelDriver, *, long: bool = False) -> list[str]:
     teams = work.block // work.lanes
     with item.block(f"for (int k = 0; k < {work.repeat}; k++)"):
         team = f"me / {work.lanes}" if work.lanes > 1 else "me"
-        item.line(f"const int row = ({words.group} * {work.repeat} + k) * {teams} + {team};")
+        first = "(int)from + " if group.ranged and not long else ""  # long rows have a list, the same for all spans
+        item.line(f"const int row = {first}({words.group} * {work.repeat} + k) * {teams} + {team};")
         listed = "perm[begin + {}]" if coloured else "list[{}]" if group.listed else "{}"
         if long:
             listed = "long_rows[{}]"

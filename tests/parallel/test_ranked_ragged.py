@@ -248,6 +248,32 @@ def test_teams_begin_anywhere(form: dict[str, Any]) -> None:
     assert not difference(got, want, 1e-12)
 
 
+def near(world: Ragged, **form: Any) -> dict[str, Any]:
+    """Products with rows that reach their neighbours only, most of them in the interior of a rank."""
+    cells, rows = world.maps["cells"], world.sets["cells"]
+    a, x, y = world.on(cells.entries, 1, "a"), world.on(rows, 3, "x"), world.on(rows, 4, "y")
+    product = Loop(gauss, rows, a[cells.to_entries], x[cells], y, schedule=fl.Schedule(**form))
+    chain = Chain([product, Loop(axpy, rows, y, x)], fuse=False)
+    for _ in range(3):
+        chain()
+    if world.ctx.comm.size > 1:
+        tasks = [sequence.tasks[0] for sequence in chain.sequences]
+        assert all(task.cut and len(task.limits.interior) > 100 and task.limits.rest for task in tasks)
+    return {"x": x, "y": y}
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(
+    "form", [{"lanes": 4}, {"rows": 2, "lanes": 1}, {"lanes": 32}, {"lanes": 1}, {}]
+)
+@pytest.mark.parametrize("store", ["csr", "ell", "sliced8"])
+def test_teams_have_an_interior(form: dict[str, Any], store: str) -> None:
+    """The second span of a loop begins where the first one ends, not with the first row."""
+    want = serial(lambda world: near(world), STORES[store])
+    got = parallel(lambda world: near(world, **form), STORES[store], 2, "blocks", device=[as_a_gpu, as_a_gpu])
+    assert not difference(got, want, 1e-12)
+
+
 @pytest.mark.parametrize("kind", OWNERS)
 def test_bits_of_one_rank(kind: str) -> None:
     """Rows keep the order of their entries: a product has the same bits however many ranks there are."""
