@@ -150,7 +150,7 @@ class RunTable(Table):
         What each rank computes on, which are then started: ``"cuda:0, cpu:14"``, ``"cpu:1*4"``; empty: one rank,
         or those of mpiexec.
     transport
-        How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, or ``"auto"``: as is fastest.
+        How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, ``"peer"``, or ``"auto"``: as is fastest.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)]
@@ -160,7 +160,7 @@ class RunTable(Table):
     schedule: Annotated[str, BeforeValidator(_known_schedule)] = "auto"
     fused: bool = True
     ranks: Annotated[str, BeforeValidator(_known_ranks)] = ""
-    transport: Literal["auto", "host", "mpi", "nccl"] = "auto"
+    transport: Literal["auto", "host", "mpi", "nccl", "peer"] = "auto"
 
 
 class PartitionTable(Table):

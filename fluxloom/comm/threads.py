@@ -59,7 +59,9 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
 
     def work(rank: int) -> None:
         try:
-            results[rank] = function(ThreadsComm(world, rank), *arguments)
+            comm = ThreadsComm(world, rank)
+            results[rank] = function(comm, *arguments)
+            _close(comm)
         except BaseException as error:
             world.fail(rank, error)
         world.leave(rank)
@@ -96,6 +98,14 @@ def thread_ranks(size: int) -> list[ThreadsComm]:
         raise CommError(f"{size!r} ranks: at least one is needed, a whole number of them")
     world = _World(size)
     return [ThreadsComm(world, rank) for rank in range(size)]
+
+
+def _close(comm: ThreadsComm) -> None:
+    """Give back what lives as long as a communicator, once no rank needs it any more."""
+    if comm.held:
+        comm.barrier()
+    for item in comm.held:
+        item.close()
 
 
 def _join(threads: Sequence[threading.Thread]) -> None:

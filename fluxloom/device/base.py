@@ -192,6 +192,11 @@ class Device(ABC):
     def describe(self) -> str:
         """Return one line about the hardware behind the device."""
 
+    def bring(self, buffers: Sequence[Buffer]) -> None:
+        """Make the host copies of some buffers current, with one wait for all where the device can."""
+        for buffer in buffers:
+            buffer.host()
+
     def compile(self, text: str, symbols: Sequence[str], name: str, *, contract: bool = True) -> Program:
         """Compile a translation unit.
 

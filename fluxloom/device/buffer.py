@@ -179,15 +179,31 @@ class RemoteBuffer(Buffer):
 
     def host(self, *, write: bool = False) -> npt.NDArray[np.uint8]:
         """Return the host copy, current; with ``write`` the device copy becomes stale."""
+        self._prepare_host()
+        found = super().host(write=write)
+        self._doubt()
+        return found
+
+    def _prepare_host(self) -> None:
+        """Make the host copy, if there is none yet."""
         if not self._raw.size and self.nbytes:
             self._raw = self.pinned()
             self._bytes = self._raw[: self.nbytes]
             self._references = sys.getrefcount(self._raw)
             if self._zeroed and self.where is Where.DEVICE and not self.lent:
                 self.where = Where.BOTH
-        found = super().host(write=write)
-        self._doubt()
-        return found
+
+    def landing(self) -> npt.NDArray[np.uint8] | None:
+        """Return the host copy if the device's values have to be copied there; then call `landed`. None: it is current.
+
+        Also None where somebody else may change the values: then `host` has to order who comes first.
+        """
+        self._prepare_host()
+        return self._bytes if self.where is Where.DEVICE and self.nbytes and not self.lent else None
+
+    def landed(self) -> None:
+        """Note that the device's values have come to the host."""
+        self.where = Where.BOTH
 
     def device(self, *, write: bool = False) -> int:
         """Return the device address, current; with ``write`` the host copy becomes stale."""

@@ -207,6 +207,19 @@ class CudaDevice(Device):
                 self._copy(target.ctypes.data, address, target.nbytes, self._runtime.memcpyDeviceToHost)
             self._wait()
 
+    def bring(self, buffers: Sequence[Buffer]) -> None:
+        """Make the host copies of some buffers current, with one wait for all."""
+        landing = [(buffer, buffer.landing()) for buffer in buffers if isinstance(buffer, CudaBuffer)]
+        coming = [(buffer, target) for buffer, target in landing if target is not None]
+        if not coming:
+            return
+        with self.active():
+            for buffer, target in coming:
+                self._copy(target.ctypes.data, buffer.address, target.nbytes, self._runtime.memcpyDeviceToHost)
+            self._wait()
+        for buffer, _ in coming:
+            buffer.landed()
+
     def copy(self, target: Buffer, source: Buffer) -> None:
         """Copy one buffer to another of the same size, on the device."""
         begin, end = source.device(), target.device(write=True)

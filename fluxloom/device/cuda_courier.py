@@ -36,7 +36,7 @@ class SideStream:
     """
 
     def __init__(self, device: CudaDevice) -> None:
-        self._main = device.stream
+        self._main, self._device = device.stream, device
         cuda = device.cupy.cuda
         with device.active():
             self.stream: Any = cuda.Stream(non_blocking=True, priority=_HIGHEST)
@@ -51,6 +51,16 @@ class SideStream:
         """Let the main stream wait for what this one was asked for so far; the GPU is current."""
         self._joined.record(self.stream)
         self._main.wait_event(self._joined)
+
+    def fork_now(self) -> None:
+        """Make the GPU current for a `fork`."""
+        with self._device.active():
+            self.fork()
+
+    def join_now(self) -> None:
+        """Make the GPU current for a `join`."""
+        with self._device.active():
+            self.join()
 
 
 class CudaCourier(Courier):

@@ -167,13 +167,8 @@ class NcclLink:
         Calls with `Call.aside` between them run on the stream beside the main one, in order with the messages.
         """
         sends, receives = tuple(sends), tuple(receives)
-
-        def fork() -> None:
-            with self._device.active():
-                self._side.fork()
-
         return (
-            Enqueued(f"{name} fork", fork, True, self.captured),
+            Enqueued(f"{name} fork", self._side.fork_now, True, self.captured),
             Enqueued(f"{name} post", lambda: self.post(sends, receives), True, self.captured),
             Enqueued(f"{name} join", self.finish, True, self.captured),
         )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CommError, PlanError
 from fluxloom.device.base import Call, Enqueued, Launch, Sequencer
 from fluxloom.device.cuda_errors import exceeds_threads, is_fatal, refused_launch
+from fluxloom.device.cuda_graph import Contest, prioritised
 from fluxloom.device.cuda_program import CudaProgram
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class CudaSequencer(Sequencer):
         ]
         work = [item for part in self._parts for item in part]
         whole = all(item.capturable for item in work if isinstance(item, Enqueued))
-        self._stretches = [_Stretch(work, capturing=len(work) > 1)] if whole else _cut(work)
+        main = self._stream.ptr
+        self._stretches = [_Stretch(work, capturing=len(work) > 1)] if whole else _cut(work, main, _waits)
         self._tried = False
         self._pending: list[list[tuple[Any, Any]]] = []
         names = list(dict.fromkeys(call.name for call in self._calls))
@@ -236,13 +238,18 @@ class CudaSequencer(Sequencer):
             logging.getLogger("fluxloom").warning("%s: no CUDA graph of %s: %s", device.title, self.name, error)
             self._launch(stretch.work)
             if hosts:
-                self._stretches = _cut(stretch.work)
+                pieces = _cut(stretch.work, self._stream.ptr, _is_host)
+                place = self._stretches.index(stretch)
+                self._stretches = [*self._stretches[:place], *pieces, *self._stretches[place + 1 :]]
             return
+        aside = any(isinstance(item, _Prepared) and item.stream != self._stream.ptr for item in stretch.work)
         stretch.graph = graph
+        if aside:
+            stretch.graph = Contest(device, prioritised(graph), lambda: self._launch(stretch.work))
         for item in hosts:
             if item.captured is not None:
                 item.captured(self)
-        graph.launch(self._stream)
+        stretch.graph.launch(self._stream)
 
     def _measure(self) -> None:
         """Run with an event and a range around each call."""
@@ -268,10 +275,27 @@ class CudaSequencer(Sequencer):
         self._pending.append(events)
 
 
-def _cut(work: Sequence[_Prepared | Enqueued]) -> list[_Stretch]:
-    """Return stretches of kernels that become graphs, and between them stretches of functions of the host."""
+def _is_host(item: _Prepared | Enqueued) -> bool:
+    """Whether an item is a function of the host."""
+    return isinstance(item, Enqueued)
+
+
+def _waits(item: _Prepared | Enqueued) -> bool:
+    """Whether an item is a function of the host that a graph cannot hold."""
+    return isinstance(item, Enqueued) and not item.capturable
+
+
+def _cut(
+    work: Sequence[_Prepared | Enqueued], main: int, between: Callable[[_Prepared | Enqueued], bool]
+) -> list[_Stretch]:
+    """Return stretches that become graphs, and ``between`` them stretches of functions of the host.
+
+    Kernels of another queue than the main one belong to a graph only with what forks and joins that queue.
+    """
     stretches = []
-    for host, items in itertools.groupby(work, lambda item: isinstance(item, Enqueued)):
+    for outside, items in itertools.groupby(work, between):
         found = list(items)
-        stretches.append(_Stretch(found, capturing=not host and len(found) > 1))
+        kernels = [item for item in found if isinstance(item, _Prepared)]
+        forked = len(kernels) < len(found) or all(item.stream == main for item in kernels)
+        stretches.append(_Stretch(found, capturing=not outside and len(found) > 1 and forked))
     return stretches

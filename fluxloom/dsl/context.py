@@ -16,13 +16,14 @@ from fluxloom.device.base import Buffer, Device
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.links import Links
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.dsl.transports import TRANSPORTS, Links
+from fluxloom.dsl.transports import TRANSPORTS
 
 __all__ = ["Context", "device_registry", "open_device"]
 

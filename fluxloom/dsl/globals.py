@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +76,19 @@ class Global:
             raise DatError(f"global {self.name!r}: a value of shape {array.shape} does not fit {self.shape}")
         self.version += 1
         self._flat(write=True)[:] = array.ravel() if array.shape else array
+
+    @staticmethod
+    def read_all(targets: Sequence[Global]) -> list[Any]:
+        """Return the values of some globals, with one wait for the device instead of one for each.
+
+        On several ranks, it is collective. All are of one context.
+        """
+        if targets:
+            targets[0].context.settle(None)
+            for target in targets:
+                require_total(target)
+            targets[0].context.device.bring([target.buffer for target in targets])
+        return [target.value for target in targets]
 
     def __repr__(self) -> str:
         return f"Global({self.name}, {self.value})"

@@ -21,8 +21,15 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.identity import among, unique
-from fluxloom.dsl.reductions import forget, note_written, open_partial, require_totals
+from fluxloom.dsl.reductions import (
+    combine_ranks,
+    note_waiting,
+    note_written,
+    open_partial,
+    require_totals,
+)
 from fluxloom.dsl.spans import Span
+from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task, counted, exchange_places, last_of, next_access
 
 __all__ = ["ExchangeTime", "OneTask", "RankedSequence", "may_be_stale", "sequence",
@@ -51,7 +58,8 @@ class RankedSequence(Sequencer):
         self._items: list[Call | Enqueued] = list(first)
         self._owners: list[int] = list(range(len(first)))
         self._waiting: dict[int, Access | None] = {}
-        self._reduced: list[Global] = []
+        self._used: list[Global] = []
+        self._peer: Any = None
         for place, (task, dats) in enumerate(zip(self.tasks, places, strict=True)):
             self._globals(place)
             self._task(place + len(first), task, dats)
@@ -85,14 +93,15 @@ class RankedSequence(Sequencer):
 
     def _beside(self, number: int, mine: int, task: Task, exchange: Exchange) -> None:
         """Let all that has to do with the halo run beside the interior; only sums of both parts wait for each other."""
-        fork, post, join = exchange.apart
-        self._add([fork, *exchange.packs(), post], mine)
+        apart = exchange.apart
+        assert apart is not None
+        self._add([apart.fork], mine)
         inner, ends = self._made(task, [task.limits.interior])
-        self._add(inner, number)
-        self._add(exchange.unpacks(), mine)
+        self._add(inner, number)  # first: a graph goes on with it without a change of queue
+        self._add([*exchange.packs(), apart.send, *apart.receive, *exchange.unpacks()], mine)
         outer, more = self._made(task, task.limits.rest)
         self._add([replace(call, aside=True) for call in outer], number)
-        self._add([join], mine)
+        self._add([apart.join], mine)
         self._add(last_of(task, [*ends, *more]), number)
 
     @staticmethod
@@ -123,47 +132,64 @@ class RankedSequence(Sequencer):
         The first use of a global decides what it has to be at the beginning; only later changes cut the sequence.
         """
         task = self.tasks[place]
-        wanted: list[Global] = []
+        wanted: list[tuple[Global, Access]] = []
         for target in unique(task.reads):
-            if id(target) not in self._waiting:
+            access = self._now(target)
+            if not among(target, self._used):
                 self._wanted.append(target)
-            elif self._waiting[id(target)] is not None:
-                wanted.append(target)
-            self._waiting[id(target)] = None
-        if wanted:
-            self._meanwhile("+".join(g.name for g in wanted), partial(require_totals, wanted))
+            elif access is not None:
+                wanted.append((target, access))
+            self._note(target, None)
+        self._total(wanted)
         for target, access in task.reduces:
             self._open(target, access)
         if task.resets is not None:
             self._reset(place, task.resets)
 
+    def _now(self, target: Global) -> Access | None:
+        """Return how a global waits at this place of the sequence."""
+        return self._waiting.get(id(target))
+
+    def _note(self, target: Global, access: Access | None) -> None:
+        self._waiting[id(target)] = access
+        self._used = unique([*self._used, target])
+
     def _open(self, target: Global, access: Access) -> None:
         """Let a global wait from here on."""
-        step = partial(open_partial, target, access)
-        if id(target) not in self._waiting:
-            self._before.append(step)
-        elif self._waiting[id(target)] is not access:
-            self._meanwhile(target.name, step)
-        self._waiting[id(target)] = access
-        self._reduced = unique([*self._reduced, target])
+        before = self._now(target)
+        if not among(target, self._used):
+            self._before.append(partial(open_partial, target, access))
+        elif before is not access:
+            if before is not None:
+                self._total([(target, before)])
+            if access is Access.INC and self.context.comm.rank:
+                self._add([self.context.device.reset_call(Reset(target).block())])
+        self._note(target, access)
 
     def _reset(self, place: int, target: Global) -> None:
         """Let a global that is about to be reset wait, if that spares the ranks a turn later."""
-        if id(target) not in self._waiting:
-            access = next_access(self.tasks[place + 1 :], target)
-            self._before.append(partial(forget, target) if access is None else partial(open_partial, target, access))
-            self._waiting[id(target)] = access
-        self._reduced = unique([*self._reduced, target])
+        access = next_access(self.tasks[place + 1 :], target)
+        if not among(target, self._used):
+            self._before.append(partial(note_waiting, target, access))
+            self._note(target, access)
+        elif self._now(target) is None:
+            self._note(target, access)
 
-    def _meanwhile(self, name: str, step: Callable[[], Any]) -> None:
-        """Let the ranks talk about globals in the middle of the sequence."""
-        reduced = tuple(self._reduced)
+    def _total(self, wanted: Sequence[tuple[Global, Access]]) -> None:
+        """Form the result of all ranks: by the GPUs themselves where they can, else in a turn of the host."""
+        if not wanted:
+            return
+        call = self.context.links.total(wanted)
+        if call is not None:
+            self._peer = self.context.links.peer
+            self._add([call])
+            return
 
         def turn() -> None:
-            note_written(reduced)
-            step()
+            note_written([target for target, _ in wanted])
+            combine_ranks(self.context, wanted)
 
-        self._add([Enqueued(f"total {name}", turn)])
+        self._add([Enqueued(f"total {'+'.join(g.name for g, _ in wanted)}", turn)])
 
     # ----------------------------------------------------------------------------------- running
     def __call__(self) -> None:
@@ -172,6 +198,10 @@ class RankedSequence(Sequencer):
         for step in self._before:
             step()
         self._native()
+        for target in self._used:
+            note_waiting(target, self._now(target))
+        if self._peer is not None:
+            self._peer.check()
 
     def refresh(self) -> None:
         """Take notice of changed argument words and moved dats."""

@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from fluxloom.dsl.context import Context
     from fluxloom.dsl.dats import Global
 
-__all__ = ["forget", "form_totals", "note_written", "open_partial", "require_total", "require_totals"]
+__all__ = [
+    "OPERATIONS",
+    "combine_ranks",
+    "forget",
+    "form_totals",
+    "note_waiting",
+    "note_written",
+    "open_partial",
+    "require_total",
+    "require_totals",
+]
 
-_OPERATIONS = {Access.INC: "sum", Access.MIN: "min", Access.MAX: "max"}
+OPERATIONS = {Access.INC: "sum", Access.MIN: "min", Access.MAX: "max"}
 
 
 def open_partial(target: Global, access: Access) -> None:
@@ -70,11 +80,29 @@ def form_totals(context: Context, targets: Sequence[Global]) -> None:
     if not waiting:
         return
     context.waiting = [g for g in context.waiting if not among(g, waiting)]
-    mine = [_flat(g).copy() for g in waiting]
-    found = context.comm.allgather(mine)
-    for k, target in enumerate(waiting):
-        assert target.waiting is not None
-        access, target.waiting = target.waiting, None
+    combine_ranks(context, [(g, g.waiting) for g in waiting if g.waiting is not None])
+    for target in waiting:
+        target.waiting = None
+
+
+def note_waiting(target: Global, access: Access | None) -> None:
+    """Note how a global waits after a sequence that has reduced into it, or that it does not."""
+    if target.waiting is access:
+        return
+    forget(target)
+    if access is not None:
+        target.waiting = access
+        target.context.waiting.append(target)
+
+
+def combine_ranks(context: Context, targets: Sequence[tuple[Global, Access]]) -> None:
+    """Combine what the ranks hold of some globals, by the GPUs or in one message through the host; collective."""
+    if context.links.combine(targets):
+        note_written([target for target, _ in targets])
+        return
+    context.device.bring([target.buffer for target, _ in targets])
+    found = context.comm.allgather([_flat(target).copy() for target, _ in targets])
+    for k, (target, access) in enumerate(targets):
         parts = np.stack([row[k] for row in found])
         target.buffer.host(write=True)
         _flat(target)[:] = _combined(parts, access)
@@ -85,7 +113,7 @@ def _combined(parts: np.ndarray, access: Access) -> np.ndarray:
     """Return the combination of one row a rank, in the order of the ranks."""
     total = parts[0].copy()
     for part in parts[1:]:
-        match _OPERATIONS[access]:
+        match OPERATIONS[access]:
             case "sum":
                 total = total + part
             case "min":

@@ -1,8 +1,8 @@
-"""How messages travel: through host memory, by an MPI that knows the device, or from GPU to GPU by NCCL.
+"""How messages travel: through host memory, by an MPI that knows the device, or from GPU to GPU.
 
-Between two GPUs there may be several ways; which one is taken is decided once, by all ranks alike: as the context
-was told, or by timing the messages of the exchange itself. A message to or from any other device goes through the
-memory of the host.
+Between GPUs they go by NCCL, or are written by kernels of our own into the memory of the other GPU. Which way is taken
+is decided once, by all ranks alike: as the context was told, or by timing the messages of the exchange itself. A
+message to or from any other device goes through the memory of the host.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluxloom.comm.base import Channel, Message
-from fluxloom.core.errors import CommError
-from fluxloom.device.base import Buffer, Enqueued, RemoteBuffer, Where
+from fluxloom.device.base import Buffer, Call, Enqueued, RemoteBuffer, Where
 
 if TYPE_CHECKING:
     from fluxloom.dsl.context import Context
+    from fluxloom.dsl.links import Links
 
-__all__ = ["TRANSPORTS", "Links", "Side", "Transport", "choose_transport"]
+__all__ = ["TRANSPORTS", "Apart", "Side", "Transport", "choose_transport"]
 
-TRANSPORTS = ("host", "mpi", "nccl")
+TRANSPORTS = ("host", "mpi", "nccl", "peer")
 _ROUNDS = 12
 """Exchanges that are timed for each transport; the fastest counts."""
 
@@ -46,6 +46,24 @@ class Side:
         return any(count for _, _, count in self.slices)
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Items of a sequence that carry messages beside the main queue.
+
+    Attributes
+    ----------
+    fork, join
+        Let the other queue wait for the main one, and the main one for the other.
+    send, receive
+        What sends, behind what packs, and what waits for messages, before what unpacks; in the other queue.
+    """
+
+    fork: Enqueued
+    send: Call | Enqueued
+    receive: tuple[Call | Enqueued, ...]
+    join: Enqueued
+
+
 class Transport(ABC):
     """Carries the messages of one exchange, again and again."""
 
@@ -65,11 +83,11 @@ class Transport(ABC):
     def close(self) -> None:  # noqa: B027 - most transports hold nothing
         """Give back what it holds."""
 
-    def apart(self, name: str) -> tuple[Enqueued, ...]:
-        """Return items that fork from the main queue, carry the messages, and join it again; empty: there are none."""
-        return ()
+    def apart(self, name: str) -> Apart | None:
+        """Return items that carry the messages beside the main queue; None: there are none."""
+        return None
 
-    def items(self, name: str) -> tuple[Enqueued, Enqueued]:
+    def items(self, name: str) -> tuple[Call | Enqueued, Call | Enqueued]:
         """Return start and finish as items of a sequence."""
         return Enqueued(f"{name} send", self.start), Enqueued(f"{name} receive", self.finish)
 
@@ -186,9 +204,51 @@ class NcclTransport(Transport):
         """Return start and finish as items that a graph can hold."""
         return self._link.items(name, self._sends, self._receives)
 
-    def apart(self, name: str) -> tuple[Enqueued, ...]:
+    def apart(self, name: str) -> Apart:
         """Return fork, messages and join."""
-        return self._link.apart(name, self._sends, self._receives)
+        fork, post, join = self._link.apart(name, self._sends, self._receives)
+        return Apart(fork, post, (), join)
+
+
+class PeerTransport(Transport):
+    """Written into the memory of the other GPU; two kernels like any others."""
+
+    name = "peer"
+    capturable = True
+
+    def __init__(self, context: Context, links: Links, out: Side, into: Side) -> None:
+        self._device: Any = context.device
+        self._channel = links.peer_channel(
+            [(links.number(r), out.buffer.address + b, n) for r, b, n in out.slices],
+            [(links.number(r), into.buffer.address + b, n) for r, b, n in into.slices],
+        )
+        self._send, self._receive = (
+            self._device.sequencer([call]) for call in (self._channel.send, self._channel.receive)
+        )
+
+    def start(self) -> None:
+        """Write the messages, after everything that the device was asked for."""
+        self._send()
+
+    def finish(self) -> None:
+        """Let the device wait for what comes."""
+        self._receive()
+
+    def items(self, name: str) -> tuple[Call, Call]:
+        """Return the kernels."""
+        return (replace(self._channel.send, name=f"{name} send"),
+                replace(self._channel.receive, name=f"{name} receive"))  # fmt: skip
+
+    def apart(self, name: str) -> Apart:
+        """Return fork, the kernels and join."""
+        send, receive = (replace(call, aside=True) for call in self.items(name))
+        side = self._device.side
+        fork, join = Enqueued(f"{name} fork", side.fork_now, True), Enqueued(f"{name} join", side.join_now, True)
+        return Apart(fork, send, (receive,), join)
+
+    def close(self) -> None:
+        """Give back the memory of the messages."""
+        self._channel.close()
 
 
 class MixedTransport(Transport):
@@ -219,79 +279,6 @@ class MixedTransport(Transport):
             part.close()
 
 
-class Links:
-    """What the ranks of a context know about each other's devices. Made collectively, once.
-
-    Attributes
-    ----------
-    gpus
-        Ranks that run on a GPU of which CUDA knows.
-    candidates
-        Ways between two of them, that all of them have; ``("host",)`` with fewer than two.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        device, comm = context.device, context.comm
-        mine = device.name == "cuda"
-        where = getattr(device, "identity", "") if mine else ""
-        ways = _ways(context) if mine else ()
-        found = comm.allgather((mine, where, ways))
-        self.gpus = [r for r, (gpu, _, _) in enumerate(found) if gpu]
-        wheres = [found[r][1] for r in self.gpus]
-        common = [w for w in TRANSPORTS if self.gpus and all(w in found[r][2] for r in self.gpus)]
-        if len(self.gpus) < 2:
-            common = ["host"]
-        elif len(set(wheres)) < len(wheres) and "nccl" in common:
-            common.remove("nccl")  # two ranks share a GPU, which NCCL refuses
-        self.candidates = self._wanted(tuple(common) or ("host",))
-        self._nccl: Any = None
-        self._opened = False
-
-    def _wanted(self, common: tuple[str, ...]) -> tuple[str, ...]:
-        wish = self._context.transport
-        if wish == "auto":
-            return common
-        if wish != "host" and not self.gpus:
-            raise CommError(
-                f"transport {wish!r} carries messages between GPUs, but no rank has one: take auto or host"
-            )
-        if wish != "host" and len(self.gpus) == 1:
-            return common  # the others have no GPU to send to: the host is the way that was asked for
-        if wish not in common:
-            raise CommError(f"transport {wish!r} is not there on all GPU ranks; there are: {', '.join(common)}")
-        return (wish,)
-
-    def number(self, rank: int) -> int:
-        """Return the number of a rank among those with a GPU."""
-        return self.gpus.index(rank)
-
-    def nccl(self) -> Any:
-        """Return the link of NCCL, None on ranks without a GPU. Collective among all ranks; made once."""
-        if self._opened:
-            return self._nccl
-        from fluxloom.device.cuda_nccl import NcclLink
-
-        self._opened = True
-        context, first = self._context, self.gpus[0]
-        device: Any = context.device
-        token = context.comm.broadcast(NcclLink.unique_id() if context.comm.rank == first else None, first)
-        if context.comm.rank in self.gpus:
-            self._nccl = NcclLink(device, self.number(context.comm.rank), len(self.gpus), token)
-            context.comm.held.append(self._nccl)  # closed by hand only: its end must not depend on the collector
-        return self._nccl
-
-
-def _ways(context: Context) -> tuple[str, ...]:
-    """Return the transports that a rank on a GPU has."""
-    from fluxloom.device.cuda_nccl import NcclLink
-
-    ways = ["host"]
-    if context.comm.takes_device_memory:
-        ways.append("mpi")
-    return tuple(ways) if NcclLink.missing() else (*ways, "nccl")
-
-
 def choose_transport(context: Context, neighbours: Sequence[int], out: Side, into: Side) -> Transport:
     """Return the transport of an exchange; every rank chooses alike. Collective."""
     links = context.links
@@ -316,7 +303,12 @@ def _build(context: Context, links: Links, between_gpus: str, out: Side, into: S
     parts: list[Transport] = []
     if direct:
         near, far = out.of(direct), into.of(direct)
-        parts.append(NcclTransport(links, link, near, far) if link else MpiTransport(context, near, far, tag))
+        if between_gpus == "peer":
+            parts.append(PeerTransport(context, links, near, far))
+        else:
+            parts.append(NcclTransport(links, link, near, far) if link else MpiTransport(context, near, far, tag))
+    elif between_gpus == "peer":
+        links.pass_peers()
     if not direct or out.of(others).any or into.of(others).any:
         parts.append(HostTransport(context, out.of(others), into.of(others), tag))  # no pair of ranks has both
     return parts[0] if len(parts) == 1 else MixedTransport(parts)

@@ -214,15 +214,17 @@ class Krylov:
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
         self.start()
-        norm, squares = self._read(self.bb), [self._read(self.rr[-1])]
+        norm, first = self._read(self.bb, self.rr[-1])
+        squares = [first]
         status = judge(np.array(squares), norm, self.stop)
         while status.reason == "iterations" and len(squares) <= self.stop.iterations:
             self.body()
-            squares += [self._read(rr) for rr in self.rr]
+            squares += self._read(*self.rr)
             status = judge(np.array(squares), norm, self.stop)
         if self.end is not None:
             self.end()
         return status
 
-    def _read(self, value: Global) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.atleast_1d(np.asarray(value.value, dtype=np.float64))
+    @staticmethod
+    def _read(*sums: Global) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+        return [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in Global.read_all(sums)]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from .sources import context, makers, product
 pytestmark = pytest.mark.nvcc
 
 ARCHITECTURE = "sm_90"
+FIXED = ("runtime", "peer")
 LAYOUTS = {"aos": fl.AoS(), "soa": fl.SoA(), "blocked": fl.Blocked(8)}
 
 
@@ -102,12 +104,13 @@ def test_symbols_are_distinct() -> None:
 
 
 def test_nvcc_compiles(tmp_path: Path) -> None:
-    """Both units in one call, with the toolkit's own headers."""
+    """All units in one call, with the toolkit's own headers: what is generated, and what is not."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not on PATH")
     sources = []
-    for name, text in (("golden", golden()), ("others", others())):
+    fixed = [(name, resources.files("fluxloom.device").joinpath(f"{name}.cu").read_text()) for name in FIXED]
+    for name, text in (("golden", golden()), ("others", others()), *fixed):
         sources.append(tmp_path / f"{name}.cu")
         sources[-1].write_text(text)
     command = [nvcc, f"-arch={ARCHITECTURE}", "-std=c++17", "-cubin", "--threads", "2", *map(str, sources)]

@@ -77,7 +77,7 @@ TransportOption = Annotated[
     str | None,
     typer.Option(
         "--transport", metavar="NAME", show_default=False,
-        help="How messages between GPUs travel: auto, host, mpi or nccl.",
+        help="How messages between GPUs travel: auto, host, mpi, nccl or peer.",
     ),
 ]  # fmt: skip
 OutputOption = Annotated[

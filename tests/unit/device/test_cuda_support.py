@@ -189,7 +189,7 @@ def nvrtc():
     return cupy.cuda.nvrtc
 
 
-@pytest.mark.parametrize("name", ["runtime.cu", "bandwidth.cu"])
+@pytest.mark.parametrize("name", ["runtime.cu", "bandwidth.cu", "peer.cu"])
 @pytest.mark.parametrize("architecture", ["sm_90", "compute_80"])
 def test_our_kernels_compile(nvrtc, name: str, architecture: str) -> None:
     text = resources.files("fluxloom.device").joinpath(name).read_text()

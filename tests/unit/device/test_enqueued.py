@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -202,7 +203,7 @@ def test_functions_that_cannot_be_captured_stand_between_graphs(device: CudaDevi
 
 
 def test_one_that_cannot_be_captured_is_enough(device: CudaDevice, cupy: LateCupy) -> None:
-    """A fork in one graph could not be joined in another."""
+    """What stands on either side of it is captured, a fork with its join in one graph."""
     step = Step(device)
     waited = []
     step.items.append(Enqueued("wait", lambda: waited.append(len(waited))))
@@ -210,8 +211,27 @@ def test_one_that_cannot_be_captured_is_enough(device: CudaDevice, cupy: LateCup
     for _ in range(4):
         step.sequence()
     assert step.values() == expected(4)
-    assert step.calls == {"start": 4, "finish": 4, "captured": 0}
+    assert step.calls == {"start": 2, "finish": 2, "captured": 2}
+    assert step.sequence.graphs == 1
     assert waited == [0, 1, 2, 3]
+
+
+def test_kernels_beside_the_main_queue_without_a_graph(device: CudaDevice, cupy: LateCupy) -> None:
+    """Kernels of the side stream whose fork is no part of the graph are launched anew at every run."""
+    step = Step(device, capturable=False)
+    aside = [replace(call, aside=True) for call in (step.kernel(step.c, step.b, 17), step.kernel(step.c, step.c, 19))]
+    side = device.side
+    fork = Enqueued("fork", side.fork_now)
+    join = Enqueued("join", side.join_now)
+    sequence = device.sequencer([step.kernel(step.b, step.b, 3), fork, *aside, join, step.kernel(step.a, step.c, 5)])
+    for _ in range(5):
+        sequence()
+    b = c = 0
+    for _ in range(5):
+        b = 3 * b % 1_000_003 + 1
+        c = 19 * (17 * b % 1_000_003 + 1) % 1_000_003 + 1
+    assert step.values() == [5 * c % 1_000_003 + 1, b, c]
+    assert sequence.graphs == 0
 
 
 def test_a_fork_that_is_not_joined(device: CudaDevice, cupy: LateCupy, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,6 +13,7 @@ from fluxloom.core.errors import CommError
 from fluxloom.dsl import transports
 from fluxloom.dsl.decompose import Link
 from fluxloom.dsl.exchange import Exchange
+from fluxloom.dsl.links import Links
 
 
 class Direct(transports.HostTransport):
@@ -50,7 +51,7 @@ def test_ranks_with_and_without_a_gpu_agree_on_channels(monkeypatch: pytest.Monk
     assert names == [["mpi+host"] * 3, ["mpi+host"] * 3, ["host"] * 3]
 
 
-@pytest.mark.parametrize("name", ["nccl", "mpi"])
+@pytest.mark.parametrize("name", ["nccl", "mpi", "peer"])
 def test_ways_between_gpus_need_gpus(name: str) -> None:
     """What was asked for is not quietly replaced; one GPU alone sends through the host, as nobody has another."""
     def rank(comm: Comm) -> str:
@@ -60,6 +61,27 @@ def test_ways_between_gpus_need_gpus(name: str) -> None:
 
     message = f"transport {name!r} carries messages between GPUs, but no rank has one: take auto or host"
     assert fl.run_threads(2, rank) == [message] * 2
-    links = object.__new__(transports.Links)
+    links = object.__new__(Links)
     links._context, links.gpus = fl.Context("cpu", threads=1, transport=name), [0]
     assert links._wanted(("host",)) == ("host",)
+
+
+def test_gpus_that_cannot_open_each_other_say_why() -> None:
+    """GPUs of two machines, or one GPU for two ranks: peer is refused with the reason, auto goes without."""
+
+    def rank(comm: Comm, transport: str, where: str) -> str:
+        context = fl.Context("cpu", threads=1, comm=comm)
+        links = Links(context)
+        links.gpus, context.transport = [0, 1], transport
+        assert not links._opens_peers([f"{where}{k} 0000:0{k}" for k in range(2)])
+        if transport == "auto":
+            return str(links._wanted(("host", "nccl")))
+        with pytest.raises(CommError) as caught:
+            links._wanted(("host", "nccl"))
+        return str(caught.value)
+
+    assert fl.run_threads(2, rank, "auto", "box") == ["('host', 'nccl')"] * 2
+    assert set(fl.run_threads(2, rank, "peer", "box")) == {
+        "transport 'peer' is not there on all GPU ranks (the GPUs are not different ones of one machine); there are: "
+        "host, nccl"
+    }
