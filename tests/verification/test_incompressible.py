@@ -7,8 +7,9 @@ import pytest
 
 from fluxloom.app.verify.base import VerifyOptions, verifications
 from fluxloom.app.verify.cavity import cavity, extremes
-from fluxloom.app.verify.cylinder import CylinderFlow, Field, mean_period
+from fluxloom.app.verify.cylinder import CylinderFlow, Field, mean_period, steady_limit
 from fluxloom.app.verify.incompressible_cases import decaying_vortices, identities, shear
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 
 
@@ -42,6 +43,31 @@ def test_period() -> None:
     time = np.linspace(0.0, 3.0, 400)
     first, last, period = mean_period(time, 0.2 + np.sin(2 * np.pi * (time - 0.1) / 0.7))
     assert (first, last, period) == pytest.approx((0.1, 2.9, 0.7), abs=2e-3)
+
+
+def test_steady_limit() -> None:
+    """Exact for two modes of which one turns, after three differences and one more; a state at rest is its own."""
+    random = np.random.default_rng(3)
+    rest, modes = random.normal(size=(20, 2)), random.normal(size=(3, 20, 2))
+    turn = 0.9 * np.exp(0.7j) ** np.arange(5)
+    states = [rest + (0.9**k * turn[k]).real * modes[0] + (0.9**k * turn[k]).imag * modes[1] + 0.5**k * modes[2]
+              for k in range(5)]  # fmt: skip
+    assert steady_limit(states) == pytest.approx(rest, abs=1e-5)
+    assert np.abs(states[-1] - rest).max() > 0.3
+    assert (steady_limit([rest, rest, rest]) == rest).all()
+
+
+def test_steady_cylinder(context: Context) -> None:
+    """It is where it would be after long, in less time; there is an end to trying."""
+    flow = CylinderFlow(context, 6, 20.0)
+    took = flow.settle(1e-4)
+    assert took < 10.0
+    found = flow.steady()
+    flow.run(flow.flow.time + 3.0)
+    assert flow.steady().drag == pytest.approx(found.drag, rel=1e-4)
+    assert flow.steady().lift == pytest.approx(found.lift, abs=6e-4)
+    with pytest.raises(SolverError, match=r"still change by more than 1e-30 after a time of 2\.25"):
+        CylinderFlow(context, 4, 20.0).settle(1e-30, rounds=1)
 
 
 def test_field_elsewhere() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
@@ -17,13 +19,16 @@ from fluxloom.solvers.flow_forces import ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["CylinderFlow", "Field", "Steady", "Vortices", "mean_period"]
+__all__ = ["CylinderFlow", "Field", "Steady", "Vortices", "mean_period", "steady_limit"]
 
 Array = npt.NDArray[np.float64]
 
 _VISCOSITY = 1e-3
 _CHANNEL = CylinderChannel()
 _EVERY = 5
+_GAP, _FADING, _RECORDED, _STILL = 0.25, 2, 7, 4
+"""Time between two records of a flow that gets steady; those left out at first, those kept, those without change."""
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class CylinderFlow:
             y = places[:, 1]
             return np.stack([6.0 * mean * y * (height - y) / height**2, np.zeros(len(y))], axis=1)
 
-        volumes = control_volumes(cylinder_channel(n, _CHANNEL))
+        volumes = control_volumes(cylinder_channel(n, _CHANNEL, behind=2))
         sides = {"xmin": Inflow(parabola), "xmax": Outflow()}
         sides |= dict.fromkeys(("ymin", "ymax", "cylinder"), NoSlip())
         self.flow = Incompressible(
@@ -103,7 +108,7 @@ class CylinderFlow:
         )
         self.flow.initialise(parabola if start is None else start.at)
         self.places, self.width, self.mean = volumes.centres[: volumes.cells], width, mean
-        self.forces = Forces(self.flow, "cylinder", ForceReference(mean, width), form="balance")
+        self.forces = Forces(self.flow, "cylinder", ForceReference(mean, width))
         (x, y), radius = _CHANNEL.centre, _CHANNEL.radius
         reach = radius + 1e-3 * radius
         self.probes = Probes(self.flow, {"front": (x - reach, y), "back": (x + reach, y)})
@@ -115,6 +120,44 @@ class CylinderFlow:
             flow.step(flow.stable_step(0.35, 0.4)).require("the pressure round the cylinder")
             if flow.time >= sample_from and flow.steps % _EVERY == 0:
                 self.forces.sample()
+
+    def settle(self, change: float = 2e-6, rounds: int = 8) -> float:
+        """Advance until the flow is steady, and return the time that this has taken.
+
+        The last to fade are vortices behind the cylinder, by a factor of 6 in a period. So every 2 time units the flow
+        goes on from the limit that the velocities of that time point to, see `steady_limit`.
+
+        Parameters
+        ----------
+        change
+            Of drag and lift in a time unit, as a part of the drag, that counts as none: the lift is its 500th part.
+        rounds
+            Limits at most.
+
+        Raises
+        ------
+        SolverError
+            If the flow does not get steady.
+        """
+        flow, elapsed = self.flow, 0.0
+        for _ in range(rounds):
+            records: list[Array] = []
+            forces: list[tuple[float, float]] = []
+            start = flow.time
+            for k in range(_FADING + _RECORDED):
+                self.run(start + (k + 1) * _GAP)
+                if k < _FADING:
+                    continue
+                records.append(flow.velocity())
+                force = self.forces.now()
+                forces.append((force.drag, force.lift))
+                late = np.array(forces[-_STILL - 1 :])
+                if len(late) > _STILL and np.ptp(late, axis=0).max() <= change * abs(force.drag):
+                    return elapsed + flow.time - start
+            elapsed += flow.time - start
+            limit = steady_limit(records)
+            flow.initialise(lambda _places, limit=limit: limit)
+        raise SolverError(f"cylinder: drag and lift still change by more than {change:g} after a time of {elapsed:.3g}")
 
     def field(self) -> Field:
         """Return the velocity now."""
@@ -134,6 +177,35 @@ class CylinderFlow:
         whole = (series.time >= first) & (series.time <= last)
         strouhal = self.width / (period * self.mean)
         return Vortices(float(series.drag[whole].max()), float(series.lift[whole].max()), strouhal)
+
+
+def steady_limit(records: Sequence[Array]) -> Array:
+    """Return what a sequence of states tends to: reduced rank extrapolation.
+
+    ::
+
+        x = sum g_k x_{k+1},   sum g_k = 1,   |sum g_k (x_{k+1} - x_k)| -> min
+
+    exact for as many linear modes as there are differences less one. All sums over states without divergence are
+    without.
+
+    Parameters
+    ----------
+    records
+        States at equal distances in time, at least two, of any one shape.
+
+    References
+    ----------
+    A. Sidi, W. F. Ford, D. A. Smith: *Acceleration of convergence of vector sequences*. SIAM J. Numer. Anal. 23, 1986.
+    """
+    states = np.stack([np.ravel(state) for state in records])
+    changes = np.diff(states, axis=0)
+    products = changes @ changes.T
+    size = np.trace(products)
+    if size == 0.0:
+        return np.array(records[-1])
+    weights = np.linalg.solve(products + _ROUNDING * size * np.eye(len(products)), np.ones(len(products)))
+    return (weights / weights.sum() @ states[1:]).reshape(np.shape(records[-1]))
 
 
 def mean_period(time: Array, values: Array) -> tuple[float, float, float]:
