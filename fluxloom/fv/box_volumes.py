@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.control_volumes import ControlVolumes, Wrapped
 from fluxloom.fv.shared_volumes import CellTable, FaceTable, OuterTable, assemble
 
 __all__ = ["periodic_box_volumes"]
@@ -51,9 +51,9 @@ def periodic_box_volumes(
         second = _across(cells, counts, 1)
         faces = np.stack([np.tile(cells, 3), second.ravel()], axis=1)
         area, way = _areas(step, cells.size), np.repeat(np.diag(step), cells.size, axis=0)
-        return ControlVolumes(
-            np.full(total, step.prod()), _centres(cells, counts, step), faces, area, np.abs(way).sum(axis=1), {}
-        )
+        centres = _centres(cells, counts, step)
+        wrapped = Wrapped.of(centres, faces, way)
+        return ControlVolumes(np.full(total, step.prod()), centres, faces, area, np.abs(way).sum(axis=1), {}, wrapped)
     if counts[2] < comm.size:
         raise MeshError(f"periodic box: {counts[2]} slabs of cells for {comm.size} ranks; give more cells along z")
     return _slab(comm, counts, step)

@@ -20,8 +20,15 @@ from fluxloom.dsl.parts import Part
 from fluxloom.mesh.geometry import geometry
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["ControlVolumes", "SharedVolumes", "check_names", "check_spacing", "control_volumes",
-           "match_faces"]  # fmt: skip
+__all__ = [
+    "ControlVolumes",
+    "SharedVolumes",
+    "Wrapped",
+    "check_names",
+    "check_spacing",
+    "control_volumes",
+    "match_faces",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -53,6 +60,29 @@ class SharedVolumes:
 
 
 @dataclass(frozen=True, eq=False)
+class Wrapped:
+    """Faces across which the second element is the image of a periodic cell.
+
+    Attributes
+    ----------
+    faces : (n,)
+        Their numbers.
+    shift : (n, d)
+        From the cell to its image.
+    """
+
+    faces: Index
+    shift: Array
+
+    @classmethod
+    def of(cls, centres: Array, faces: Index, ways: Array) -> Wrapped:
+        """Return those where the ways ``(faces, d)`` to the second element do not lead to its centre."""
+        shift = ways - (centres[faces[:, 1]] - centres[faces[:, 0]])
+        found = np.flatnonzero(np.abs(shift).max(axis=1, initial=0.0) > 0.5 * np.abs(ways).max(axis=1, initial=0.0))
+        return cls(found, shift[found])
+
+
+@dataclass(frozen=True, eq=False)
 class ControlVolumes:
     """The geometry of collocated finite volumes in ``d`` dimensions.
 
@@ -71,6 +101,8 @@ class ControlVolumes:
         ``|n . v|``: distance of the two elements along the normal ``n``; ``v`` leads to the image of a periodic cell.
     patches
         Name to the boundary elements of a patch; periodic patches have none.
+    wrapped
+        Faces between periodic cells.
     shared
         On several ranks, what this one has: its own cells, then those across a face of them, in ascending order of
         their global numbers each, boundary elements and faces of its cells. None: everything.
@@ -82,7 +114,15 @@ class ControlVolumes:
     areas: Array
     spacing: Array
     patches: Mapping[str, range]
+    wrapped: Wrapped
     shared: SharedVolumes | None = None
+
+    @property
+    def ways(self) -> Array:
+        """From the first to the second element of each face, or its image, ``(faces, d)``."""
+        found = self.centres[self.faces[:, 1]] - self.centres[self.faces[:, 0]]
+        found[self.wrapped.faces] += self.wrapped.shift
+        return found
 
     @property
     def cells(self) -> int:
@@ -182,7 +222,7 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         for name, p in links.patches.items()
         if name not in used
     }
-    return ControlVolumes(volumes, centres, faces, areas, spacing, patches)
+    return ControlVolumes(volumes, centres, faces, areas, spacing, patches, Wrapped.of(centres, faces, way))
 
 
 def check_names(path: str, patches: Collection[str], periodic: Sequence[tuple[str, str]]) -> None:

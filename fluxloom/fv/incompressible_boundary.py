@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.given import check_patches, given_values
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 
 __all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table"]
@@ -67,10 +68,7 @@ def boundary_table(
     SolverError
         If a patch has no boundary, a boundary no patch, or a velocity does not fit.
     """
-    known = ", ".join(volumes.patches) or "none"
-    for name in boundaries:
-        if name not in volumes.patches:
-            raise SolverError(f"boundaries: no patch {name!r}{did_you_mean(name, volumes.patches)} (patches: {known})")
+    check_patches("boundaries", volumes, boundaries)
     count, d = volumes.elements - volumes.cells, volumes.dimension
     kinds, given = np.full(count, PRESCRIBED, dtype=np.int32), np.zeros((count, d))
     for name, elements in volumes.patches.items():
@@ -81,26 +79,11 @@ def boundary_table(
         elif isinstance(boundary, Symmetry):
             kinds[place] = SYMMETRY
         elif isinstance(boundary, NoSlip | Inflow):
-            given[place] = _velocity(name, boundary, volumes.centres[elements.start : elements.stop])
+            velocity, centres = boundary.velocity, volumes.centres[elements.start : elements.stop]
+            if callable(velocity) or isinstance(boundary, Inflow) or len(velocity):
+                given[place] = given_values(f"patch {name!r}", velocity, centres, d)
         else:
             raise SolverError(
                 f"patch {name!r} has no boundary: give NoSlip(), Inflow(...), Outflow() or Symmetry(), not {boundary!r}"
             )
     return kinds, given
-
-
-def _velocity(name: str, boundary: NoSlip | Inflow, places: Array) -> Array:
-    given = boundary.velocity
-    if isinstance(boundary, NoSlip) and not callable(given) and len(given) == 0:
-        return np.zeros(places.shape)
-    try:
-        found = np.asarray(given(places) if callable(given) else given, dtype=np.float64)
-        found = np.broadcast_to(found, places.shape)
-    except (TypeError, ValueError):
-        raise SolverError(
-            f"patch {name!r}: a velocity of {places.shape[1]} components is wanted, or a function that returns "
-            f"{places.shape} numbers for as many places, not {given!r}"
-        ) from None
-    if not np.isfinite(found).all():
-        raise SolverError(f"patch {name!r}: the velocity is not finite everywhere")
-    return found

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.given import check_patches, given_values
 from fluxloom.fv.incompressible_boundary import Outflow, Symmetry
 from fluxloom.fv.scalar_transport import FLUX, VALUE
 from fluxloom.fv.sides import Family
 
-__all__ = ["Adiabatic", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "field_values", "scalar_table"]
+__all__ = ["Adiabatic", "Field", "FixedFlux", "FixedValue", "ScalarBoundary", "boundary_sides", "scalar_table"]
 
 Array = npt.NDArray[np.float64]
 Field = float | Callable[[Array], npt.ArrayLike]
@@ -78,11 +79,7 @@ def scalar_table(
     SolverError
         If a patch has no boundary, a boundary no patch, or a value does not fit.
     """
-    for name in boundaries:
-        if name not in volumes.patches:
-            known = ", ".join(volumes.patches) or "none"
-            hint = did_you_mean(name, volumes.patches)
-            raise SolverError(f"{what}: boundaries: no patch {name!r}{hint} (patches: {known})")
+    check_patches(f"{what}: boundaries", volumes, boundaries)
     count = volumes.elements - volumes.cells
     kinds, given = np.full(count, FLUX, dtype=np.int32), np.zeros(count)
     for name, elements in volumes.patches.items():
@@ -90,9 +87,9 @@ def scalar_table(
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
         centres, where = volumes.centres[elements.start : elements.stop], f"{what}: patch {name!r}"
         if isinstance(boundary, FixedValue):
-            kinds[place], given[place] = VALUE, field_values(where, boundary.value, centres)
+            kinds[place], given[place] = VALUE, given_values(where, boundary.value, centres)
         elif isinstance(boundary, FixedFlux):
-            given[place] = field_values(where, boundary.flux, centres)
+            given[place] = given_values(where, boundary.flux, centres)
             if diffusivity == 0.0 and given[place].any():
                 raise SolverError(f"{where}: a flux needs a diffusivity above 0: give the scalar one, or Adiabatic()")
         elif not isinstance(boundary, Adiabatic | Outflow | Symmetry):
@@ -101,27 +98,6 @@ def scalar_table(
                 f"not {boundary!r}"
             )
     return kinds, given
-
-
-def field_values(what: str, field: Field, places: Array) -> Array:
-    """Return a number for each place ``(n, d)``, from one for all or from a function of them.
-
-    Raises
-    ------
-    SolverError
-        If there is not one finite number for each place.
-    """
-    try:
-        found = np.asarray(field(places) if callable(field) else field, dtype=np.float64)
-        found = np.broadcast_to(found, len(places))
-    except (TypeError, ValueError):
-        raise SolverError(
-            f"{what}: a number is wanted, or a function that returns ({len(places)},) numbers for the places "
-            f"{places.shape}, not {field!r}"
-        ) from None
-    if not np.isfinite(found).all():
-        raise SolverError(f"{what}: {field!r} is not finite everywhere")
-    return found
 
 
 def boundary_sides(volumes: ControlVolumes) -> Family:

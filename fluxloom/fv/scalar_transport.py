@@ -13,14 +13,13 @@ Source: F. X. Trias et al., J. Comput. Phys. 258, 2014, section 2, for the opera
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
+from fluxloom.core.access import Inc, Max, Min, Read, Write
 from fluxloom.kernel.frontend import kernel
 
 __all__ = [
     "FLUX",
     "NOTHING_YET",
     "VALUE",
-    "buoyancy",
     "scalar_boundary",
     "scalar_content",
     "scalar_diffusivity",
@@ -51,17 +50,6 @@ def scalar_boundary(kind: Read, given: Read, spacing: Read, alpha: Read, inside:
 def scalar_diffusivity(nus: Read, alpha: Write, *, molecular: float, nu: float, prandtl: float):
     """``alpha_s = alpha + (nu_s - nu) / Pr_t``: what an eddy viscosity carries of a scalar."""
     alpha[0] = molecular + (nus[0] - nu) / prandtl
-
-
-@kernel
-def buoyancy(theta: Read, inverse: Read, lift: Read, dt: Read, u: RW, *, reference: float, d: Const[int]):
-    """``u_p = u_p - dt g beta (theta - theta_0)``, Boussinesq's approximation; ``lift = -g beta``.
-
-    Boundary elements have no volume and stay.
-    """
-    inside = 1.0 if inverse[0] > 0.0 else 0.0
-    for k in range(d):
-        u[k] = u[k] + inside * dt[0] * lift[k] * (theta[0] - reference)
 
 
 @kernel

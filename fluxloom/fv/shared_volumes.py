@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.parts import Part, refresh_host
-from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, check_names, check_spacing, match_faces
+from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, Wrapped, check_names, check_spacing, match_faces
 from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import Ragged
@@ -232,7 +232,8 @@ def assemble(
     }
     centres = np.concatenate([whole.centre, outer.centre])
     table_of_faces = np.concatenate([between, np.stack([behind, edge], axis=1)])
-    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, spans, shared)
+    wrapped = Wrapped.of(centres, table_of_faces, ways)
+    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, spans, wrapped, shared)
 
 
 def _shared(

@@ -51,6 +51,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
 from fluxloom.solvers.algebraic_matrices import AlgebraicMatrices
+from fluxloom.solvers.flow_types import check_step
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["ITERATION", "START", "AlgebraicStep", "SubStep"]
@@ -283,8 +284,7 @@ class AlgebraicStep:
         SolverError
             If ``dt`` is not positive, or the pressure is not finite.
         """
-        if not np.isfinite(dt) or dt <= 0:
-            raise SolverError(f"dt: a positive number is wanted, not {dt!r}")
+        check_step(dt)
         self._set_scalars(dt)
         status: Status | None = None
         for part in self.plan:

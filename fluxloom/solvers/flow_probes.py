@@ -27,6 +27,10 @@ Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
 
+_LARGEST = 4096
+"""Samples of one block: each sample passes over its block."""
+
+
 @dataclass(frozen=True)
 class ProbeSeries:
     """What probes have seen.
@@ -71,12 +75,29 @@ class ProbeSeries:
         return Signal(self.time, columns[what])
 
 
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Samples that the device keeps: ``(probes of this rank * capacity, width)`` of the flow and of each scalar."""
+
+    capacity: int
+    records: tuple[Dat, ...]
+    sample: Chain
+
+    def read(self, probes: int, filled: int) -> Array:
+        """Return the first samples, ``(filled, probes, width)``."""
+        found = [dat.read().reshape(probes, self.capacity, *dat.shape)[:, :filled] for dat in self.records]
+        return np.moveaxis(np.concatenate(found, axis=2), 0, 1).copy()
+
+
 class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
     Values are linear around the centre of the cell that a point is in, with Gauss's gradient of the cell: exact for
     linear fields on meshes of bricks, of second order on smooth ones. On several ranks everything is collective, and
     each probe is sampled by the rank that owns its cell.
+
+    Where checkpoints watch the flow, samples stay on the device, in blocks that grow: they are part of the checkpoint,
+    and the host looks at them only in `series`.
 
     Parameters
     ----------
@@ -100,12 +121,11 @@ class Probes:
         self.points = _places(points, flow.dimension)
         mine, cells = self._owners()
         self._mine = mine
-        self._set, self._slots = self._share(mine, 1, "probes"), self._share(mine, self.capacity, "slots")
+        self._set = self._share(mine, 1, "probes")
         self._slot, self._scale = flow.context.scalar(0, "slot", dtype="int64"), flow.context.scalar(1.0, "scale")
-        self._bind(*self._rows(cells, mine))
-        self._times: list[float] = []
-        self._blocks: list[Array] = []
-        self._filled = 0
+        self._weights, self._shares = self._rows(cells, mine)
+        self._block = self._made(self.capacity)
+        self.reset()
 
     # ------------------------------------------------------------------------------ set-up
     def _owners(self) -> tuple[Index, Index]:
@@ -127,29 +147,29 @@ class Probes:
         part = Part.of_reads(ctx.comm, nothing, numbers, nothing, nothing, total) if ctx.ranked else total
         return ctx.set(part, name)
 
-    def _bind(self, weights: Rows, shares: Rows) -> None:
-        """Make the chain of a sample: values at the probes, and these into a slot."""
+    def _made(self, capacity: int) -> _Block:
+        """Return an empty block, and the chain of a sample: values at the probes, and these into a slot. Collective."""
         flow, ctx, d = self.flow, self.flow.context, self.flow.dimension
-        probe = np.repeat(np.arange(self._set.size), self.capacity)
-        number = np.tile(np.arange(self.capacity, dtype=np.int32), self._set.size)
-        to_probe = ctx.map(self._slots, self._set, probe[:, None], "slots.probe")
-        numbers = ctx.dat(self._slots, number, "number")
+        weights, shares, slots = self._weights, self._shares, self._share(self._mine, capacity, "slots")
+        probe = np.repeat(np.arange(self._set.size), capacity)
+        number = np.tile(np.arange(capacity, dtype=np.int32), self._set.size)
+        to_probe, numbers = ctx.map(slots, self._set, probe[:, None], "slots.probe"), ctx.dat(slots, number, "number")
 
         def kept(name: str, width: int) -> tuple[Dat, Dat, Loop]:
             found = ctx.dat(self._set, name=name, shape=(width,))
-            record = ctx.dat(self._slots, name=f"{name}.record", shape=(width,))
-            loop = Loop(keep_sample, self._slots, numbers, self._slot, found[to_probe[0]], record, width=width)
+            record = ctx.dat(slots, name=f"{name}.record", shape=(width,))
+            loop = Loop(keep_sample, slots, numbers, self._slot, found[to_probe[0]], record, width=width)
             return found, record, loop
 
         found, record, keep = kept("flow", d + 1)
-        self._records = [record]
+        records = [record]
         loops = [Loop(sample_flow, self._set, weights.entries, flow.u[weights.pattern], shares.entries,
                       flow.phi[shares.pattern], self._scale, found, d=d), keep]  # fmt: skip
         for name, scalar in flow.scalars.all.items():
             found, record, keep = kept(name, 1)
-            self._records.append(record)
+            records.append(record)
             loops += [Loop(sample_scalar, self._set, weights.entries, scalar.theta[weights.pattern], found), keep]
-        self._sample = Chain(loops, name="probes")
+        return _Block(capacity, tuple(records), Chain(loops, name="probes"))
 
     def _rows(self, cells: Index, mine: Index) -> tuple[Rows, Rows]:
         """Return the weights of elements for values at the probes, and those of cells for the pressure."""
@@ -164,42 +184,55 @@ class Probes:
     def sample(self) -> None:
         """Keep what is at the probes now."""
         self._slot.value, self._scale.value = self._filled, 1.0 / self.flow.impulse
-        self._sample()
+        self._block.sample()
         self._times.append(self.flow.time)
         self._filled += 1
-        if self._filled == self.capacity:
-            self._fetch()
+        if self._filled == self._block.capacity:
+            self._turn()
 
-    def _fetch(self) -> None:
-        """Read what the device has kept, ``(samples, probes of this rank, width)``."""
-        shape = (self._set.size, self.capacity)
-        found = [dat.read().reshape(*shape, *dat.shape)[:, : self._filled] for dat in self._records]
-        self._blocks.append(np.moveaxis(np.concatenate(found, axis=2), 0, 1).copy())
+    def _turn(self) -> None:
+        """Make room: the host takes the samples, or leaves them where a checkpoint finds them. Collective."""
+        self._full.append(self._block)
+        if self.flow.context.observer is None:
+            self._fetch()
+        else:  # loops may be skipped, as a run goes on from a checkpoint: nobody may look at what they would write
+            self._block = self._made(min(2 * self._block.capacity, max(_LARGEST, self.capacity)))
         self._filled = 0
 
-    def series(self) -> ProbeSeries:
-        """Return all samples. Collective; every rank gets the same.
+    def _fetch(self) -> None:
+        """Read the full blocks."""
+        self._values += [block.read(self._set.size, block.capacity) for block in self._full]
+        self._full = []
+
+    def series(self, first: int = 0) -> ProbeSeries:
+        """Return all samples, or those from the one with the number ``first`` on. Collective; all ranks get the same.
 
         Raises
         ------
         SolverError
             If there is none.
+        CheckpointError
+            If a run catches up with its checkpoint: the samples are not there yet.
         """
-        if not self._times:
-            raise SolverError("probes: there is no sample yet: call sample() after steps")
-        if self._filled:
-            self._fetch()
-        d, here = self.flow.dimension, np.concatenate(self._blocks)
-        whole = np.empty((len(self._times), len(self.names), here.shape[2]))
+        if not 0 <= first < len(self._times):
+            raise SolverError(f"probes: there is no sample yet from number {first} on: call sample() after steps")
+        self._fetch()
+        blocks = [*self._values, *([self._block.read(self._set.size, self._filled)] if self._filled else [])]
+        begins = np.cumsum([0, *(len(block) for block in blocks)])
+        here = np.concatenate([block[max(0, first - begin) :] for block, begin in zip(blocks, begins, strict=False)])
+        d, time = self.flow.dimension, np.array(self._times[first:])
+        whole = np.empty((time.size, len(self.names), here.shape[2]))
         for mine, values in self.flow.context.comm.allgather((self._mine, here)):
             whole[:, mine] = values
         scalars = {name: whole[:, :, d + 1 + k] for k, name in enumerate(self.flow.scalars.all)}
-        time = np.array(self._times)
         return ProbeSeries(self.names, self.points, time, whole[:, :, :d], whole[:, :, d], scalars)
 
     def reset(self) -> None:
         """Forget all samples."""
-        self._times, self._blocks, self._filled = [], [], 0
+        self._times: list[float] = []
+        self._values: list[Array] = []
+        self._full: list[_Block] = []
+        self._filled = 0
 
 
 def _places(points: Mapping[str, Sequence[float]], d: int) -> Array:

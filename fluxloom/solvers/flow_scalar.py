@@ -13,17 +13,18 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.fv.given import given_values
 from fluxloom.fv.incompressible import extrapolate, predict, relax, time_limit, transport
-from fluxloom.fv.scalar_sides import Field, ScalarBoundary, boundary_sides, field_values, scalar_table
+from fluxloom.fv.scalar_sides import Field, ScalarBoundary, boundary_sides, scalar_table
 from fluxloom.fv.scalar_transport import (
     NOTHING_YET,
-    buoyancy,
     scalar_boundary,
     scalar_content,
     scalar_diffusivity,
     scalar_flux,
 )
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy
 from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_spaces import Rows
 
@@ -33,25 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Buoyancy", "FlowScalar", "FlowScalars", "Scalar", "ScalarContent", "ScalarFlux"]
 
 Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Buoyancy:
-    """The acceleration ``-g beta (theta - theta_0)`` of Boussinesq's approximation.
-
-    Attributes
-    ----------
-    gravity
-        The vector ``g``, ``(d,)``: it points down.
-    expansion
-        ``beta``, per unit of the scalar: what makes lighter is positive.
-    reference
-        ``theta_0``, of which gravity is part of the pressure.
-    """
-
-    gravity: Sequence[float]
-    expansion: float
-    reference: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -170,19 +152,13 @@ class FlowScalar:
             if not np.isfinite(value) or not good:
                 least = "at least" if what == "diffusivity" else "above"
                 raise SolverError(f"scalar {scalar.name!r}: {what}: a number {least} 0 is wanted, not {value!r}")
-        force = scalar.buoyancy
-        if force is not None and (
-            np.shape(force.gravity) != (d,) or not np.isfinite([*force.gravity, force.expansion, force.reference]).all()
-        ):
-            raise SolverError(
-                f"scalar {scalar.name!r}: buoyancy: gravity of {d} components, expansion and reference are wanted, all "
-                f"finite, not {force!r}"
-            )
+        if scalar.buoyancy is not None:
+            check_buoyancy(f"scalar {scalar.name!r}", scalar.buoyancy, d)
 
     def _of_cells(self, what: str, values: Field) -> Array:
         """Return values of the owned elements, ``(n, 1)``; zero at the boundary."""
         cv, found = self.flow.volumes, np.zeros((self.flow.volumes.elements, 1))
-        found[: cv.owned, 0] = field_values(what, values, cv.centres[: cv.owned])
+        found[: cv.owned, 0] = given_values(what, values, cv.centres[: cv.owned])
         return found[self.flow.spaces.elements.owned]
 
     def _boundary(self, theta: Dat) -> list[Loop]:
@@ -203,18 +179,9 @@ class FlowScalar:
                  self.alpha[rows.pattern], self.transport.values),
             Loop(predict, flow.elements, self.transport.entries, self.ahead[self.transport.pattern], flow.inverse,
                  self.source, flow.step_length, self.theta, d=1),
-            *self._lift(),
             *self._relaxed(),
             *self._boundary(self.theta),
         ]  # fmt: skip
-
-    def _lift(self) -> list[Loop]:
-        flow, force = self.flow, self.scalar.buoyancy
-        if force is None:
-            return []
-        lift = flow.context.scalar(-force.expansion * np.asarray(force.gravity, dtype=np.float64), "lift")
-        return [Loop(buoyancy, flow.elements, self.ahead, flow.inverse, lift, flow.step_length, flow.u,
-                     reference=float(force.reference), d=flow.dimension)]  # fmt: skip
 
     def _relaxed(self) -> list[Loop]:
         flow = self.flow
@@ -294,6 +261,13 @@ class FlowScalar:
 class FlowScalars:
     """All scalars of a flow, and their parts of its steps.
 
+    Attributes
+    ----------
+    all
+        Name to scalar.
+    buoyancy
+        Of those that drive the flow; None: there are none.
+
     Raises
     ------
     SolverError
@@ -305,6 +279,9 @@ class FlowScalars:
         if len(set(names)) < len(names):
             raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")
         self.all = {scalar.name: FlowScalar(flow, scalar) for scalar in scalars}
+        found = [(made.ahead, made.scalar.buoyancy) for made in self.all.values()]
+        driving = [(ahead, force) for ahead, force in found if force is not None]
+        self.buoyancy = FlowBuoyancy(flow, driving) if driving else None
 
     def __getitem__(self, name: str) -> FlowScalar:
         """Return a scalar by its name."""
@@ -315,7 +292,25 @@ class FlowScalars:
 
     def explicit(self) -> list[Loop]:
         """Return the loops of a step or stage."""
-        return [loop for scalar in self.all.values() for loop in scalar.explicit()]
+        loops = [loop for scalar in self.all.values() for loop in scalar.explicit()]
+        return loops if self.buoyancy is None else [*loops, *self.buoyancy.explicit]
+
+    def source(self) -> list[Loop]:
+        """Return the loops behind the right-hand side of the pressure."""
+        return [] if self.buoyancy is None else [self.buoyancy.source()]
+
+    def faces(self) -> list[Loop]:
+        """Return the loops behind the velocities at faces."""
+        return [] if self.buoyancy is None else [self.buoyancy.faces()]
+
+    def cells(self) -> list[Loop]:
+        """Return the loops behind the correction of the velocities of cells."""
+        return [] if self.buoyancy is None else [self.buoyancy.cells()]
+
+    def act(self, time: float) -> None:
+        """Say for how long forces act in the next step or stage."""
+        if self.buoyancy is not None:
+            self.buoyancy.acting.value = time
 
     def kept(self) -> list[Loop]:
         """Return the loops that keep what stages start from."""

@@ -16,7 +16,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.linalg.status import Status
 
-__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "finite_vector"]
+__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "check_step", "finite_vector"]
 
 Array = npt.NDArray[np.float64]
 
@@ -66,6 +66,12 @@ class PressureSolver(Protocol):
     def chains(self) -> Sequence[Chain]:
         """What a solve runs, for reports."""
         ...
+
+
+def check_step(dt: float) -> None:
+    """Raise `SolverError` unless ``dt`` is a step that can be made."""
+    if not np.isfinite(dt) or dt <= 0:
+        raise SolverError(f"dt: a positive number is wanted, not {dt!r}")
 
 
 def finite_vector(what: str, value: Sequence[float], d: int) -> Array:

@@ -13,6 +13,8 @@ have no divergence. A step of Adams and Bashforth's second order (Euler's at the
 
 or three such steps of Euler's with ``u_e = u``, each followed by ``u_p = u_p + c (u_n - u_p)`` with ``c = 0, 3/4, 1/3``
 before the pressure: Shu and Osher's Runge-Kutta method of third order (J. Comput. Phys. 77, 1988, eq. 2.18).
+
+Buoyancy acts through the faces, beside the slope of the pressure in 2 and 3, see `fluxloom.fv.face_forces`.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
-from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, finite_vector
+from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, check_step, finite_vector
 
 __all__ = ["Incompressible", "Scheme"]
 
@@ -233,11 +235,13 @@ class Incompressible:
         self.implicit = [
             Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                  self.phi[self.slope.pattern], self.us, d=d),
+            *self.scalars.faces(),
             Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d),
+            *self.scalars.cells(),
             *sides,
             *(self._subgrid(self.model) if self.model is not None else ()),
         ]  # fmt: skip
-        self.before = Chain([*self.explicit, self.rhs], name="explicit")
+        self.before = Chain([*self.explicit, self.rhs, *self.scalars.source()], name="explicit")
         self.after = Chain(self.implicit, name="correction")
         self.project = Chain([*sides, self.rhs], name="projection")
         self._surveys()
@@ -300,6 +304,7 @@ class Incompressible:
         self.u.write(self._with_boundary(np.asarray(values, dtype=np.float64))[self.spaces.elements.owned])
         self.phi.write(np.zeros(cv.owned))
         self.scalars.initialise()
+        self.scalars.act(0.0)
         self.project()
         status = self.solver.solve()
         self.after()
@@ -317,17 +322,18 @@ class Incompressible:
         SolverError
             If ``dt`` is not positive, or the pressure is not finite.
         """
-        if not np.isfinite(dt) or dt <= 0:
-            raise SolverError(f"dt: a positive number is wanted, not {dt!r}")
+        check_step(dt)
         self.step_length.value = dt
         if self.scheme == "adams-bashforth":
             self.share.value = 0.5 * dt / self.dt if self.dt else 0.0
+            self.scalars.act(dt)
             status, part = self._project(), 1.0
         else:
             self.keep()
             found = []
             for share in _STAGES:
                 self.blend.value = share
+                self.scalars.act((1.0 - share) * dt)
                 found.append(self._project())
             count = sum(stage.iterations for stage in found)
             status = next((stage for stage in found if not stage.converged), replace(found[-1], iterations=count))

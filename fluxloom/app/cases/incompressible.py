@@ -12,6 +12,7 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.incompressible_checkpoint import checkpoint_plan
 from fluxloom.app.cases.incompressible_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.incompressible_observers import (
     AveragesObserver,
@@ -128,7 +129,7 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
         raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
     plan = FlowPlan(
         case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, tuple(fluid.mean_velocity),
-        case.history.every,
+        case.history.every, checkpoint_plan(case),
     )  # fmt: skip
     whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
     return IncompressibleRunner(solver, whole, plan, _observers(case, solver), partition)

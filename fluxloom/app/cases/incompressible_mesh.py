@@ -17,6 +17,7 @@ from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_s
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import Axis, clustered
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.renumber import renumber
 
 __all__ = ["FlowMeshTable", "flow_mesh", "flow_mesh_sizes"]
 
@@ -61,6 +62,9 @@ class FlowMeshTable(Table):
         Turek.
     periodic
         Pairs of patches which are one and the same, moved.
+    renumber
+        Cells and nodes get other numbers, such that neighbours have near ones: ``"rcm"`` (reverse Cuthill-McKee) or
+        ``"gps"`` (from the ends of a pseudo-diameter). Fields are those of the renumbered mesh, which files have too.
     """
 
     file: str = ""
@@ -82,6 +86,7 @@ class FlowMeshTable(Table):
     centre: Range = Field(default=[0.2, 0.2])
     radius: Size = 0.05
     periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
+    renumber: Literal["none", "rcm", "gps"] = "none"
 
     @property
     def dimension(self) -> int:
@@ -129,7 +134,7 @@ def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
 
 
 def flow_mesh(table: FlowMeshTable) -> MeshData:
-    """Return the mesh that a table describes.
+    """Return the mesh that a table describes, renumbered where it says so.
 
     Raises
     ------
@@ -138,6 +143,12 @@ def flow_mesh(table: FlowMeshTable) -> MeshData:
     MeshError
         For a file that cannot be read, or is not a mesh that a solver can take.
     """
+    data = _plain_mesh(table)
+    return data if table.renumber == "none" else renumber(data, table.renumber).mesh
+
+
+def _plain_mesh(table: FlowMeshTable) -> MeshData:
+    """Return the mesh in its own order."""
     if table.file:
         data = read_data(table.file)
         check_mesh(data)

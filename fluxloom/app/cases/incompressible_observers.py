@@ -34,8 +34,8 @@ class Observer:
     def begin(self, directory: Path) -> None:
         """Hear where files go, before the first step."""
 
-    def stepped(self) -> None:
-        """Take note of a step."""
+    def stepped(self, *, repeated: bool = False) -> None:
+        """Take note of a step; ``repeated``: on the way to a checkpoint, dats do not have their values."""
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""
@@ -86,7 +86,7 @@ class ProbesObserver(Observer):
         self._flow, self._every = flow, table.every
         self._probes = Probes(flow, table.points, _BLOCK)
         self._lines: Lines | None = None
-        self._kept = 0
+        self._kept, self._written = 0, 0
 
     def begin(self, directory: Path) -> None:
         """Open the file."""
@@ -95,18 +95,22 @@ class ProbesObserver(Observer):
         first = self._flow.context.comm.rank == 0
         self._lines = Lines(directory / "probes.csv" if first else None, ",".join(heading))
 
-    def stepped(self) -> None:
+    def stepped(self, *, repeated: bool = False) -> None:
         """Sample, where it is due."""
         if self._flow.steps % self._every == 0:
             self._probes.sample()
             self._kept += 1
-            if self._kept == _BLOCK:
+            if self._kept >= _BLOCK and not repeated:
                 self._write()
 
     def _write(self) -> None:
         """Write what has been sampled since the last time."""
-        series, self._kept = self._probes.series(), 0
-        self._probes.reset()
+        series = self._probes.series(self._written)
+        if self._flow.context.observer is None:
+            self._probes.reset()
+        else:  # checkpoints keep all samples, for the file is written anew when a run goes on
+            self._written += self._kept
+        self._kept = 0
         scalars = [values[:, :, None] for values in series.scalars.values()]
         table = np.concatenate([series.velocity, series.pressure[:, :, None], *scalars], axis=2)
         for time, row in zip(series.time, table.reshape(len(table), -1), strict=True):
@@ -135,7 +139,7 @@ class AveragesObserver(Observer):
         """Hear where the profile goes."""
         self._directory = directory
 
-    def stepped(self) -> None:
+    def stepped(self, *, repeated: bool = False) -> None:
         """Sample, where it is due."""
         if self._flow.steps % self._table.every == 0:
             self.statistics.sample()

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.cases.incompressible_checkpoint import CheckpointPlan, FlowCheckpoint
 from fluxloom.app.cases.incompressible_history import History
 from fluxloom.app.cases.incompressible_observers import Observer
 from fluxloom.app.cases.incompressible_pictures import draw_history, draw_section
@@ -66,6 +67,8 @@ class FlowPlan:
         Of the volume, which the force keeps, component by component; 0: no force. Empty: the force stays as it is.
     history
         Steps between two lines of ``history.csv``; 0: no such file.
+    checkpoint
+        When checkpoints are taken; None: never.
     """
 
     name: str
@@ -76,6 +79,7 @@ class FlowPlan:
     diffusion: float = 0.2
     mean_velocity: Sequence[float] = ()
     history: int = 0
+    checkpoint: CheckpointPlan | None = None
 
 
 class IncompressibleRunner:
@@ -111,6 +115,7 @@ class IncompressibleRunner:
         self._make = mesh
         self._mesh: MeshData | None = None
         self._iterations, self._last, self._residual = 0, 0, float("nan")
+        self._ending = False
         context, d = solver.context, solver.dimension
         cv = solver.volumes
         self._volume = float(context.comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
@@ -122,12 +127,14 @@ class IncompressibleRunner:
         self._energy = EnergyBudget(solver) if plan.history else None
         self._curl = Vorticity(solver)
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
+        self.checkpoint = FlowCheckpoint(plan.checkpoint, context)
         self._directory: Path | None = None
 
     # ------------------------------------------------------------------------------------- advance
     def begin(self, directory: Path) -> None:
-        """Hear where files go, before the first step."""
+        """Hear where files go, before the first step; from here on checkpoints are taken."""
         self._directory = directory
+        self.checkpoint.begin(directory)
         for observer in self.observers:
             observer.begin(directory)
         self.history.begin(directory / "history.csv" if self.solver.context.comm.rank == 0 else None)
@@ -136,16 +143,22 @@ class IncompressibleRunner:
     def finished(self) -> bool:
         """Whether the end, or a steady state, has been reached."""
         plan = self.plan
+        if self.checkpoint.catching_up:
+            return False
         return 0.0 < plan.end <= self.solver.time * (1.0 + _CLOSE) or self._residual < plan.steady
 
     def _next_step(self) -> float:
-        """Return the length of the next step; the last two are equal and hit the end."""
+        """Return the length of the next step; the last two are equal and hit the end.
+
+        Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
+        """
         plan, solver = self.plan, self.solver
         dt = plan.dt or solver.stable_step(plan.courant, plan.diffusion)
         left = plan.end - solver.time if plan.end else math.inf
-        if left <= dt * (1.0 + _CLOSE):
-            return left
-        return 0.5 * left if left < 2.0 * dt else dt
+        if left >= 2.0 * dt or self.checkpoint.catching_up:
+            return dt
+        self._ending = True
+        return left if left <= dt * (1.0 + _CLOSE) else 0.5 * left
 
     def advance(self) -> None:
         """Advance by one step.
@@ -171,10 +184,15 @@ class IncompressibleRunner:
             )
         self._last = status.iterations
         self._iterations += status.iterations
+        repeated = self.checkpoint.catching_up
+        if not self._ending:
+            self.checkpoint.mark(solver.steps)
         self._measure()
         self._residual = float(np.sqrt(self._total.value / self._volume)) / solver.dt
+        if repeated:
+            self.checkpoint.check(solver.steps, solver.time, self.plan.end)
         for observer in self.observers:
-            observer.stepped()
+            observer.stepped(repeated=self.checkpoint.catching_up)
         self.history.stepped(solver.steps, last=self.finished)
 
     def _columns(self) -> dict[str, float]:
@@ -194,7 +212,10 @@ class IncompressibleRunner:
         """Close ``history.csv``, draw it, and sections through a volume; return the names of the files."""
         if self._directory is None:
             return ()
-        written = ["history.csv"] if self.history.finish() else []
+        if self.checkpoint.catching_up:
+            self.checkpoint.abandon()
+            return ["history.csv"] if self.history.finish() else []
+        written = [*self.checkpoint.finish(), *(["history.csv"] if self.history.finish() else [])]
         written += [name for observer in self.observers for name in observer.finish()]
         if pictures:
             written += self._draw(self._directory)
@@ -265,8 +286,10 @@ class IncompressibleRunner:
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
-        Of a flow in three dimensions the vorticity is its magnitude.
+        Of a flow in three dimensions the vorticity is its magnitude. Nothing while a run catches up with a checkpoint.
         """
+        if self.checkpoint.catching_up:
+            return {}
         velocity = self.solver.velocity()
         found = {name: velocity[:, k].copy() for k, name in enumerate(_COMPONENTS[: self.solver.dimension])}
         with np.errstate(all="ignore"):
@@ -289,6 +312,8 @@ class IncompressibleRunner:
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return time, steps, energy, the imbalance of mass and the iterations of the pressure."""
+        if self.checkpoint.catching_up:
+            return (("time", f"{self.solver.time:.6g}, before the checkpoint, which is still there"),)
         state = self.solver.state()
         mean = self._iterations / max(1, state.steps)
         end = f" of {self.plan.end:.6g}" if self.plan.end and not self.finished else ""

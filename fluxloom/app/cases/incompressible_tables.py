@@ -8,7 +8,13 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.incompressible_extras import ForcesTable, ProbesTable, ScalarTable, StatisticsTable
+from fluxloom.app.cases.incompressible_extras import (
+    CheckpointTable,
+    ForcesTable,
+    ProbesTable,
+    ScalarTable,
+    StatisticsTable,
+)
 from fluxloom.app.cases.incompressible_mesh import FlowMeshTable
 
 __all__ = [
@@ -211,6 +217,7 @@ class IncompressibleCase(CaseModel):
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     statistics: StatisticsTable = StatisticsTable()
+    checkpoint: CheckpointTable = CheckpointTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
     @model_validator(mode="after")
@@ -222,6 +229,8 @@ class IncompressibleCase(CaseModel):
             raise ValueError(f"scalar.{driving[0]}.expansion is there but fluid.gravity is not: give it")
         if taken := {"u", "v", "w", "p", "speed", "vorticity"} & set(self.scalar):
             raise ValueError(f"a scalar cannot be called {taken.pop()!r}, as a field of the flow")
+        if self.pressure.solver == "fourier" and (self.checkpoint.every or self.checkpoint.seconds):
+            raise ValueError('a run with pressure.solver = "fourier" cannot go on from a checkpoint: take "cg"')
         for key in self.run.changed(("schedule", "fused")):
             raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
         return self

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import CheckpointError, SolverError
+from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.flow_samples import locate
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
 from fluxloom.fv.scalar_sides import Adiabatic
 from fluxloom.mesh.generate import box2d
-from fluxloom.solvers.flow_probes import Probes
+from fluxloom.solvers.flow_probes import Probes, ProbeSeries
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.flow_signals import Signal
+from fluxloom.solvers.flow_statistics import Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
 POINTS = {"middle": (0.52, 0.47), "wall": (0.3, 0.001), "corner": (1.0, 1.0)}
@@ -70,6 +73,43 @@ def test_blocks_do_not_matter(ctx: fl.Context) -> None:
     small.reset()
     with pytest.raises(SolverError, match="no sample yet"):
         small.series()
+
+
+def test_samples_are_part_of_checkpoints(ctx: fl.Context, tmp_path: Path) -> None:
+    """A run that goes on has those of before, in blocks that grew; nobody sees them while it catches up."""
+
+    def march(steps: int, path: Path) -> tuple[ProbeSeries, Statistics, int]:
+        flow = box(ctx)
+        flow.initialise(lambda x: np.stack([np.sin(3 * x[:, 1]), np.cos(2 * x[:, 0])], axis=1))
+        probes, statistics, refused = Probes(flow, POINTS, capacity=2), Statistics(flow), 0
+        saver = Checkpoints(path, every_calls=1, place="marked")
+        with saver.watch(ctx):
+            for n in range(steps):
+                if n % 5 == 4:
+                    saver.mark()
+                flow.step(0.01)
+                statistics.sample()
+                probes.sample()
+                if n == 3 and saver.replaying:
+                    with pytest.raises(CheckpointError, match="catches up"):
+                        probes.series()
+                    refused += 1
+        late, whole = probes.series(4), probes.series()
+        assert np.array_equal(late.velocity, whole.velocity[4:])
+        assert np.array_equal(late.time, whole.time[4:])
+        with pytest.raises(SolverError, match=f"no sample yet from number {steps} on"):
+            probes.series(steps)
+        return whole, statistics, refused
+
+    wanted, means, _ = march(19, tmp_path / "whole.h5")
+    march(12, tmp_path / "run.h5")
+    found, again, refused = march(19, tmp_path / "run.h5")
+    assert refused == 1
+    assert (again.samples, again.weight) == (19, means.weight)
+    for one, other in ((found.velocity, wanted.velocity), (found.pressure, wanted.pressure),
+                       (found.scalars["T"], wanted.scalars["T"]), (again.rms(), means.rms()),
+                       (again.velocity(), means.velocity())):  # fmt: skip
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("kind", ["quad", "triangle"])

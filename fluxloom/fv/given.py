@@ -1,0 +1,56 @@
+"""What is given at places, and for patches: the checks that boundaries of the velocity and of scalars share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.fv.control_volumes import ControlVolumes
+
+__all__ = ["check_patches", "given_values"]
+
+Array = npt.NDArray[np.float64]
+Given = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+
+
+def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> None:
+    """Raise `SolverError` if a name is not that of a patch; ``what`` has the names."""
+    for name in names:
+        if name not in volumes.patches:
+            known = ", ".join(volumes.patches) or "none"
+            raise SolverError(f"{what}: no patch {name!r}{did_you_mean(name, volumes.patches)} (patches: {known})")
+
+
+def given_values(what: str, given: Given, places: Array, components: int = 0) -> Array:
+    """Return what is given at places ``(n, d)``: one value for all, or a function of the places.
+
+    Parameters
+    ----------
+    what
+        Has it, for messages.
+    given
+        A number, or a vector of so many ``components``; or a function that returns ``(n,)`` or ``(n, components)``.
+    components
+        Of the velocity; 0: there is a number at each place.
+
+    Raises
+    ------
+    SolverError
+        If there is not one finite value for each place.
+    """
+    shape = (len(places), components) if components else (len(places),)
+    try:
+        found = np.asarray(given(places) if callable(given) else given, dtype=np.float64)
+        found = np.broadcast_to(found, shape)
+    except (TypeError, ValueError):
+        wanted = f"a velocity of {components} components" if components else "a number"
+        raise SolverError(
+            f"{what}: {wanted} is wanted, or a function that returns {shape} numbers for the places {places.shape}, "
+            f"not {given!r}"
+        ) from None
+    if not np.isfinite(found).all():
+        raise SolverError(f"{what}: {given!r} is not finite everywhere")
+    return found
