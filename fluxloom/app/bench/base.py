@@ -91,6 +91,8 @@ class BenchOptions:
         Files of records that are drawn instead of measuring.
     draw
         File of the picture.
+    peers
+        Other programs to compare with, as ``"petsc"``.
     """
 
     device: str = "cpu"
@@ -116,6 +118,7 @@ class BenchOptions:
     sources: str = ""
     draw: str = ""
     devices: str = ""
+    peers: str = ""
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""
@@ -214,6 +217,7 @@ class Bench(Protocol):
 def benches() -> Registry[Bench]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
     from fluxloom.app.bench.airfoil import AirfoilBench
+    from fluxloom.app.bench.cavity import CavityBench
     from fluxloom.app.bench.extruded import ExtrudedBench
     from fluxloom.app.bench.hybrid import HybridBench
     from fluxloom.app.bench.krylov import KrylovBench
@@ -229,6 +233,7 @@ def benches() -> Registry[Bench]:
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
+    registry.register("cavity", CavityBench())
     registry.register("extruded", ExtrudedBench())
     registry.register("hybrid", HybridBench())
     registry.register("krylov", KrylovBench())

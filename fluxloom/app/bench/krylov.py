@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import median
@@ -13,6 +13,7 @@ import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
 from fluxloom.app.bench.boxes import lattice_matrix, usual_side
+from fluxloom.app.bench.krylov_peers import LinearSystem, krylov_peers
 from fluxloom.app.bench.lbm import box_from_text
 from fluxloom.app.bench.rounds import slowest
 from fluxloom.app.crew import crew_of
@@ -23,6 +24,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid import SmoothedAggregation
@@ -62,10 +64,11 @@ class KrylovBench:
 
     ``A`` is the seven-point Laplacian of a box with zeros around it, kept as any other sparse matrix, ``x`` random
     numbers. Times are those of the slowest rank, the median of several solves; the set-up comes before them.
+    ``--peers petsc`` solves the same system with PETSc and hypre, as many processes as there are threads.
     """
 
     title = "Conjugate gradients on the Poisson problem of a box, with each preconditioner"
-    extras = ("ranks", "slices")
+    extras = ("ranks", "slices", "peers")
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
@@ -73,6 +76,7 @@ class KrylovBench:
         shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
         if len(shape) != 3 or prod(shape) >= 2**31:
             raise CaseError(f"--cells {options.cells!r}: a box of fewer than 2**31 cells is wanted")
+        peers = krylov_peers(options.peers, context, options.rounds or ROUNDS, tell)
         tell(f"building {' x '.join(str(n) for n in reversed(shape))} cells on {context!r}")
         problem = _problem(context, shape)
         meter = meter_for(context.device)
@@ -80,10 +84,10 @@ class KrylovBench:
         for name, row in _methods(options, problem, tell):
             copies.append(meter.measure().copy_gbs)
             rows.append({"preconditioner": name} | row)
-        crew, solved = crew_of(context), [row for row in rows if row.get("converged")]
-        if not solved:
+        crew, best = crew_of(context), _best(rows)
+        if best is None:
             raise CaseError(f"krylov: no method solved the problem of {shape}")
-        best = min(solved, key=lambda row: row["seconds"])
+        others = list(peers(_system(problem, shape))) if peers is not None else []
         return Record(
             case="krylov",
             model="conjugate gradients, seven-point Laplacian",
@@ -95,8 +99,8 @@ class KrylovBench:
             seconds=best["seconds"],
             metrics={
                 "seconds_per_solve": best["seconds"], "best": best["preconditioner"], "shape": list(shape),
-                "rtol": TOLERANCE, "threads": context.threads, "methods": rows,
-            },
+                "rtol": TOLERANCE, "threads": context.threads, **_compared(best, others), "methods": rows,
+            } | ({"peers": others} if others else {}),
             loops=(),
             command=options.command,
             gpus=crew.gpus,
@@ -112,6 +116,24 @@ def _problem(context: Context, shape: tuple[int, ...]) -> _Problem:
     x = context.dat(matrix.rows, wanted[numbers], "x")
     matrix.product(x, b)()
     return _Problem(matrix, b, x, wanted[numbers])
+
+
+def _system(problem: _Problem, shape: tuple[int, ...]) -> LinearSystem:
+    """Return the system of one rank for other libraries."""
+    return LinearSystem(lattice_laplacian(shape), problem.b.read(), problem.wanted, TOLERANCE, MOST)
+
+
+def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the method that solved the problem in the least time."""
+    return min((row for row in rows if row.get("converged")), key=lambda row: row["seconds"], default=None)
+
+
+def _compared(best: dict[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the fastest of the peers, and its time over that of our fastest method."""
+    peer = _best(others)
+    if peer is None:
+        return {}
+    return {"best_peer": peer["preconditioner"], "best_peer_over_best": peer["seconds"] / best["seconds"]}
 
 
 def _methods(options: BenchOptions, problem: _Problem, tell: Tell) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -148,12 +170,16 @@ def _method(options: BenchOptions, problem: _Problem, name: str, recipe: Recipe 
     assert isinstance(status, Status)
     count = max(1, status.iterations)
     error = comm.reduce(np.array([np.abs(x.read() - problem.wanted).max(initial=0.0)]), "max")
+    rest = x.context.dat(matrix.rows, name="rest")
+    matrix.residual(x, problem.b, rest)()
+    squares = comm.reduce(np.array([np.sum(rest.read() ** 2), np.sum(problem.b.read() ** 2)]), "sum")
     mine = sum(loop.report().useful_bytes for loop in solver.body.loops) / solver.interval
     useful = float(comm.reduce(np.array([mine]), "sum")[0])
     return {
         "converged": status.converged,
         "iterations": status.iterations,
         "relative_residual": status.relative,
+        "true_residual": float(np.sqrt(squares[0] / squares[1])),
         "error": float(error[0]),
         "setup_seconds": setup,
         "first_seconds": seconds[0],

@@ -40,6 +40,9 @@ __all__ = ["NAME", "command"]
 
 NAME = "bench"
 
+_WIDTH = 160
+"""Letters of a line of a table."""
+
 
 def _word(name: str, metavar: str, text: str) -> Any:
     """Return a text option without a default to show."""
@@ -75,6 +78,7 @@ StrategiesOption = Annotated[
 
 
 DevicesOption = Annotated[str, _word("--devices", "NAMES", "Devices of one process: cuda:0,cpu:12 (hybrid).")]
+PeersOption = Annotated[str, _word("--peers", "NAMES", "Programs to compare with: petsc (krylov), openfoam (cavity).")]
 DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
 SourcesOption = Annotated[
     str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
@@ -110,6 +114,7 @@ def command(
     draw: DrawOption = "",
     sources: SourcesOption = "",
     devices: DevicesOption = "",
+    peers: PeersOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -132,6 +137,7 @@ def command(
             layout=layout, exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm,
             ranks=ranks or "", partition=partition, shares=parse_shares(shares), transport=transport or "auto",
             transports=transports, strong=strong, weak=weak, draw=draw, sources=sources, devices=devices,
+            peers=peers,
         )  # fmt: skip
         status = _run(name, options, words.arguments, json_file)
     if status:
@@ -188,13 +194,13 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     """
     known = getattr(bench, "extras", ())
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
-    for extra in (*extras, "devices"):
+    for extra in (*extras, "devices", "peers"):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
     divided = "ranks" in known and "slices" not in known
     for option, value, fits in (
         ("partition", options.partition, divided),
-        ("transport", options.transport, divided),
+        ("transport", options.transport, "ranks" in known),
         ("shares", options.shares, divided and "numbers" not in known),
     ):
         if value != "auto" and not fits:
@@ -230,10 +236,14 @@ def _rows(value: object) -> list[dict[str, Any]]:
 
 
 def _print_table(name: str, rows: list[dict[str, Any]]) -> None:
-    keys = list(rows[0])
-    left = [n for n, key in enumerate(keys) if isinstance(rows[0][key], str)]
-    shown = [[_cell(row[key]) for key in keys] for row in rows]
-    table(name, [key.replace("_", " ") for key in keys], shown, left=left)
+    """Print rows, of which one that failed lacks numbers; where a line would be too long, headings take several."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    left = [n for n, key in enumerate(keys) if isinstance(rows[0].get(key), str)]
+    rows = [row | {"error": "failed"} if isinstance(row.get("error"), str) else row for row in rows]
+    shown = [[_cell(row.get(key)) for key in keys] for row in rows]
+    columns = zip(keys, zip(*shown, strict=True), strict=True)
+    long = sum(2 + max(len(key), *map(len, column)) for key, column in columns) > _WIDTH
+    table(name, [key.replace("_", "\n" if long else " ") for key in keys], shown, left=left)
 
 
 def _cell(value: object) -> str:

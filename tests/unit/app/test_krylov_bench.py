@@ -9,6 +9,7 @@ import pytest
 
 from fluxloom.app.bench.base import BenchOptions, benches
 from fluxloom.app.bench.krylov import KrylovBench
+from fluxloom.app.cli.bench import _print_table
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
@@ -69,3 +70,18 @@ def test_rows_of_the_lattice(shape: tuple[int, ...]) -> None:
     assert np.array_equal(whole, wanted)
     parts = [lattice_laplacian(shape, range(0, 3)), lattice_laplacian(shape, range(3, total))]
     assert np.array_equal(np.vstack([part.toarray() for part in parts]), whole)
+
+
+def test_table_of_methods_of_which_one_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row that failed has fewer numbers, and long headings take several lines instead of hiding a column."""
+    good = {"preconditioner": "jacobi", "error": 1e-9} | {f"long_name_of_column_{n}": 0.125 for n in range(8)}
+    broken = {"preconditioner": "broken", "error": "broken:\nwith a long explanation of what happened"}
+    _print_table("methods", [good, broken])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[-2:]] == [
+        ["jacobi", "1e-09", *8 * ["0.125"]],
+        ["broken", "failed", *8 * "-"],
+    ]
+    assert not any("long name" in line for line in lines)
+    _print_table("methods", [{"preconditioner": "jacobi", "two_words": 1}])
+    assert "two words" in capsys.readouterr().out
