@@ -1,7 +1,7 @@
 """The memory bandwidth of this machine, measured: what every loop's useful bytes are compared with.
 
 Source: J. D. McCalpin, "Memory bandwidth and machine balance in current high performance computers",
-IEEE TCCA Newsletter, December 1995 (the STREAM benchmark: copy and triad).
+IEEE TCCA Newsletter, December 1995 (the STREAM benchmark: copy and triad). The sum, which only reads, is ours.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
+from fluxloom.perf.model import Roofline
 from fluxloom.toolchain import compile_flags, find_compiler, load_library
 
 __all__ = [
@@ -27,8 +29,10 @@ __all__ = [
     "Meter",
     "available_memory",
     "available_threads",
+    "best_roof",
     "last_level_cache",
     "meter_for",
+    "meter_of_size",
 ]
 
 _LOCAL_RANKS = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
@@ -39,8 +43,13 @@ _SIZE = "FLUXLOOM_METER_BYTES"
 
 _LARGEST = 256 << 20
 _SMALLEST = 8 << 20
+_LEAST = 64 << 10
 _TIMES_CACHE = 4
 _COPIES = ("fl_copy_plain", "fl_copy_stream", "fl_copy_memcpy")
+_SUMS = ("fl_sum_plain", "fl_sum_streams", "fl_sum_ahead")
+_IN_A_ROW = 6
+"""Passes of a kind, one after the other, where caches may hold the arrays: the first ones fetch what others evicted."""
+
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -60,6 +69,12 @@ class Bandwidth:
         Threads of the measurement.
     bytes
         Size of each of the three arrays.
+    read_gbs
+        Best sum of an array, which writes nothing: in one stream, in four, or in four with lines asked for ahead. None:
+        not measured.
+    update_gbs
+        ``a = s - a`` in place, which reads and writes as much as a copy, but no line that it has not read. None: not
+        measured.
     """
 
     copy_gbs: float
@@ -67,6 +82,8 @@ class Bandwidth:
     copy_plain_gbs: float
     threads: int
     bytes: int
+    read_gbs: float | None = None
+    update_gbs: float | None = None
 
 
 class Meter(Protocol):
@@ -96,6 +113,33 @@ def meter_for(device: Device, threads: int = 0) -> Meter:
     return make() if make is not None else BandwidthMeter(threads)
 
 
+def best_roof(found: Iterable[Bandwidth]) -> Roofline:
+    """Return the ceilings of memory: of each kind the fastest that was measured, as nothing may be above a bound."""
+    known = list(found)
+    reads = [item.read_gbs for item in known if item.read_gbs is not None]
+    updates = [item.update_gbs for item in known if item.update_gbs is not None]
+    return Roofline(
+        max(item.copy_gbs for item in known), read_gbs=max(reads, default=None), update_gbs=max(updates, default=None)
+    )
+
+
+def meter_of_size(device: Device, threads: int, footprint: int) -> Meter | None:
+    """Return a meter whose copies and sums pass over so many bytes: in the caches as far as such data are.
+
+    None where the device has a meter of its own: what it measures is its memory.
+
+    Parameters
+    ----------
+    device, threads
+        As for `meter_for`.
+    footprint
+        Bytes of all arrays that a loop reads or writes, again and again.
+    """
+    if getattr(device, "meter", None) is not None:
+        return None
+    return BandwidthMeter(threads, max(_LEAST, footprint // 2), both=True)
+
+
 class BandwidthMeter:
     """Three arrays and a compiled STREAM; `measure` may be called between other work.
 
@@ -106,6 +150,16 @@ class BandwidthMeter:
     nbytes
         Bytes of one array; 0: at least four last-level caches, at most 256 MiB (the cache may ask for
         more), and never more than an eighth of the free memory.
+    both
+        Whether sums and updates take two arrays, as a copy touches two, and passes of a kind follow each other: for
+        data of ``2 nbytes`` that caches may hold.
+
+    Attributes
+    ----------
+    threads, bytes
+        Threads, and bytes of an array.
+    kept
+        Returns the last sum.
 
     Raises
     ------
@@ -115,7 +169,7 @@ class BandwidthMeter:
         When the arrays do not fit into memory.
     """
 
-    def __init__(self, threads: int = 0, nbytes: int = 0) -> None:
+    def __init__(self, threads: int = 0, nbytes: int = 0, both: bool = False) -> None:
         compiler = find_compiler()
         wanted = threads or available_threads()
         self.threads = wanted if compiler.openmp else 1
@@ -125,37 +179,46 @@ class BandwidthMeter:
             loops.append("-fno-tree-loop-distribute-patterns")
         source = resources.files("fluxloom.device").joinpath("bandwidth.c").read_text()
         library = load_library(source, name="bandwidth", flags=compile_flags(compiler, extra=loops))
-        pointer, size, count = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-        self._copies = [library.function(name, [pointer, pointer, size, count], ctypes.c_double) for name in _COPIES]
-        self._triad = library.function("fl_triad", [pointer] * 3 + [size, count], ctypes.c_double)
         self.bytes = (nbytes or _default_size()) // 64 * 64
-        self._n = self.bytes // 8
+        n = self.bytes // 8
         try:
-            self._raw = [np.empty(self._n + 8, dtype=np.float64) for _ in range(3)]
+            self._raw = np.empty(3 * n + 8, dtype=np.float64)
         except MemoryError:
             raise SolverError(
                 f"out of memory: measuring the bandwidth needs 3 x {self.bytes >> 20} MiB; free some or pass nbytes"
             ) from None
-        self._a, self._b, self._c = (_aligned(array) for array in self._raw)
-        fill = library.function("fl_fill", [pointer] * 3 + [size, count])
-        fill(self._a, self._b, self._c, self._n, self.threads)
+        a = _aligned(self._raw)
+        b, c, self._read = a + self.bytes, a + 2 * self.bytes, 2 * n if both else n
+        self._row = _IN_A_ROW if both else 1
+        counts = [ctypes.c_int64, ctypes.c_int]
+
+        def timed(name: str, elements: int, *arrays: int) -> Callable[[], float]:
+            call = library.function(name, [ctypes.c_void_p] * len(arrays) + counts, ctypes.c_double)
+            return lambda: call(*arrays, elements, self.threads)
+
+        library.function("fl_fill", [ctypes.c_void_p] * 3 + counts)(a, b, c, n, self.threads)
+        self.kept: Callable[[], float] = library.function("fl_kept", [], ctypes.c_double)
+        self._passes = {name: timed(name, n, a, c) for name in _COPIES}
+        self._passes["fl_triad"] = timed("fl_triad", n, a, b, c)
+        self._passes["fl_update"] = timed("fl_update", self._read, a)
+        self._passes |= {name: timed(name, self._read, a) for name in _SUMS}
 
     def measure(self, repeats: int = 5) -> Bandwidth:
         """Return the best of ``repeats`` passes of each kind (the first pass warms up and is not counted)."""
-        best = {name: float("inf") for name in (*_COPIES, "triad")}
+        best = dict.fromkeys(self._passes, float("inf"))
         for number in range(repeats + 1):
-            for name, copy in zip(_COPIES, self._copies, strict=True):
-                seconds = copy(self._a, self._c, self._n, self.threads)
+            for name, run in self._passes.items():
+                seconds = min(run() for _ in range(self._row))
                 best[name] = min(best[name], seconds if number else float("inf"))
-            seconds = self._triad(self._a, self._b, self._c, self._n, self.threads)
-            best["triad"] = min(best["triad"], seconds if number else float("inf"))
         moved = 2e-9 * self.bytes
         return Bandwidth(
             copy_gbs=moved / min(best[name] for name in _COPIES),
-            triad_gbs=1.5 * moved / best["triad"],
+            triad_gbs=1.5 * moved / best["fl_triad"],
             copy_plain_gbs=moved / best["fl_copy_plain"],
             threads=self.threads,
             bytes=self.bytes,
+            update_gbs=16e-9 * self._read / best["fl_update"],
+            read_gbs=8e-9 * self._read / min(best[name] for name in _SUMS),
         )
 
 

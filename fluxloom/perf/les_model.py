@@ -4,8 +4,8 @@ A step that is nothing but products with sparse matrices (SpMV), sums of vectors
 
 .. math:: T = 30 T_{SpMV} + 10 T_{AXPY} + 2 T_{DOT} + n (2 T_{SpMV} + 3 T_{AXPY} + 2 T_{DOT})
 
-with ``n`` iterations of the pressure solver. One number stands for all products here, that of the Laplacian; matrices
-of a step differ in size, and `Part` with `total` take each as it is.
+with ``n`` iterations of the pressure solver. One number stands for all products here, that of the Laplacian or the mean
+of all matrices of a step, which differ in size; `Part` with `total` take each as it is.
 
 Source: G. Oyarzun, R. Borrell, A. Gorobets, A. Oliva: *Portable implementation model for CFD simulations. Application
 to hybrid CPU/GPU supercomputers*. Int. J. Comput. Fluid Dyn. 31, 2017.
@@ -30,8 +30,10 @@ __all__ = [
     "gflops_per_joule",
     "hidden_share",
     "kernel_bounds",
+    "mean_times",
     "predict",
     "spmv_bytes",
+    "spmv_read_bytes",
     "total",
 ]
 
@@ -67,9 +69,24 @@ class KernelTimes:
         return calls[0] * self.spmv + calls[1] * self.axpy + calls[2] * self.dot
 
 
-def predict(times: KernelTimes, iterations: float) -> float:
-    """Return the seconds of a step with so many iterations of the pressure solver."""
-    return times.of(OUTSIDE) + iterations * times.of(ITERATION)
+def predict(times: KernelTimes, iterations: float, extras: float = 0.0) -> float:
+    """Return the seconds of a step with so many iterations of the pressure solver.
+
+    Parameters
+    ----------
+    times
+        Of the three kernels: of the Laplacian and its vectors, or the means of `mean_times`.
+    extras
+        Seconds of all pointwise passes of a step, which the published formula leaves out.
+
+    Raises
+    ------
+    FluxloomError
+        If the seconds of the passes are negative or not finite.
+    """
+    if not (isfinite(extras) and extras >= 0):
+        raise FluxloomError(f"extras: {extras} s; times are finite and not negative, measure the passes anew")
+    return times.of(OUTSIDE) + iterations * times.of(ITERATION) + extras
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,8 @@ class Part:
         Of a call, alone.
     nbytes
         That a call has to move.
+    read
+        Those of them that it reads.
     """
 
     name: str
@@ -93,6 +112,7 @@ class Part:
     calls: float
     seconds: float
     nbytes: float
+    read: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -105,12 +125,35 @@ def total(parts: Iterable[Part], kind: str = "") -> float:
     return sum(part.whole for part in parts if not kind or part.kind == kind)
 
 
+def mean_times(parts: Iterable[Part]) -> KernelTimes:
+    """Return the mean time of a call of each of the three kernels, over all calls of a step.
+
+    The product is then one with all matrices of the step in turn, also the larger ones of the coefficients and those
+    with one entry a row.
+
+    Raises
+    ------
+    FluxloomError
+        If there is none of a kind.
+    """
+    known = list(parts)
+    calls = {kind: sum(part.calls for part in known if part.kind == kind) for kind in ("spmv", "axpy", "dot")}
+    if not all(calls.values()):
+        raise FluxloomError(f"calls of the kernels: {calls}; a mean needs some of each")
+    return KernelTimes(**{kind: total(known, kind) / number for kind, number in calls.items()})
+
+
 def spmv_bytes(rows: int, columns: int, entries: int) -> int:
     """Return the bytes of ``y = A x`` with 32-bit columns, each value of ``x`` read once: 76 a row of five entries.
 
     The starts of the rows are not counted, as sliced formats have one for many rows.
     """
     return entries * (_REAL + _INDEX) + (rows + columns) * _REAL
+
+
+def spmv_read_bytes(rows: int, columns: int, entries: int) -> int:
+    """Return those bytes of ``y = A x`` that are read: all but ``y``, 68 a row of five entries."""
+    return spmv_bytes(rows, columns, entries) - rows * _REAL
 
 
 def axpy_bytes(size: int) -> int:
@@ -124,9 +167,12 @@ def dot_bytes(size: int) -> int:
 
 
 def kernel_bounds(roof: Roofline, rows: int, entries: int) -> KernelTimes:
-    """Return the least times of the kernels with a square matrix, if only memory counts."""
+    """Return the least times of the kernels with a square matrix, if only memory counts: copying and reading."""
+    product, read = spmv_bytes(rows, rows, entries), spmv_read_bytes(rows, rows, entries)
     return KernelTimes(
-        roof.seconds(spmv_bytes(rows, rows, entries)), roof.seconds(axpy_bytes(rows)), roof.seconds(dot_bytes(rows))
+        roof.seconds(product, read=read),
+        roof.seconds(axpy_bytes(rows), read=axpy_bytes(rows) * 2 // 3),
+        roof.seconds(dot_bytes(rows), read=dot_bytes(rows)),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import ceil, pi, prod
 from statistics import median
 from typing import Any
@@ -14,17 +15,17 @@ from fluxloom.app.bench.base import BenchOptions, Record, Tell
 from fluxloom.app.bench.boxes import usual_side
 from fluxloom.app.bench.energy import joules_of
 from fluxloom.app.bench.lbm import box_from_text
-from fluxloom.app.bench.les_kernels import Kernels, measure_kernels, step_flops
+from fluxloom.app.bench.les_kernels import Kernels, measure_kernels, solver_bytes, step_flops
 from fluxloom.app.bench.les_products import product_record
 from fluxloom.app.bench.rounds import slowest
 from fluxloom.app.crew import crew_of
 from fluxloom.core.errors import CaseError
-from fluxloom.device.bandwidth import meter_for
+from fluxloom.device.bandwidth import Bandwidth, best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
 from fluxloom.fv.box_volumes import periodic_box_volumes
 from fluxloom.fv.eddy_viscosity import Wale
 from fluxloom.linalg.status import Stop
-from fluxloom.perf.les_model import gflops_per_joule, kernel_bounds, predict, total
+from fluxloom.perf.les_model import Part, gflops_per_joule, kernel_bounds, mean_times, predict, total
 from fluxloom.perf.model import Roofline
 from fluxloom.solvers.algebraic_step import ITERATION, START, AlgebraicStep
 from fluxloom.solvers.incompressible import Incompressible
@@ -77,7 +78,7 @@ class LesBench:
             (fused, mine, copies), _rounds(context, flow, step, ceil(rounds / 2), tell), strict=True
         ):
             known += more
-        copy = float(context.comm.reduce(np.array([median(copies)]), "sum")[0])
+        memory = _memory(context, step, copies)
         metrics = {
             "shape": list(reversed(shape)), "threads": context.threads, "pressure_iterations": step.solver.made,
             "fused_ms": 1e3 * median(fused), "algebraic_ms": 1e3 * median(mine), "algebraic_ms_best": 1e3 * min(mine),
@@ -85,12 +86,12 @@ class LesBench:
             "ns_per_cell": 1e9 * median(mine) / prod(shape),
         }  # fmt: skip
         metrics |= _energy(context, flow, step, (median(fused), median(mine)))
-        metrics |= _predicted(kernels, min(mine), step, copy)
+        metrics |= _predicted(kernels, min(mine), step, memory)
         crew = crew_of(context)
         return Record(
             case="les", model="incompressible, WALE, Taylor-Green", device=crew.device, device_name=crew.device_name,
-            precision="float64", sizes={"cells": prod(shape)}, copy_gbs=copy, seconds=median(mine), metrics=metrics,
-            loops=(), command=options.command, gpus=crew.gpus, ranks=context.comm.size,
+            precision="float64", sizes={"cells": prod(shape)}, copy_gbs=memory.copy_gbs, seconds=median(mine),
+            metrics=metrics, loops=(), command=options.command, gpus=crew.gpus, ranks=context.comm.size,
         )  # fmt: skip
 
 
@@ -112,8 +113,8 @@ def _vortices(places: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, 
 
 def _rounds(
     context: Context, flow: Incompressible, step: AlgebraicStep, rounds: int, tell: Tell
-) -> tuple[list[float], list[float], list[float]]:
-    """Return the seconds of a step of both in each round, and the copy bandwidth around them."""
+) -> tuple[list[float], list[float], list[Bandwidth]]:
+    """Return the seconds of a step of both in each round, and the memory around them."""
     dt = flow.stable_step()
     meter = meter_for(context.device, context.threads) if context.device.native else None
 
@@ -130,13 +131,13 @@ def _rounds(
         seconds(advance, STEPS)
     each = min(seconds(flow.step, STEPS), seconds(step.step, STEPS))
     steps = max(STEPS, min(MOST_STEPS, ceil(ROUND_SECONDS / each)))
-    fused, mine, copies = [], [], [meter.measure().copy_gbs if meter else 0.0]
+    fused, mine, copies = [], [], [meter.measure()] if meter else []
     for number in range(1, rounds + 1):
         fused.append(seconds(flow.step, steps))
         mine.append(seconds(step.step, steps))
-        copies.append(meter.measure().copy_gbs if meter else 0.0)
-        tell(f"round {number}/{rounds}: fused {1e3 * fused[-1]:.4g} ms, three kernels {1e3 * mine[-1]:.4g} ms, "
-             f"copy {copies[-1]:.1f} GB/s")  # fmt: skip
+        copies += [meter.measure()] if meter else []
+        beside = f", copy {copies[-1].copy_gbs:.1f} GB/s" if copies else ""
+        tell(f"round {number}/{rounds}: fused {1e3 * fused[-1]:.4g} ms, three kernels {1e3 * mine[-1]:.4g} ms{beside}")
     return fused, mine, copies
 
 
@@ -162,37 +163,96 @@ def _energy(
     return found | {"gflop_per_step": 1e-9 * flops}
 
 
-def _predicted(kernels: Kernels, measured: float, step: AlgebraicStep, copy: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Memory:
+    """What the memories of all ranks together allow; 0 and None where loops run as Python.
+
+    Attributes
+    ----------
+    copy_gbs
+        The median copy.
+    roof
+        The best that was measured of each kind.
+    solver
+        The same with data as large as those of the pressure solver, which caches may hold; None where the device has a
+        memory of its own, or there are several ranks.
+    """
+
+    copy_gbs: float = 0.0
+    roof: Roofline | None = None
+    solver: Roofline | None = None
+
+
+def _memory(context: Context, step: AlgebraicStep, found: Sequence[Bandwidth]) -> _Memory:
+    """Return the memory from what its meters say. Collective."""
+    if not found:
+        return _Memory()
+    copy = float(context.comm.reduce(np.array([median(item.copy_gbs for item in found)]), "sum")[0])
+    meter = None if context.ranked else meter_of_size(context.device, context.threads, solver_bytes(step))
+    return _Memory(copy, _roof(context, found), _roof(context, [meter.measure()]) if meter else None)
+
+
+def _roof(context: Context, found: Sequence[Bandwidth]) -> Roofline:
+    """Return the ceilings of all ranks together. Collective."""
+    best = best_roof(found)
+    here = np.array([best.copy_gbs, best.moving_gbs, best.reading_gbs])
+    copy, moving, reading = (float(value) for value in context.comm.reduce(here, "sum"))
+    return Roofline(copy, read_gbs=reading, update_gbs=moving)
+
+
+def _predicted(kernels: Kernels, measured: float, step: AlgebraicStep, memory: _Memory) -> dict[str, Any]:
     """Return what the models say, beside what was measured: the best rounds of the kernels and of the step."""
-    count = step.solver.made
-    simple, parts = predict(kernels.times, count), kernels.parts
-    each = total(parts)
-    exposed = each + kernels.exchanges
-    shares = {kind: total(parts, kind) / each for kind in ("spmv", "axpy", "dot", "extra")}
-    runs = {part.name: part.calls for part in step.plan} | {
-        START: step.solver.starting,
-        ITERATION: step.solver.iterating,
-    }
+    copy, roof = memory.copy_gbs, memory.roof
+    inside = {name: memory.solver for name in kernels.solving if memory.solver}
+    count, parts = step.solver.made, kernels.parts
+    each, mean = total(parts), mean_times(parts)
     matrix = step.matrices.poisson
     sizes = step.context.comm.reduce(np.array([matrix.rows.size, matrix.entries], dtype=np.float64), "sum")
-    bound = predict(kernel_bounds(Roofline(copy), int(sizes[0]), int(sizes[1])), count) if copy else None
     moved = sum(part.calls * part.nbytes for part in parts)
-    return {
-        "spmv_us": 1e6 * kernels.times.spmv, "axpy_us": 1e6 * kernels.times.axpy, "dot_us": 1e6 * kernels.times.dot,
-        "predicted_ms": 1e3 * simple, "predicted_error_percent": 100.0 * (simple / measured - 1.0),
-        "predicted_each_ms": 1e3 * exposed, "predicted_each_error_percent": 100.0 * (exposed / measured - 1.0),
-        "bound_ms": 1e3 * bound if bound is not None else None,
+    models = {
+        "predicted": predict(kernels.times, count), "predicted_alone": predict(kernels.alone, count),
+        "predicted_mean": predict(mean, count, total(parts, "extra")),
+        "predicted_each": each + kernels.exchanges,
+    }  # fmt: skip
+    found: dict[str, Any] = {}
+    for mark, times in (("", kernels.times), ("alone_", kernels.alone), ("mean_", mean)):
+        found |= {f"{mark}{name}_us": 1e6 * getattr(times, name) for name in ("spmv", "axpy", "dot")}
+    for name, seconds in models.items():
+        found |= {f"{name}_ms": 1e3 * seconds, f"{name}_error_percent": 100.0 * (seconds / measured - 1.0)}
+    return found | {
+        "kernels_timed": "in the rotation of a step" if kernels.rotated else "alone",
+        "bound_ms": 1e3 * predict(kernel_bounds(roof, int(sizes[0]), int(sizes[1])), count) if roof else None,
         "percent_of_copy": 100.0 * moved / measured / (1e9 * copy) if copy else None,
+        **_ceilings("memory", roof), **_ceilings("solver", memory.solver),
         "exchanges_ms": 1e3 * kernels.exchanges,
-        **{f"share_{kind}": share for kind, share in shares.items()},
-        "sub_steps": [
-            {"sub_step": name, "spmv": c.spmv, "axpy": c.axpy, "dot": c.dot, "extra": c.extra}
-            for name, c in runs.items()
-        ],
-        "kernels": [
-            {"kernel": part.name, "kind": part.kind, "calls": part.calls, "us": 1e6 * part.seconds,
-             "share": part.whole / each, "gbs": part.nbytes / part.seconds / 1e9 if part.seconds else None,
-             "percent_of_copy": 100.0 * part.nbytes / part.seconds / (1e9 * copy) if part.seconds and copy else None}
-            for part in parts
-        ],
+        **{f"share_{kind}": total(parts, kind) / each for kind in ("spmv", "axpy", "dot", "extra")},
+        "sub_steps": _sub_steps(step),
+        "kernels": [_row(part, each, copy, inside.get(part.name, roof)) for part in parts],
+    }  # fmt: skip
+
+
+def _sub_steps(step: AlgebraicStep) -> list[dict[str, Any]]:
+    """Return what each sub-step runs."""
+    runs = {part.name: part.calls for part in step.plan}
+    runs |= {START: step.solver.starting, ITERATION: step.solver.iterating}
+    return [
+        {"sub_step": name, "spmv": c.spmv, "axpy": c.axpy, "dot": c.dot, "extra": c.extra} for name, c in runs.items()
+    ]
+
+
+def _ceilings(of: str, roof: Roofline | None) -> dict[str, float | None]:
+    """Return ceilings for the record."""
+    names = ("copy_gbs", "update_gbs", "read_gbs")
+    return {f"{of}_{name}": getattr(roof, name) if roof else None for name in names}
+
+
+def _row(part: Part, whole: float, copy: float, roof: Roofline | None) -> dict[str, Any]:
+    """Return what the record says of a kernel; ``roof`` has the ceilings of data as large as its."""
+    timed = part.seconds > 0
+    gbs = part.nbytes / part.seconds / 1e9 if timed else None
+    return {
+        "kernel": part.name, "kind": part.kind, "calls": part.calls, "us": 1e6 * part.seconds,
+        "share": part.whole / whole, "gbs": gbs, "percent_of_copy": 100.0 * gbs / copy if gbs and copy else None,
+        "percent_of_bound": roof.percent_of_roof(part.nbytes, 0.0, part.seconds, read=part.read)
+        if timed and roof else None,
     }  # fmt: skip

@@ -119,6 +119,8 @@ def _measured(matrix: SparseMatrix, x: Dat, y: Dat) -> dict[str, Any]:
     return {
         "product_ms": 1e3 * bare, "product_cut_ms": 1e3 * cut / 2, "exchange_ms": 1e3 * exchange,
         "one_after_the_other_ms": 1e3 * apart / 2, "overlapped_ms": 1e3 * both_ways,
-        "hidden": hidden_share(bare, exchange, both_ways), "gain": apart / beside,
+        "hidden": hidden_share(bare, exchange, both_ways),
+        "hidden_beside_cut": hidden_share(cut / 2, exchange, both_ways),
+        "saved": hidden_share(apart / 2 - exchange, exchange, both_ways), "gain": apart / beside,
         "halo_bytes": sum(nbytes), "transport": "/".join(dict.fromkeys(e.transport.name for e in exchanges)),
     }  # fmt: skip

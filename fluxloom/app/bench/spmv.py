@@ -16,7 +16,7 @@ from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
 from fluxloom.app.bench.spmv_peers import usual_library
 from fluxloom.app.summary import LoopRow, loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
-from fluxloom.device.bandwidth import meter_for
+from fluxloom.device.bandwidth import best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import RowGroupedCSR, SlicedELL
@@ -26,6 +26,8 @@ from fluxloom.dsl.tune import tune
 from fluxloom.linalg.layouts import product_schedules
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.mesh import read_data
+from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
+from fluxloom.perf.model import Roofline
 from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom.perf.traffic import product_traffic
@@ -158,6 +160,7 @@ class _Result:
     facts: dict[str, Any]
     report: LoopReport
     minimum_gbs: float
+    same_size: Roofline | None = None
     groupings: dict[str, Grouping] = field(default_factory=dict)
 
     def ratio(self, over: str, under: str) -> float | None:
@@ -166,12 +169,20 @@ class _Result:
             return None
         return self.seconds[under] / self.seconds[over]
 
-    def record(self, copy_gbs: float) -> dict[str, Any]:
+    def percent_of(self, roof: Roofline | None) -> float | None:
+        """Return the speed of the best product beside the bound of copying and reading."""
+        rows, columns, entries = (self.facts[name] for name in ("rows", "columns", "entries"))
+        nbytes, read = (count(rows, columns, entries) for count in (spmv_bytes, spmv_read_bytes))
+        return roof.percent_of_roof(nbytes, 0.0, self.seconds["tuned"], read=read) if roof else None
+
+    def record(self, copy_gbs: float, roof: Roofline) -> dict[str, Any]:
         """Return what goes into the metrics."""
         times = {f"{name}_ms": 1e3 * seconds for name, seconds in self.seconds.items()}
         chosen = {f"{name}_grouping": list(grouping) for name, grouping in self.groupings.items()}
         share = 100.0 * self.minimum_gbs / copy_gbs if copy_gbs else None
-        return self.facts | times | chosen | {"percent_of_copy": share, "tuned_over_peer": self.ratio("tuned", "peer")}
+        bounds = {"read": self.percent_of(roof), "same_size": self.percent_of(self.same_size)}
+        shares = {"percent_of_copy": share} | {f"percent_of_{name}_bound": value for name, value in bounds.items()}
+        return self.facts | times | chosen | shares | {"tuned_over_peer": self.ratio("tuned", "peer")}
 
 
 def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: int) -> _Result:
@@ -214,7 +225,9 @@ def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: i
         **{f"{kind}_gbs": value for kind, value in gbs.items()},
     }
     report = replace(loops[best].report(), name=name, calls=1, seconds=seconds["tuned_csr"])
-    return _Result(name, seconds, facts, report, gbs["minimum"], groupings)
+    own = meter_of_size(context.device, context.threads, spmv_bytes(matrix.shape[0], matrix.shape[1], int(matrix.nnz)))
+    same_size = best_roof([own.measure()]) if own else None
+    return _Result(name, seconds, facts, report, gbs["minimum"], same_size, groupings)
 
 
 def _layouts(context: Context, matrix: Any, x: np.ndarray) -> dict[str, tuple[Loop, float]]:
@@ -276,13 +289,13 @@ class SpmvBench:
             raise CaseError(f"the device {context.device.name} runs kernels as Python: there is nothing to time")
         default = MILLIONS_CPU if context.device.name == "cpu" else MILLIONS
         meter = meter_for(context.device, context.threads)
-        copies = [meter.measure(3).copy_gbs]
+        found = [meter.measure(3)]
         results: list[_Result] = []
         for name, matrix in _matrices(options.cells, default):
             results.append(_measure(context, name, matrix, options.schedule, options.rounds or ROUNDS))
-            copies.append(meter.measure(3).copy_gbs)
+            found.append(meter.measure(3))
             tell(_line(results[-1]))
-        copy = median(copies)
+        copy, roof = median(item.copy_gbs for item in found), best_roof(found)
         return Record(
             case="spmv",
             model="csr",
@@ -292,13 +305,13 @@ class SpmvBench:
             sizes={"n": sum(result.facts["entries"] for result in results)},
             copy_gbs=copy,
             seconds=sum(result.seconds["tuned_csr"] for result in results),
-            metrics=_metrics(results, copy) | {"threads": context.threads},
+            metrics=_metrics(results, copy, roof) | {"threads": context.threads},
             loops=_rows(results, copy),
             command=options.command,
         )
 
 
-def _metrics(results: list[_Result], copy: float) -> dict[str, Any]:
+def _metrics(results: list[_Result], copy: float, roof: Roofline) -> dict[str, Any]:
     """Return the geometric means, then each matrix."""
     ratios = {
         "tuned_over_peer": ("tuned", "peer"),
@@ -311,7 +324,10 @@ def _metrics(results: list[_Result], copy: float) -> dict[str, Any]:
     }
     shares = [100.0 * result.minimum_gbs / copy for result in results] if copy else []
     means = {key: _mean([result.ratio(*pair) for result in results]) for key, pair in ratios.items()}
-    return {"percent_of_copy": _mean(shares), **means, **{result.name: result.record(copy) for result in results}}
+    bounds = {"percent_of_read_bound": _mean([result.percent_of(roof) for result in results])}
+    bounds["percent_of_same_size_bound"] = _mean([result.percent_of(result.same_size) for result in results])
+    each = {result.name: result.record(copy, roof) for result in results}
+    return {"percent_of_copy": _mean(shares), **bounds, **means, **each}
 
 
 def _rows(results: list[_Result], copy: float) -> list[LoopRow]:

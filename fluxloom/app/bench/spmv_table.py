@@ -15,7 +15,7 @@ from fluxloom.app.bench.spmv import time_calls
 from fluxloom.app.bench.spmv_peers import Peer, mkl_library, usual_library
 from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
-from fluxloom.device.bandwidth import Meter, meter_for
+from fluxloom.device.bandwidth import Bandwidth, Meter, best_roof, meter_for, meter_of_size
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
@@ -24,6 +24,8 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.generate import tet_dual
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.reorder import permuted, reorder
+from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
+from fluxloom.perf.model import Roofline
 from fluxloom.perf.traffic import minimum_bytes
 
 __all__ = ["THESIS_BYTES", "SpmvTableBench"]
@@ -58,6 +60,15 @@ def _formats(device: Device) -> dict[str, tuple[RaggedLayout, Schedule]]:
 
 
 @dataclass(frozen=True)
+class _Ceilings:
+    """What the memory allows: the mean copy, the best that was measured, and that with data as large as a product's."""
+
+    copy_gbs: float
+    roof: Roofline
+    same_size: Roofline | None
+
+
+@dataclass(frozen=True)
 class _Row:
     """One format of one matrix."""
 
@@ -67,8 +78,13 @@ class _Row:
     format: str
     seconds: float
     padding: float
-    copy_gbs: float
+    memory: _Ceilings
     report: Any = None
+
+    @property
+    def copy_gbs(self) -> float:
+        """The copy bandwidth."""
+        return self.memory.copy_gbs
 
     def record(self) -> dict[str, Any]:
         """Return what the table shows."""
@@ -78,8 +94,14 @@ class _Row:
         return {
             "rows": self.rows, "order": self.order, "format": self.format, "ms": 1e3 * self.seconds,
             "gflops": 2e-9 * self.entries / self.seconds, "useful_gbs": useful, "percent_of_copy": share * useful,
-            "percent_of_bound": share * model, "padding": self.padding,
+            "percent_of_bound": share * model, "percent_of_read_bound": self._percent(self.memory.roof),
+            "percent_of_same_size_bound": self._percent(self.memory.same_size), "padding": self.padding,
         }  # fmt: skip
+
+    def _percent(self, roof: Roofline | None) -> float | None:
+        """Return the speed beside the bound of copying and reading, with the entries that there are."""
+        nbytes, read = (count(self.rows, self.rows, self.entries) for count in (spmv_bytes, spmv_read_bytes))
+        return roof.percent_of_roof(nbytes, 0.0, self.seconds, read=read) if roof else None
 
 
 class SpmvTableBench:
@@ -87,8 +109,12 @@ class SpmvTableBench:
 
     ``--cells`` gives the rows in millions: ``0.05,0.8,12.8``. ``percent_of_bound`` is the speed beside that of 76 bytes
     a row at the copy bandwidth (the table of a PhD thesis on portable algebra-based CFD, section 2.4),
-    ``percent_of_copy`` that of all arrays once. Matrices are measured as their mesh numbers them and, up to 1.6
-    million rows, in the order of `fluxloom.linalg.reorder`; ELL and row-grouped CSR up to four million.
+    ``percent_of_copy`` that of all arrays once. Neither sees that a product reads nearly all that it moves:
+    ``percent_of_read_bound`` is beside the bound of `fluxloom.perf.model.Roofline` with the measured sum, and
+    ``percent_of_same_size_bound`` beside that bound with sums and copies of as many bytes as matrix and vectors have,
+    which are in the caches as far as these are (not on devices with a memory of their own). Matrices are measured as
+    their mesh numbers them and, up to 1.6 million rows, in the order of `fluxloom.linalg.reorder`; ELL and row-grouped
+    CSR up to four million.
     """
 
     title = "Sparse matrix times vector: formats and sizes on one device"
@@ -182,15 +208,24 @@ def _measure(context: Context, matrix: Any, order: str, rounds: int, meter: Mete
             raise FluxloomError(f"{name}: the product of {matrix.shape[0]:,} rows is off by {error:.2e}")
     peers = _peers(context, matrix, x, missing)
     runs = {**loops, **{name: peer.run for name, peer in peers.items() if peer.clock is None}}
-    before = meter.measure(3).copy_gbs
+    before = meter.measure(3)
     seconds = dict(zip(runs, time_calls(context, *runs.values(), rounds=rounds), strict=True))
     seconds |= {name: peer.clock(peer.run, rounds) for name, peer in peers.items() if peer.clock is not None}
-    copy = (before + meter.measure(3).copy_gbs) / 2
+    memory = _ceilings(
+        context, spmv_bytes(matrix.shape[0], matrix.shape[1], int(matrix.nnz)), [before, meter.measure(3)]
+    )
     reports = {name: loop.report() for name, loop in loops.items()}
     return [
-        _Row(matrix.shape[0], int(matrix.nnz), order, name, value, paddings.get(name, 1.0), copy, reports.get(name))
+        _Row(matrix.shape[0], int(matrix.nnz), order, name, value, paddings.get(name, 1.0), memory, reports.get(name))
         for name, value in seconds.items()
     ]
+
+
+def _ceilings(context: Context, footprint: int, found: list[Bandwidth]) -> _Ceilings:
+    """Return the ceilings from what the meter said, and from a meter of the size of a product."""
+    own = meter_of_size(context.device, context.threads, footprint)
+    copy = sum(item.copy_gbs for item in found) / len(found)
+    return _Ceilings(copy, best_roof(found), best_roof([own.measure()]) if own else None)
 
 
 def _peers(context: Context, matrix: Any, x: np.ndarray, missing: set[str]) -> dict[str, Peer]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fluxloom as fl
 from fluxloom.app.bench.base import BenchOptions, benches
 from fluxloom.app.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
-from fluxloom.app.bench.les import LesBench
+from fluxloom.app.bench.les import LesBench, _built
+from fluxloom.app.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
 from fluxloom.app.bench.les_products import lattice_of, rows_from_text
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
@@ -20,10 +22,13 @@ from fluxloom.perf.les_model import ITERATION
 
 
 class Memory:
-    """A memory of 10 GB/s."""
+    """A memory of 10 GB/s that reads at 8."""
+
+    def __init__(self, copy: float = 10.0, read: float = 8.0) -> None:
+        self.found = Bandwidth(copy, copy, copy, 1, 1, read, 1.5 * copy)
 
     def measure(self, repeats: int = 5) -> Bandwidth:
-        return Bandwidth(10.0, 10.0, 10.0, 1, repeats)
+        return self.found
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +36,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be of moments, and the memory be known: what they measure is not looked at."""
     for module in ("les", "les_products"):
         monkeypatch.setattr(f"fluxloom.app.bench.{module}.meter_for", lambda *_: Memory())
+    monkeypatch.setattr("fluxloom.app.bench.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
     monkeypatch.setattr("fluxloom.app.bench.les_kernels._ROUND_SECONDS", 1e-4)
     monkeypatch.setattr("fluxloom.app.bench.exchange_cost._ROUND_SECONDS", 1e-4)
     for name in ("ENERGY_SECONDS", "ROUND_SECONDS"):
@@ -60,10 +66,54 @@ def test_record() -> None:
     us = metrics["spmv_us"], metrics["axpy_us"], metrics["dot_us"]
     wanted = sum((30, 10, 2)[k] * us[k] + 16 * ITERATION[k] * us[k] for k in range(3))
     assert metrics["predicted_ms"] == pytest.approx(1e-3 * wanted)
-    error = 100.0 * (metrics["predicted_ms"] / metrics["algebraic_ms_best"] - 1.0)
-    assert metrics["predicted_error_percent"] == pytest.approx(error)
+    for model in ("predicted", "predicted_alone", "predicted_mean", "predicted_each"):
+        error = 100.0 * (metrics[f"{model}_ms"] / metrics["algebraic_ms_best"] - 1.0)
+        assert metrics[f"{model}_error_percent"] == pytest.approx(error)
+    extras = sum(row["calls"] * row["us"] for row in kernels if row["kind"] == "extra")
+    sums = {kind: sum(row["calls"] * row["us"] for row in kernels if row["kind"] == kind) for kind in calls}
+    counts = {"spmv": 30 + 16 * 2, "axpy": 10 + 16 * 3, "dot": 2 + 16 * 2}
+    mean = sum(counts[kind] * sums[kind] / calls[kind] for kind in counts) + extras
+    assert metrics["predicted_mean_ms"] == pytest.approx(1e-3 * mean)
+    assert metrics["kernels_timed"] == "in the rotation of a step"
     assert sum(metrics[f"share_{kind}"] for kind in ("spmv", "axpy", "dot", "extra")) == pytest.approx(1.0)
+    check_bounds(kernels)
     assert "energy" in metrics or metrics["algebraic_joules_per_step"] > 0
+
+
+def check_bounds(kernels: list[dict[str, Any]]) -> None:
+    """Kernels of the pressure solver have the ceilings of data as large as its, the others those of the memory."""
+    known = {row["kernel"]: row for row in kernels}
+    dot, axpy, copy = known["dot cells"], known["axpy elements"], known["E_C.product"]
+    assert dot["percent_of_bound"] == pytest.approx(100 * dot["gbs"] / 22.5)
+    assert axpy["percent_of_bound"] == pytest.approx(100 * axpy["gbs"] / (8.0 * 3 / 2))
+    assert copy["percent_of_copy"] == pytest.approx(100 * copy["gbs"] / 10.0)
+    assert all(row["percent_of_bound"] > 0 for row in kernels)
+
+
+def test_rotation() -> None:
+    """A rotation runs what a step does, as often and in its order, and leaves the state as it was."""
+    step = _built(fl.Context("cpu", threads=1), (4, 4, 4), 8)[1]
+    step.step(step.stable_step())
+    before = step.velocity().copy(), step.pressure().copy()
+    kernels = measure_kernels(step)
+    assert kernels.rotated
+    np.testing.assert_array_equal(step.velocity(), before[0])
+    np.testing.assert_array_equal(step.pressure(), before[1])
+    found = _spent(_rotation(step))
+    assert {name: calls for name, (calls, _) in found.items()} == {part.name: part.calls for part in kernels.parts}
+    assert all(part.seconds > 0 for part in kernels.parts)
+    assert kernels.solving == {"poisson.product", "diagonal.product", "axpy cells", "dot cells"}
+    for part in kernels.parts:
+        written = {"spmv": 8 * 64, "axpy": 8 * 64, "dot": 0}
+        if part.name in kernels.solving:
+            assert part.nbytes - part.read == written[part.kind]
+
+
+def test_bytes_of_the_solver() -> None:
+    """Seven and one entries a row, with starts of rows, and five vectors."""
+    step = _built(fl.Context("cpu", threads=1), (4, 4, 4), 8)[1]
+    matrices = 64 * 12 * (7 + 1) + 2 * 65 * 8
+    assert solver_bytes(step) == matrices + 5 * 64 * 8
 
 
 def test_ranks() -> None:
@@ -73,6 +123,10 @@ def test_ranks() -> None:
     assert found["ranks"] == 2
     assert metrics["difference"] < 1e-6
     assert metrics["exchanges_ms"] > 0
+    assert metrics["kernels_timed"] == "alone"
+    assert metrics["predicted_ms"] == metrics["predicted_alone_ms"]
+    assert metrics["memory_read_gbs"] == pytest.approx(16.0)
+    assert metrics["solver_read_gbs"] is None
     alone = sum(1e-3 * row["calls"] * row["us"] for row in metrics["kernels"])
     assert metrics["predicted_each_ms"] == pytest.approx(alone + metrics["exchanges_ms"])
 

@@ -14,6 +14,7 @@ from fluxloom.app.bench import spmv
 from fluxloom.app.bench.base import BenchOptions, benches
 from fluxloom.app.bench.spmv import SpmvBench, exhaustive, online, time_calls
 from fluxloom.core.errors import CaseError, PlanError
+from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS, laplacian2d
@@ -22,8 +23,10 @@ from fluxloom.perf.ragged import LANES, Grouping
 
 
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    meter = SimpleNamespace(measure=lambda _: SimpleNamespace(copy_gbs=50.0))
-    monkeypatch.setattr(spmv, "meter_for", lambda *_: meter)
+    for name, memory in (("meter_for", Bandwidth(50.0, 50.0, 50.0, 1, 1, 40.0)),
+                         ("meter_of_size", Bandwidth(70.0, 70.0, 70.0, 1, 1, 30.0, 90.0))):  # fmt: skip
+        meter = SimpleNamespace(measure=lambda *_, memory=memory: memory)
+        monkeypatch.setattr(spmv, name, lambda *_, meter=meter: meter)
     told: list[str] = []
     record = SpmvBench().run(BenchOptions(cells="0.003", rounds=2, threads=1), told.append)
     assert (record.case, record.device, record.precision) == ("spmv", "cpu", "float64")
@@ -37,6 +40,11 @@ def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
         assert min(found[key] for key in ("auto_ms", "tuned_ms", "peer_ms", "minimum_gbs", "caching_gbs")) > 0
         assert found["minimum_gbs"] <= found["effective_gbs"] <= found["worst_gbs"]
         assert found["minimum_gbs"] <= found["caching_gbs"]
+        read, written = 12 * found["entries"] + 8 * found["columns"], 8 * found["rows"]
+        least = max(read / 40.0, (read + written) / 50.0)
+        assert found["percent_of_read_bound"] == pytest.approx(1e-4 * least / found["tuned_ms"])
+        least = max(read / 45.0, (read + written) / 90.0)
+        assert found["percent_of_same_size_bound"] == pytest.approx(1e-4 * least / found["tuned_ms"])
     assert record.sizes["n"] == sum(record.metrics[name]["entries"] for name in GENERATORS)
     assert record.seconds == pytest.approx(sum(row.seconds for row in record.loops))
     assert record.metrics["tuned_over_peer"] > 0

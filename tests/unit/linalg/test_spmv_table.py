@@ -12,6 +12,7 @@ from fluxloom.app.bench import spmv_peers, spmv_table
 from fluxloom.app.bench.base import BenchOptions, benches
 from fluxloom.app.bench.spmv_table import THESIS_BYTES, SpmvTableBench
 from fluxloom.core.errors import CaseError, DeviceUnavailable
+from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.linalg.generate import tet_dual
 
 
@@ -21,8 +22,11 @@ def no_mkl(*_: object) -> None:
 
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
     copies = iter(range(20, 60, 2))
-    meter = SimpleNamespace(measure=lambda _: SimpleNamespace(copy_gbs=float(next(copies))))
+    meter = SimpleNamespace(measure=lambda _: Bandwidth(float(next(copies)), 1.0, 1.0, 1, 1, 15.0))
     monkeypatch.setattr(spmv_table, "meter_for", lambda *_: meter)
+    small = SimpleNamespace(measure=lambda: Bandwidth(60.0, 1.0, 1.0, 1, 1, 50.0))
+    asked: list[int] = []
+    monkeypatch.setattr(spmv_table, "meter_of_size", lambda _, __, footprint: asked.append(footprint) or small)
     monkeypatch.setattr(spmv_table, "mkl_library", no_mkl)
     told: list[str] = []
     record = SpmvTableBench().run(BenchOptions(cells="0.001,0.002", rounds=2, threads=1), told.append)
@@ -40,6 +44,11 @@ def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
         assert row["useful_gbs"] == pytest.approx((12 * entries + 20 * row["rows"]) / seconds / 1e9)
         assert row["percent_of_copy"] == pytest.approx(100 * row["useful_gbs"] / copy)
         assert row["percent_of_bound"] == pytest.approx(100 * THESIS_BYTES * row["rows"] / seconds / 1e9 / copy)
+        nbytes, read = 12 * entries + 16 * row["rows"], 12 * entries + 8 * row["rows"]
+        least = max(nbytes / (copy + 1.0), read / max(15.0, (copy + 1.0) / 2))
+        assert row["percent_of_read_bound"] == pytest.approx(1e-4 * least / row["ms"])
+        assert row["percent_of_same_size_bound"] == pytest.approx(1e-4 * read / 50.0 / row["ms"])
+        assert nbytes in asked
     assert [row.lanes for row in record.loops[:5]] == [1, 8, 8, 1, 1]
     assert record.metrics["best_percent_of_bound"] >= record.metrics["percent_of_bound_at_most_rows"] > 0
 

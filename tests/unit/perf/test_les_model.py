@@ -11,8 +11,10 @@ from fluxloom.perf.les_model import (
     gflops_per_joule,
     hidden_share,
     kernel_bounds,
+    mean_times,
     predict,
     spmv_bytes,
+    spmv_read_bytes,
     total,
 )
 from fluxloom.perf.model import Roofline
@@ -31,6 +33,28 @@ def test_published_bytes() -> None:
     assert 1e-9 * 9000 / bounds.spmv == pytest.approx(16.8, rel=5e-3)
     assert bounds.spmv / bounds.axpy == pytest.approx(76 / 24)
     assert bounds.axpy / bounds.dot == pytest.approx(1.5)
+
+
+def test_bound_of_reading() -> None:
+    """68 of 76 bytes of a product are read, two of three of AXPY, all of DOT."""
+    assert spmv_read_bytes(1, 1, 5) == 68
+    bounds = kernel_bounds(Roofline(50.0, read_gbs=30.0), 1000, 5000)
+    assert bounds.spmv == pytest.approx(68e-6 / 30)
+    assert bounds.axpy == pytest.approx(16e-6 / 30)
+    assert bounds.dot == pytest.approx(16e-6 / 30)
+
+
+def test_means_of_all_matrices() -> None:
+    """Weighted by calls; pointwise passes are added to the formula, and are in no mean."""
+    parts = [Part("a", "spmv", 3, 2.0, 8), Part("b", "spmv", 1, 6.0, 8), Part("c", "axpy", 2, 0.5, 8)]
+    parts += [Part("d", "dot", 4, 0.25, 8), Part("e", "extra", 2, 7.0, 8)]
+    times = mean_times(parts)
+    assert times == KernelTimes(3.0, 0.5, 0.25)
+    assert predict(times, 37, total(parts, "extra")) == predict(times, 37) + 14.0
+    with pytest.raises(FluxloomError, match="a mean needs some of each"):
+        mean_times(parts[:3])
+    with pytest.raises(FluxloomError, match="measure the passes anew"):
+        predict(times, 37, float("inf"))
 
 
 def test_parts() -> None:
