@@ -11,17 +11,10 @@ import ctypes
 import logging
 import sys
 import weakref
-from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from fluxloom.device.cuda import CudaDevice
-
-__all__ = ["Contest", "PrioritisedGraph", "prioritised"]
-
-_ROUNDS = 4
-"""Runs of a graph and of its kernels one by one that are timed."""
+__all__ = ["PrioritisedGraph", "prioritised"]
 
 _USE_NODE_PRIORITY = 8
 """CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY, of CUDA 11.7."""
@@ -77,45 +70,3 @@ def _check(status: int) -> None:
 def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
-
-class Contest:
-    """Runs a graph, or its kernels one by one where that is faster: decided by timing both in turn.
-
-    Kernels that run beside each other wait for each other a few microseconds longer in a graph than on two streams;
-    where the kernels are large, the host has the time to ask for each of them.
-
-    Parameters
-    ----------
-    device
-        The GPU.
-    graph
-        With a method ``launch(stream)``.
-    one_by_one
-        Asks for the same kernels.
-    """
-
-    def __init__(self, device: CudaDevice, graph: Any, one_by_one: Callable[[], None]) -> None:
-        self._device, self._stream = device, device.stream
-        self._ways = (lambda: graph.launch(self._stream), one_by_one)
-        self._marks: list[tuple[Any, Any]] = []
-        self.best = -1
-        """0: the graph, 1: one by one, -1: not yet decided."""
-
-    def launch(self, _stream: Any) -> None:
-        """Run once."""
-        if self.best < 0 and len(self._marks) == 2 * _ROUNDS and self._marks[-1][1].done:
-            self._decide()
-        if self.best >= 0 or len(self._marks) == 2 * _ROUNDS:
-            self._ways[max(0, self.best)]()
-            return
-        begin = self._device.mark()
-        self._ways[len(self._marks) % 2]()
-        self._marks.append((begin, self._device.mark()))
-
-    def _decide(self) -> None:
-        elapsed = self._device.cupy.cuda.get_elapsed_time
-        times = [float(elapsed(begin, end)) for begin, end in self._marks]
-        graph, alone = min(times[2::2]), min(times[3::2])  # the first round finds the queue empty
-        self.best = int(alone < graph)
-        self._device.events += [event for pair in self._marks for event in pair]
-        self._marks = []

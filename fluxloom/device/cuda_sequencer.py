@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CommError, PlanError
 from fluxloom.device.base import Call, Enqueued, Launch, Sequencer
 from fluxloom.device.cuda_errors import exceeds_threads, is_fatal, refused_launch
-from fluxloom.device.cuda_graph import Contest, prioritised
+from fluxloom.device.cuda_graph import prioritised
 from fluxloom.device.cuda_program import CudaProgram
 
 if TYPE_CHECKING:
@@ -243,9 +243,7 @@ class CudaSequencer(Sequencer):
                 self._stretches = [*self._stretches[:place], *pieces, *self._stretches[place + 1 :]]
             return
         aside = any(isinstance(item, _Prepared) and item.stream != self._stream.ptr for item in stretch.work)
-        stretch.graph = graph
-        if aside:
-            stretch.graph = Contest(device, prioritised(graph), lambda: self._launch(stretch.work))
+        stretch.graph = prioritised(graph) if aside else graph
         for item in hosts:
             if item.captured is not None:
                 item.captured(self)

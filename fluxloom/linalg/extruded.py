@@ -165,6 +165,7 @@ class ExtrudedPoisson:
         self.nullspace: Nullspace = nullspace if nullspace != "auto" else is_singular(context.comm, given)
         self.size = given.total * self.frequencies.planes
         self.teams = Teams(context, groups, name)
+        self._order: Any = None
         count = self.frequencies.count
         if groups > count:
             raise SolverError(f"{name}: {planes} planes have {count} frequencies, too few for {groups} teams")
@@ -301,7 +302,7 @@ class ExtrudedPoisson:
             spectra = transform.forward(values[some])
             sums += transform.square(values[some]), float(spectra[:, 0].sum())
             for batch, target in targets:
-                target[some, : batch.width] = spectra[:, batch.columns]
+                target[self._rows(some), : batch.width] = spectra[:, batch.columns]
             if whole is not None:
                 whole[some] = transform.to_host(spectra)
         if whole is not None:
@@ -309,6 +310,14 @@ class ExtrudedPoisson:
         square, total = self.context.comm.reduce(sums, "sum")
         mean = total**2 * self.frequencies.planes / self.size if self.nullspace == "constant" else 0.0
         return float(max(square - mean, _FLOOR * square))
+
+    def _rows(self, some: slice) -> Any:
+        """Return the rows of the matrix that belong to some columns of cells, for arrays of the transform."""
+        if self.teams.place is None:
+            return some
+        if self._order is None:
+            self._order = self._transform.from_host(self.teams.place)
+        return self._order[some]
 
     def _arrived(self, values: npt.NDArray[Any], name: str) -> None:
         """Give the batches their columns of what other ranks have sent."""
@@ -334,7 +343,7 @@ class ExtrudedPoisson:
                 part[...] = transform.from_host(whole[some])
             else:
                 for batch, source in sources:
-                    part[:, batch.columns] = source[some, : batch.width]
+                    part[:, batch.columns] = source[self._rows(some), : batch.width]
             out[some] = transform.backward(part, planes)
 
     def _departing(self, sources: Sequence[tuple[Solves, Any]]) -> npt.NDArray[Any]:

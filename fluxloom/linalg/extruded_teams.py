@@ -109,8 +109,13 @@ class Teams:
     # ------------------------------------------------------------------------------------------ spectra
     @property
     def direct(self) -> bool:
-        """Whether rows of spectra are those of the systems, without a message or another order."""
-        return self._place is None
+        """Whether rows of spectra are those of the systems without a message, see `place`."""
+        return self._place is None or self.column is None
+
+    @property
+    def place(self) -> Numbers | None:
+        """For each column of cells of this rank, its row in the matrix; None: the same one."""
+        return self._place
 
     def to_systems(self, spectra: Spectrum, bounds: Sequence[int]) -> Spectrum:
         """Return the columns of this team's frequencies, for the rows of the part as its matrix has them. Collective.
@@ -123,13 +128,11 @@ class Teams:
             First frequency of each team.
         """
         assert self._place is not None
-        if self.column is None:
-            pieces = [spectra]
-        else:
-            sent = [spectra[:, 2 * a : 2 * b].reshape(-1) for a, b in pairwise(bounds)]
-            columns = 2 * (bounds[self.team + 1] - bounds[self.team])
-            found = self.column.exchange(sent)
-            pieces = [values.reshape(n, columns) for values, n in zip(found, self._lengths, strict=True)]
+        assert self.column is not None
+        sent = [spectra[:, 2 * a : 2 * b].reshape(-1) for a, b in pairwise(bounds)]
+        columns = 2 * (bounds[self.team + 1] - bounds[self.team])
+        found = self.column.exchange(sent)
+        pieces = [values.reshape(n, columns) for values, n in zip(found, self._lengths, strict=True)]
         out = np.empty((self._place.size, pieces[0].shape[1]), spectra.dtype)
         out[self._place] = np.concatenate(pieces)
         return out
@@ -137,9 +140,8 @@ class Teams:
     def to_spectra(self, values: Spectrum, bounds: Sequence[int]) -> Spectrum:
         """Return the way back: whole rows of spectra for the columns of cells of this rank. Collective."""
         assert self._place is not None
+        assert self.column is not None
         ordered = values[self._place]
-        if self.column is None:
-            return ordered
         cuts = np.cumsum([0, *self._lengths])
         found = self.column.exchange([ordered[a:b].reshape(-1) for a, b in pairwise(cuts)])
         rows = self._lengths[self.column.rank]
