@@ -33,15 +33,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from fluxloom.core.access import Read, Write
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import acos, cbrt, cos, max, min, pow, sqrt, zeros
+from fluxloom.kernel.intrinsics import acos, cos, max, min, pow, sqrt, zeros
 
-__all__ = ["Qr", "S3pqr", "Sigma", "Smagorinsky", "Wale", "qr", "s3pqr", "sigma", "smagorinsky", "wale"]
+__all__ = [
+    "Qr", "S3pqr", "Sigma", "Smagorinsky", "Wale", "filter_areas", "qr", "s3pqr", "sigma", "smagorinsky", "wale",
+]  # fmt: skip
 
 NOTHING = 1.0e-30
 """Sum of the squared minors of a tensor of length one below which they are rounding: ``g`` is a pure shear."""
@@ -101,28 +106,26 @@ def third(det, q):
     return min(det * det, q / 3.0 * sqrt(q / 3.0))
 
 
-@func
-def length_squared(volume, c):
-    """Return ``(C Delta)^2`` with ``Delta = Omega^(1/3)``."""
-    length = c * cbrt(volume)
-    return length * length
+def filter_areas(volumes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return ``Delta^2 = Omega^(2/3)`` of volumes, ``(n,)``; here, as cube roots in a kernel are not vectorised."""
+    return np.cbrt(volumes) ** 2
 
 
 # --------------------------------------------------------------------------------------------- kernels
 
 
 @kernel
-def smagorinsky(grad: Read, volume: Read, nut: Write, *, c: float):
+def smagorinsky(grad: Read, area: Read, nut: Write, *, c: float):
     """``nu_t = (C Delta)^2 sqrt(2 S:S)``, ``S = (g + g^T) / 2``."""
     n = zeros(9)
     s = zeros(9)
     size = normalize(grad, n)
     strain = symmetric(n, s)
-    nut[0] = length_squared(volume[0], c) * size * sqrt(2.0 * strain)
+    nut[0] = c * c * area[0] * size * sqrt(2.0 * strain)
 
 
 @kernel
-def wale(grad: Read, volume: Read, nut: Write, *, c: float):
+def wale(grad: Read, area: Read, nut: Write, *, c: float):
     """``nu_t = (C Delta)^2 (Sd:Sd)^(3/2) / ((S:S)^(5/2) + (Sd:Sd)^(5/4))``.
 
     ``Sd`` is the symmetric part of ``g g`` without its trace. ``S`` and ``Sd`` vanish together for ``g = 0`` alone.
@@ -141,11 +144,11 @@ def wale(grad: Read, volume: Read, nut: Write, *, c: float):
     a = symmetric(square, s)
     below = strain * strain * sqrt(strain) + a * sqrt(sqrt(a))
     ratio = a * sqrt(a) / below if below > 0.0 else 0.0
-    nut[0] = length_squared(volume[0], c) * size * ratio
+    nut[0] = c * c * area[0] * size * ratio
 
 
 @kernel
-def qr(grad: Read, volume: Read, nut: Write, *, c: float):
+def qr(grad: Read, area: Read, nut: Write, *, c: float):
     """``nu_t = (C Delta)^2 max(r, 0) / q``, ``q = S:S / 2``, ``r = -det S``; zero where ``S = 0``."""
     n = zeros(9)
     s = zeros(9)
@@ -154,11 +157,11 @@ def qr(grad: Read, volume: Read, nut: Write, *, c: float):
     q = symmetric(n, s)
     cofactors(s, m)
     ratio = 2.0 * max(-determinant(s, m), 0.0) / q if q > NOTHING else 0.0
-    nut[0] = length_squared(volume[0], c) * size * ratio
+    nut[0] = c * c * area[0] * size * ratio
 
 
 @kernel
-def sigma(grad: Read, volume: Read, nut: Write, *, c: float):
+def sigma(grad: Read, area: Read, nut: Write, *, c: float):
     """``nu_t = (C Delta)^2 s3 (s1 - s2) (s2 - s3) / s1^2`` with the singular values ``s1 >= s2 >= s3`` of ``g``.
 
     ``s1`` is that of the closed form of the appendix of the paper, with the invariants ``1, Q, R`` of ``n n^T``::
@@ -184,11 +187,11 @@ def sigma(grad: Read, volume: Read, nut: Write, *, c: float):
     middle = sqrt(0.5 * (total + sqrt(max(total * total - 4.0 * product, 0.0))))
     least = sqrt(product) / middle if q > NOTHING else 0.0
     ratio = least * max(sqrt(top) - middle, 0.0) * max(middle - least, 0.0) / top
-    nut[0] = length_squared(volume[0], c) * size * ratio
+    nut[0] = c * c * area[0] * size * ratio
 
 
 @kernel
-def s3pqr(grad: Read, volume: Read, nut: Write, *, p: float, c: float):
+def s3pqr(grad: Read, area: Read, nut: Write, *, p: float, c: float):
     """``nu_t = (C Delta)^2 P^p Q^-(p+1) R^((p+5/2)/3)``; zero where ``Q`` is.
 
     The invariants of ``g g^T``: ``P`` its trace, ``Q`` the sum of its principal minors, ``R`` its determinant. Of
@@ -200,7 +203,7 @@ def s3pqr(grad: Read, volume: Read, nut: Write, *, p: float, c: float):
     q = cofactors(n, m)
     r = third(determinant(n, m), q)
     ratio = pow(q, -(p + 1.0)) * pow(r, (p + 2.5) / 3.0) if q > NOTHING else 0.0
-    nut[0] = length_squared(volume[0], c) * size * ratio
+    nut[0] = c * c * area[0] * size * ratio
 
 
 # ---------------------------------------------------------------------------------------------- models
@@ -235,9 +238,12 @@ class Smagorinsky:
     def __post_init__(self) -> None:
         _check("Smagorinsky", self.c)
 
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``."""
-        return Loop(smagorinsky, cells, gradient, volume, nut, c=self.c)
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+
+        ``area`` has the squares of the filter's width, see `filter_areas`.
+        """
+        return Loop(smagorinsky, cells, gradient, area, nut, c=self.c)
 
 
 @dataclass(frozen=True)
@@ -265,9 +271,12 @@ class Wale:
     def __post_init__(self) -> None:
         _check("Wale", self.c)
 
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``."""
-        return Loop(wale, cells, gradient, volume, nut, c=self.c)
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+
+        ``area`` has the squares of the filter's width, see `filter_areas`.
+        """
+        return Loop(wale, cells, gradient, area, nut, c=self.c)
 
 
 @dataclass(frozen=True)
@@ -295,9 +304,12 @@ class Qr:
     def __post_init__(self) -> None:
         _check("Qr", self.c)
 
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``."""
-        return Loop(qr, cells, gradient, volume, nut, c=self.c)
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+
+        ``area`` has the squares of the filter's width, see `filter_areas`.
+        """
+        return Loop(qr, cells, gradient, area, nut, c=self.c)
 
 
 @dataclass(frozen=True)
@@ -323,9 +335,12 @@ class Sigma:
     def __post_init__(self) -> None:
         _check("Sigma", self.c)
 
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``."""
-        return Loop(sigma, cells, gradient, volume, nut, c=self.c)
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+
+        ``area`` has the squares of the filter's width, see `filter_areas`.
+        """
+        return Loop(sigma, cells, gradient, area, nut, c=self.c)
 
 
 VARIANTS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -375,6 +390,9 @@ class S3pqr:
         """The constant ``C``."""
         return VARIANTS[self.variant][1] if self.c is None else self.c
 
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``."""
-        return Loop(s3pqr, cells, gradient, volume, nut, p=self.p, c=self.constant)
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes ``nut`` (scalar) from ``gradient`` ``(9,)``, ``g_ij`` at ``3 i + j``.
+
+        ``area`` has the squares of the filter's width, see `filter_areas`.
+        """
+        return Loop(s3pqr, cells, gradient, area, nut, p=self.p, c=self.constant)

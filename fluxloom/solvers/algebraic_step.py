@@ -248,7 +248,7 @@ class AlgebraicStep:
         tensor, nut = ctx.dat(flow.cells, name="gradient", shape=(9,)), ctx.dat(flow.cells, name="nu_t")
         slopes = [make.spmv(self.matrices.slopes[m % d], u[m // d], parts[m]) for m in range(d * d)]
         gather = Loop(gather_tensor_2 if d == 2 else gather_tensor_3, flow.cells, *parts, tensor)
-        model = [gather, flow.model.loop(flow.cells, tensor, flow.volume, nut)]
+        model = [gather, flow.model.loop(flow.cells, tensor, flow.filter_area, nut)]
         mean = [make.spmv_from(means, nut, self.molecular, self.nus)]
         chains = (
             Chain(slopes, fuse=False, name="gradients"),

@@ -50,8 +50,12 @@ class FlowState:
 class EddyViscosity(Protocol):
     """A subgrid model of large-eddy simulation, as in `fluxloom.fv.eddy_viscosity`."""
 
-    def loop(self, cells: Set, gradient: Dat, volume: Dat, nut: Dat) -> Loop:
-        """Return the loop that computes the eddy viscosity of the cells."""
+    def loop(self, cells: Set, gradient: Dat, area: Dat, nut: Dat) -> Loop:
+        """Return the loop that computes the eddy viscosity of the cells.
+
+        Of ``g_ij = d u_i / d x_j`` at ``3 i + j`` of ``gradient`` ``(9,)``, and the squares of the filter's width in
+        ``area``, `fluxloom.fv.eddy_viscosity.filter_areas`.
+        """
         ...
 
 

@@ -32,6 +32,7 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.eddy_viscosity import filter_areas
 from fluxloom.fv.incompressible import (
     OUTFLOW,
     boundary_values,
@@ -268,9 +269,10 @@ class Incompressible:
         mean = faces.rows(self.matrices.face_means(), cells, "means")
         tensor = self.context.dat(self.cells, name="velocity_gradient", shape=(9,))
         self.nut = self.context.dat(self.cells, name="nu_t")
+        self.filter_area = cells.dat(filter_areas(self.volumes.volumes), "filter_area")
         return [
             Loop(velocity_gradient, self.cells, slopes.entries, self.u[slopes.pattern], tensor, d=self.dimension),
-            model.loop(self.cells, tensor, self.volume, self.nut),
+            model.loop(self.cells, tensor, self.filter_area, self.nut),
             Loop(face_viscosity, self.faces, mean.entries, self.nut[mean.pattern], self.nus, nu=self.viscosity),
             *self.scalars.diffusivity(),
         ]

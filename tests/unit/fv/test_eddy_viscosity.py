@@ -12,7 +12,7 @@ import pytest
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
+from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale, filter_areas
 
 Array = npt.NDArray[np.float64]
 Model = Smagorinsky | Wale | Qr | Sigma | S3pqr
@@ -45,9 +45,9 @@ def viscosity(model: Model, g: Array, volume: float | Array = 1.0, device: str =
     context = context_of(device)
     cells = context.set(len(g), "cells")
     gradient = context.dat(cells, np.ascontiguousarray(g.reshape(len(g), 9)), "gradient")
-    volumes = context.dat(cells, np.broadcast_to(np.asarray(volume, dtype=g.dtype), len(g)).copy(), "volume")
+    widths = filter_areas(np.broadcast_to(np.asarray(volume, dtype=g.dtype), len(g)))
     nut = context.dat(cells, np.full(len(g), -1.0, dtype=g.dtype), "nu_t")
-    model.loop(cells, gradient, volumes, nut)()
+    model.loop(cells, gradient, context.dat(cells, widths, "filter_area"), nut)()
     return nut.read()
 
 
