@@ -13,6 +13,7 @@ shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
+from fluxloom.fv.limiters import bounded
 from fluxloom.fv.shallow_water import desingularised
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
@@ -115,14 +116,6 @@ def set_weights(centre, around, weights, legs):
 def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int]):
     """See `set_weights`."""
     set_weights(centre, around, weights, legs)
-
-
-
-@func
-def bounded(share, change, low, high):
-    """Barth and Jespersen: the largest share of a slope that keeps a change between the least and the largest."""
-    most = select(change > 0.0, high, low)
-    return select(change * change > most * change, min(share, most / change), share)
 
 
 @func
