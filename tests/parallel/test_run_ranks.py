@@ -440,7 +440,7 @@ def test_bench_refuses(capfd: pytest.CaptureFixture[str]) -> None:
         (("airfoil", "--ranks", "cpu*2", "--threads", "1"), "--threads and --ranks both say what to run on"),
         (("airfoil", "--ranks", "cpu*2,"), "an empty entry is not of the form"),
         (("airfoil", "--ranks", "reference*2"), "the device reference runs on one rank only"),
-        (("airfoil", "--transport", "tcp"), "--transport 'tcp' (allowed: auto, host, mpi, nccl)"),
+        (("airfoil", "--transport", "tcp"), "--transport 'tcp' (allowed: auto, host, mpi, nccl, peer)"),
         (("airfoil", "--json", "/dev/null/a.json"), "/dev/null/a.json: the directory /dev/null cannot be made"),
         (("airfoil", "--cells", "99999,99999"), "more nodes than the 2,147,483,648 that 32 bits number"),
         (("tiling", "--transport", "host"), "the benchmark tiling has no option --transport"),

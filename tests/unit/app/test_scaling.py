@@ -114,7 +114,7 @@ def test_what_cannot_be_drawn(tmp_path: Path) -> None:
         (("--device", "cpus"), "unknown device 'cpus'; did you mean 'cpu'?"),
         (("--device", "reference"), "--device reference: it runs on one rank only"),
         (("--shares", "1,2"), "the benchmark scaling has no option --shares"),
-        (("--transport", "tcp"), "--transport 'tcp' (allowed: auto, host, mpi, nccl)"),
+        (("--transport", "tcp"), "--transport 'tcp' (allowed: auto, host, mpi, nccl, peer)"),
     ],
 )
 def test_what_cannot_be_measured(
