@@ -96,31 +96,25 @@ def note_waiting(target: Global, access: Access | None) -> None:
 
 
 def combine_ranks(context: Context, targets: Sequence[tuple[Global, Access]]) -> None:
-    """Combine what the ranks hold of some globals, by the GPUs or in one message through the host; collective."""
+    """Combine what the ranks hold of some globals, by the GPUs or through the host; collective.
+
+    Through the host it takes a message for those of each type and operation.
+    """
     if context.links.combine(targets):
         note_written([target for target, _ in targets])
         return
     context.device.bring([target.buffer for target, _ in targets])
-    found = context.comm.allgather([_flat(target).copy() for target, _ in targets])
-    for k, (target, access) in enumerate(targets):
-        parts = np.stack([row[k] for row in found])
-        target.buffer.host(write=True)
-        _flat(target)[:] = _combined(parts, access)
-        target.buffer.device()
-
-
-def _combined(parts: np.ndarray, access: Access) -> np.ndarray:
-    """Return the combination of one row a rank, in the order of the ranks."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        match OPERATIONS[access]:
-            case "sum":
-                total = total + part
-            case "min":
-                total = np.minimum(total, part)
-            case _:
-                total = np.maximum(total, part)
-    return total
+    alike: dict[tuple[str, Access], list[Global]] = {}
+    for target, access in targets:
+        alike.setdefault((target.scalar.name, access), []).append(target)
+    for (_, access), some in alike.items():
+        found = context.comm.reduce(np.concatenate([_flat(target) for target in some]), OPERATIONS[access])
+        begin = 0
+        for target in some:
+            target.buffer.host(write=True)
+            _flat(target)[:] = found[begin : begin + target.dim]
+            target.buffer.device()
+            begin += target.dim
 
 
 def _flat(target: Global) -> np.ndarray:
