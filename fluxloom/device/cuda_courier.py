@@ -82,12 +82,10 @@ class CudaCourier(Courier):
         self._runtime = device.cupy.cuda.runtime
 
     def _fork(self) -> None:
-        with self._device.active():
-            self._side.fork()
+        self._side.fork_now()
 
     def _join(self) -> None:
-        with self._device.active():
-            self._side.join()
+        self._side.join_now()
 
     def _fetch(self, target: npt.NDArray[np.uint8], source: CudaBuffer, begin: int) -> None:
         self._copy(target.ctypes.data, source.address + begin, target.nbytes, self._runtime.memcpyDeviceToHost)

@@ -108,8 +108,7 @@ class NcclLink:
         CommError
             When NCCL refuses, or a peer is no rank of the link.
         """
-        with self._device.active():
-            self._side.fork()
+        self._side.fork_now()
         self.post(sends, receives)
 
     def post(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
@@ -139,8 +138,7 @@ class NcclLink:
 
     def finish(self) -> None:
         """Let everything that the main stream is asked for from now on wait for the exchanges that were started."""
-        with self._device.active():
-            self._side.join()
+        self._side.join_now()
 
     def exchange(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
         """Start an exchange and let the main stream wait for it."""

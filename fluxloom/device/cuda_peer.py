@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from fluxloom.device.cuda import CudaDevice
     from fluxloom.device.cuda_nccl import Parcel
 
-__all__ = ["OPERATIONS", "PeerChannel", "PeerLink", "Ticket", "is_near", "why_no_peers"]
+__all__ = ["PeerChannel", "PeerLink", "Ticket", "is_near", "why_no_peers"]
 
 Gather = Callable[[Any], list[Any]]
 """Returns what every rank of the link gives; collective among them."""
 
-OPERATIONS = {"sum": 0, "min": 1, "max": 2}
+_OPERATIONS = {"sum": 0, "min": 1, "max": 2}
 _KINDS = {"float64": 0, "float32": 1, "int64": 2, "int32": 3}
 _OLDEST = 70
 """Compute capability (7.0) from which a GPU can order what it writes to another one by a flag."""
@@ -227,7 +227,7 @@ class PeerLink:
         if any(kind not in _KINDS for _, _, kind, _ in values) or sum(n for _, n, _, _ in values) > MOST_VALUES:
             return None
         rows = [
-            (address + k * np.dtype(kind).itemsize, _KINDS[kind], OPERATIONS[operation])
+            (address + k * np.dtype(kind).itemsize, _KINDS[kind], _OPERATIONS[operation])
             for address, count, kind, operation in values
             for k in range(count)
         ]

@@ -93,8 +93,7 @@ class Links:
             if rank in self.gpus:
                 self.peer = PeerLink(context.device, self.number(rank), len(self.gpus), self._gather)
             else:
-                for _ in range(PeerLink.TURNS):
-                    self._gather("")
+                self.pass_peers()
         except CommError as error:
             self.unpeered = str(error)
         found = [text for text in context.comm.allgather(self.unpeered) if text]
@@ -108,10 +107,6 @@ class Links:
         """Return what the ranks with a GPU give; collective among all ranks."""
         found = self._context.comm.allgather(value)
         return [found[rank] for rank in self.gpus]
-
-    def peer_channel(self, sends: Sequence[Any], receives: Sequence[Any]) -> Any:
-        """Return a channel of `peer`; ranks without a GPU call `pass_peers` instead. Collective."""
-        return self.peer.channel(sends, receives)
 
     def total(self, wanted: Sequence[tuple[Global, Access]]) -> Call | None:
         """Return the call that combines globals of all ranks on the devices, every rank alike; None: there is none."""
@@ -138,7 +133,7 @@ class Links:
         return True
 
     def pass_peers(self) -> None:
-        """Take part in what GPUs gather for a channel, on a rank without one."""
+        """Take part in what GPUs gather for a link or a channel of `peer`, on a rank without one."""
         from fluxloom.device.cuda_peer import PeerLink
 
         for _ in range(PeerLink.TURNS):

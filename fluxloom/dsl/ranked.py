@@ -135,7 +135,7 @@ class RankedSequence(Sequencer):
         wanted: list[tuple[Global, Access]] = []
         for target in unique(task.reads):
             access = self._now(target)
-            if not among(target, self._used):
+            if id(target) not in self._waiting:
                 self._wanted.append(target)
             elif access is not None:
                 wanted.append((target, access))
@@ -151,13 +151,14 @@ class RankedSequence(Sequencer):
         return self._waiting.get(id(target))
 
     def _note(self, target: Global, access: Access | None) -> None:
+        if id(target) not in self._waiting:
+            self._used.append(target)
         self._waiting[id(target)] = access
-        self._used = unique([*self._used, target])
 
     def _open(self, target: Global, access: Access) -> None:
         """Let a global wait from here on."""
         before = self._now(target)
-        if not among(target, self._used):
+        if id(target) not in self._waiting:
             self._before.append(partial(open_partial, target, access))
         elif before is not access:
             if before is not None:
@@ -169,7 +170,7 @@ class RankedSequence(Sequencer):
     def _reset(self, place: int, target: Global) -> None:
         """Let a global that is about to be reset wait, if that spares the ranks a turn later."""
         access = next_access(self.tasks[place + 1 :], target)
-        if not among(target, self._used):
+        if id(target) not in self._waiting:
             self._before.append(partial(note_waiting, target, access))
             self._note(target, access)
         elif self._now(target) is None:

@@ -218,7 +218,7 @@ class PeerTransport(Transport):
 
     def __init__(self, context: Context, links: Links, out: Side, into: Side) -> None:
         self._device: Any = context.device
-        self._channel = links.peer_channel(
+        self._channel = links.peer.channel(
             [(links.number(r), out.buffer.address + b, n) for r, b, n in out.slices],
             [(links.number(r), into.buffer.address + b, n) for r, b, n in into.slices],
         )

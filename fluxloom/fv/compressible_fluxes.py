@@ -60,24 +60,20 @@ def enthalpy(w, gamma, d):
 
 
 @func
-def euler(w, n, f, gamma, d):
-    """Write the flux ``F(w)`` and return the normal velocity."""
-    un = normal_velocity(w, n, d)
-    mass = w[0] * un
-    f[0] = mass
-    for k in range(d):
-        f[1 + k] = mass * w[1 + k] + w[1 + d] * n[k]
-    f[1 + d] = mass * enthalpy(w, gamma, d)
-    return un
-
-
-@func
 def carried(mass, p, w, n, f, gamma, d):
     """Write the flux of a mass flow that carries what a state has, and of a pressure."""
     f[0] = mass
     for k in range(d):
         f[1 + k] = mass * w[1 + k] + p * n[k]
     f[1 + d] = mass * enthalpy(w, gamma, d)
+
+
+@func
+def euler(w, n, f, gamma, d):
+    """Write the flux ``F(w)`` and return the normal velocity."""
+    un = normal_velocity(w, n, d)
+    carried(w[0] * un, w[1 + d], w, n, f, gamma, d)
+    return un
 
 
 # ------------------------------------------------------------------------------------------------------ fluxes
@@ -98,6 +94,21 @@ def rusanov(left, right, n, f, gamma, d):
 
 
 @func
+def mean_state(left, right, u, n, gamma, d):
+    """Write the velocity of Roe's mean state, and return its normal part, ``|u|^2``, ``H`` and the speed of sound."""
+    weight = sqrt(right[0] / left[0])
+    share = 1.0 / (1.0 + weight)
+    un = 0.0
+    kinetic = 0.0
+    for k in range(d):
+        u[k] = (left[1 + k] + weight * right[1 + k]) * share
+        un += u[k] * n[k]
+        kinetic += u[k] * u[k]
+    h = (enthalpy(left, gamma, d) + weight * enthalpy(right, gamma, d)) * share
+    return un, kinetic, h, sqrt((gamma - 1.0) * (h - 0.5 * kinetic))
+
+
+@func
 def rounded(speed, delta):
     """Return ``|speed|``, below ``delta`` Harten's parabola, which is nowhere less than ``delta / 2``."""
     size = fabs(speed)
@@ -114,17 +125,9 @@ def roe(left, right, n, f, gamma, d, fix):
     u = zeros(d)
     ul = euler(left, n, f, gamma, d)
     ur = euler(right, n, g, gamma, d)
-    weight = sqrt(right[0] / left[0])
-    mean = weight * left[0]
-    share = 1.0 / (1.0 + weight)
-    un = (ul + weight * ur) * share
-    kinetic = 0.0
-    for k in range(d):
-        u[k] = (left[1 + k] + weight * right[1 + k]) * share
-        kinetic += u[k] * u[k]
-    h = (enthalpy(left, gamma, d) + weight * enthalpy(right, gamma, d)) * share
-    a2 = (gamma - 1.0) * (h - 0.5 * kinetic)
-    a = sqrt(a2)
+    mean = sqrt(left[0] * right[0])
+    un, kinetic, h, a = mean_state(left, right, u, n, gamma, d)
+    a2 = a * a
     delta = fix * (fabs(un) + a)
     slow = rounded(un - a, delta)
     fast = rounded(un + a, delta)
@@ -165,15 +168,8 @@ def hllc(left, right, n, f, gamma, d):
     ar = sound(right, gamma, d)
     ul = normal_velocity(left, n, d)
     ur = normal_velocity(right, n, d)
-    weight = sqrt(right[0] / left[0])
-    share = 1.0 / (1.0 + weight)
-    un = (ul + weight * ur) * share
-    kinetic = 0.0
-    for k in range(d):
-        mean = (left[1 + k] + weight * right[1 + k]) * share
-        kinetic += mean * mean
-    h = (enthalpy(left, gamma, d) + weight * enthalpy(right, gamma, d)) * share
-    a = sqrt((gamma - 1.0) * (h - 0.5 * kinetic))
+    u = zeros(d)
+    un, _, _, a = mean_state(left, right, u, n, gamma, d)
     first = min(ul - al, un - a)
     last = max(ur + ar, un + a)
     flow = left[0] * (first - ul)
