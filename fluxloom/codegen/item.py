@@ -31,9 +31,9 @@ def scratch_legs(member: Member, arg: ArgSpec) -> list[int]:
     return [leg for leg in range(arg.legs) if (arg.parameter, leg) not in opposite]
 
 
-def stored_length(arg: ArgSpec, element: str) -> str:
-    """Return the C expression of the entries of a row."""
-    name, store = f"r{arg.map}", arg.ragged
+def stored_length(arg: ArgSpec, element: str, where: str = "") -> str:
+    """Return the C expression of the entries of a row; ``where`` is what the names of arrays begin with."""
+    name, store = f"{where}r{arg.map}", arg.ragged
     if store is not None and store.compact and store.narrow:  # one table less to read
         return f"{name}_start[{element} + 1] - {name}_start[{element}]"
     return f"{name}_length[{element}]"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fluxloom.codegen.abreast import AbreastLoop
 from fluxloom.codegen.commit import Commit
 from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.item import stored_length
 from fluxloom.codegen.lane import MEMORY, LaneLoop, address, row_place
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.places import touched
@@ -235,7 +236,8 @@ class Pack:
             if store.slice == lanes:
                 self._ahead(member, arg.map)
             return
-        self.line(f"const int64_t row{arg.map}_length = A->{name}_length[{row}];")
+        stored = stored_length(arg, row, "A->")
+        self.line(f"const int64_t row{arg.map}_length = {stored};")
         if not store.column_major and not store.group and not self.style.listed:
             self._ahead(member, arg.map)
 

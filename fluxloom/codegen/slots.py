@@ -61,10 +61,13 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
     if arg.kind == "table":
         add("int32_t *", f"m{arg.map}", "map", arg.map)
     if arg.kind in ("ragged", "entries"):
-        parts = {"start": "int64_t *", "length": "int32_t *", "index": "int32_t *", "rows": "int64_t"}
+        assert arg.ragged is not None
+        start = "int32_t *" if arg.ragged.narrow else "int64_t *"
+        length = "uint8_t *" if arg.ragged.short else "int32_t *"
+        parts = {"start": start, "length": length, "index": "int32_t *", "rows": "int64_t"}
         for part, ctype in parts.items():
             add(ctype, f"r{arg.map}_{part}", "ragged_" + part, arg.map)
-        if arg.ragged is not None and arg.ragged.group:
+        if arg.ragged.group:
             add("int64_t *", f"r{arg.map}_chunk", "ragged_chunk", arg.map)
     if arg.kind == "global" and arg.access is not Access.READ:
         ctype = "double *" if arg.scalar.floating else "int64_t *"
@@ -136,10 +139,6 @@ def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[
     if group.work.long:
         add("int32_t *", "long_rows", "plan", "long_rows")
         add("int64_t", "n_long", "plan", "n_long")
-    for arg in (a for m in group.members for a in m.spec.args):
-        if arg.ragged is not None and arg.ragged.narrow:
-            start = f"r{arg.map}_start"
-            out[start] = replace(out[start], ctype="int32_t *")
     wide = group.work.wide
     return tuple(s if wide else replace(s, ctype=s.ctype.replace("double *", "float *")) if s.origin == "partial" else s
                  for s in out.values())

@@ -223,8 +223,8 @@ class ArgumentBlock:
         part = slot.origin.removeprefix("ragged_")
         if part == "rows":
             return through.store.rows
-        if part == "start" and slot.ctype == "int32_t *":
-            return self._keep(through.store.start32, slot.ctype)
+        if slot.ctype == {"start": "int32_t *", "length": "uint8_t *"}.get(part):
+            return self._keep(through.store.start32 if part == "start" else through.store.length8, slot.ctype)
         table = getattr(through.store, part)
         return self._keep(_stored_at(table, through.target) if part == "index" else table, slot.ctype)
 

@@ -177,6 +177,16 @@ class RaggedStore:
         """The places where rows or slices start, in 32 bits."""
         return self.start.astype(np.int32)
 
+    @cached_property
+    def short(self) -> bool:
+        """Whether a byte holds the length of every row: of sparse matrices of low order 5 % of what a product reads."""
+        return int(self.length.max(initial=0)) < 2**8
+
+    @cached_property
+    def length8(self) -> npt.NDArray[np.uint8]:
+        """The entries of each row in 8 bits, of a store with ``short`` rows."""
+        return self.length.astype(np.uint8)
+
     @property
     def column_major(self) -> bool:
         """Whether neighbouring places belong to neighbouring rows."""

@@ -135,6 +135,17 @@ def entries_written(ctx, store=None, layout=None, dtype="float64"):
     return [Loop(fill, m.source, x[m], a[m.to_entries], b[m.to_entries])], {"a": a, "b": b}
 
 
+def longest(ctx, store=None, most=255):
+    """Products with rows of at most ``most`` entries: a byte holds the length 255, but not 256."""
+    lengths = np.tile([3, most, 0, 17, 1, most - 1, 2, 5], 5)
+    rng, offsets = np.random.default_rng(most), np.concatenate([[0], np.cumsum(lengths)])
+    row_set, columns = ctx.set(lengths.size, "rows"), ctx.set(300, "columns")
+    m = ctx.ragged(row_set, columns, offsets, rng.integers(0, 300, offsets[-1]), "matrix", store)
+    assert m.store.short == (most < 256)
+    a, x, y = ctx.dat(m.entries, rng.random(m.entries.size)), ctx.dat(columns, rng.random(300)), ctx.dat(row_set)
+    return [Loop(spmv, row_set, a[m.to_entries], x[m], y)], {"y": y}
+
+
 def entries_driven(ctx, store=None, layout=None, dtype="float64", schedule=None):
     m, rng = matrix(ctx, store)
     a = ctx.dat(m.entries, rng.random(m.entries.size), dtype=dtype, layout=layout)
@@ -174,6 +185,14 @@ def test_blocks(device: str, layout: str) -> None:
     some = {name: EVERY[name] for name in ("csr", "ell-column", "sliced4-column", "sliced32-row")}
     for name, got in variants(blocks, device, some, layout=LAYOUTS[layout]).items():
         compare(got, expected(blocks), what=name)
+
+
+@pytest.mark.parametrize("device", ANY_FORM)
+def test_lengths_of_a_byte_and_more(device: str) -> None:
+    some = ("csr", "ell-row", "ell-column", "sliced8-column", "sliced32-row", "grouped32")
+    choices = {f"{name} {most}": {"store": STORES[name], "most": most} for name in some for most in (255, 256)}
+    for name, got in variants(longest, device, choices).items():
+        compare(got, expected(longest, most=choices[name]["most"]), what=name)
 
 
 @pytest.mark.parametrize("device", ANY_FORM)

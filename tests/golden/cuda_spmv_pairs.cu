@@ -3,7 +3,7 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_spmv_run(
     const int64_t n,
     const double *__restrict__ d0,
     const int32_t *__restrict__ r0_start,
-    const int32_t *__restrict__ r0_length,
+    const uint8_t *__restrict__ r0_length,
     const int32_t *__restrict__ r0_index,
     const int64_t r0_rows,
     const double *__restrict__ d1,

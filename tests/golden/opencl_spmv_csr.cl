@@ -3,7 +3,7 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void fl_loop_spmv_run(
     const int64_t n,
     __global const double *restrict d0,
     __global const int32_t *restrict r0_start,
-    __global const int32_t *restrict r0_length,
+    __global const uint8_t *restrict r0_length,
     __global const int32_t *restrict r0_index,
     const int64_t r0_rows,
     __global const double *restrict d1,

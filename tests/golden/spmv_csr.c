@@ -3,8 +3,8 @@ typedef struct {
     int64_t n;
     int64_t threads;
     double * d0;
-    int64_t * r0_start;
-    int32_t * r0_length;
+    int32_t * r0_start;
+    uint8_t * r0_length;
     int32_t * r0_index;
     int64_t r0_rows;
     double * d1;
@@ -16,7 +16,7 @@ AI void fl_loop_spmv_run_1(const fl_loop_spmv_args *restrict A, const int64_t i)
     { /* spmv */
     const int64_t row0_start = A->r0_start[i];
     const int64_t row0_stride = 1;
-    const int64_t row0_length = A->r0_length[i];
+    const int64_t row0_length = A->r0_start[i + 1] - A->r0_start[i];
     fl_ahead(A->r0_index + row0_start + 512, row0_length * 4);
     fl_ahead(A->d0 + (row0_start + 256) * 1, row0_length * 8);
     for (int l = 0; l < 1; l++) { /* lanes 1: spmv */

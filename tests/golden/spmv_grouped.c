@@ -3,8 +3,8 @@ typedef struct {
     int64_t n;
     int64_t threads;
     double * d0;
-    int64_t * r0_start;
-    int32_t * r0_length;
+    int32_t * r0_start;
+    uint8_t * r0_length;
     int32_t * r0_index;
     int64_t r0_rows;
     int64_t * r0_chunk;
