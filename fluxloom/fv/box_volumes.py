@@ -53,7 +53,8 @@ def periodic_box_volumes(
         area, way = _areas(step, cells.size), np.repeat(np.diag(step), cells.size, axis=0)
         centres = _centres(cells, counts, step)
         wrapped = Wrapped.of(centres, faces, way)
-        return ControlVolumes(np.full(total, step.prod()), centres, faces, area, np.abs(way).sum(axis=1), {}, wrapped)
+        spacing = np.abs(way).sum(axis=1)
+        return ControlVolumes(np.full(total, step.prod()), centres, faces, area, spacing, 0.5 * way, {}, wrapped)
     if counts[2] < comm.size:
         raise MeshError(f"periodic box: {counts[2]} slabs of cells for {comm.size} ranks; give more cells along z")
     return _slab(comm, counts, step)
@@ -79,7 +80,7 @@ def _slab(comm: Comm, counts: Index, step: Array) -> ControlVolumes:
     axis = np.concatenate(axes)
     faces = FaceTable(
         np.concatenate(number), np.concatenate(first), np.concatenate(second),
-        np.diag(step.prod() / step)[axis], np.diag(step)[axis],
+        np.diag(step.prod() / step)[axis], np.diag(step)[axis], 0.5 * np.diag(step)[axis],
     )  # fmt: skip
     none = np.zeros(0, dtype=np.int64)
     outer = OuterTable(none, none, np.zeros((0, 3)), np.zeros((0, 3)))

@@ -99,6 +99,8 @@ class ControlVolumes:
         Area vectors, from the first element to the second.
     spacing : (faces,)
         ``|n . v|``: distance of the two elements along the normal ``n``; ``v`` leads to the image of a periodic cell.
+    arms : (faces, d)
+        From the centroid of the first element to the centroid of the face.
     patches
         Name to the boundary elements of a patch; periodic patches have none.
     wrapped
@@ -113,6 +115,7 @@ class ControlVolumes:
     faces: Index
     areas: Array
     spacing: Array
+    arms: Array
     patches: Mapping[str, range]
     wrapped: Wrapped
     shared: SharedVolumes | None = None
@@ -208,6 +211,8 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         [terms.face_normals, *(terms.boundary_normals[p.first] for p in pairs), terms.boundary_normals[kept]]
     )
     centres = np.concatenate([terms.cell_centroids, terms.boundary_centres[kept]])
+    middles = [terms.face_centres, *(terms.boundary_centres[p.first] for p in pairs), terms.boundary_centres[kept]]
+    arms = np.concatenate(middles) - centres[faces[:, 0]]
     way = centres[faces[:, 1]] - centres[faces[:, 0]]
     start = links.n_interior
     for pair in pairs:
@@ -222,7 +227,7 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         for name, p in links.patches.items()
         if name not in used
     }
-    return ControlVolumes(volumes, centres, faces, areas, spacing, patches, Wrapped.of(centres, faces, way))
+    return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, Wrapped.of(centres, faces, way))
 
 
 def check_names(path: str, patches: Collection[str], periodic: Sequence[tuple[str, str]]) -> None:

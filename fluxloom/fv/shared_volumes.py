@@ -46,13 +46,14 @@ class CellTable:
 
 @dataclass(frozen=True, eq=False)
 class FaceTable:
-    """Faces between two cells: global numbers, area vectors, and the way from the first to the second."""
+    """Faces between two cells: global numbers, area vectors, the way from the first to the second, and to the face."""
 
     number: Index
     first: Index
     second: Index
     area: Array
     way: Array
+    arm: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +138,11 @@ def _inner_faces(part: MeshPart, known: CellTable) -> FaceTable:
     """Return the faces between two cells one of which this rank owns."""
     cells, faces, table = part.part("cells"), part.part("faces"), part.table("face_cells")
     mine = np.flatnonzero((table < cells.owned).any(axis=1))
-    area, _ = face_geometry(part.points, Ragged.from_padded(part.table("face_nodes")[mine]))
+    area, middle = face_geometry(part.points, Ragged.from_padded(part.table("face_nodes")[mine]))
     first, second = cells.numbers[table[mine]].T
-    way = known.centre[known.place(second)] - known.centre[known.place(first)]
-    return FaceTable(faces.numbers[mine], first, second, area, way)
+    origin = known.centre[known.place(first)]
+    way = known.centre[known.place(second)] - origin
+    return FaceTable(faces.numbers[mine], first, second, area, way, middle - origin)
 
 
 def _outer_faces(part: MeshPart) -> OuterTable:
@@ -176,9 +178,9 @@ def _periodic_faces(
         number = base + np.arange(match.first.size)
         base += match.first.size
         mine = (first.owner == comm.rank) | (second.owner == comm.rank)
-        way = second.centre - first.centre - match.shift
+        way, arm = second.centre - first.centre - match.shift, every.centre[match.first] - first.centre
         found.append(FaceTable(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
-                            way[mine]))  # fmt: skip
+                            way[mine], arm[mine]))  # fmt: skip
     return found, cells
 
 
@@ -224,7 +226,8 @@ def assemble(
     between = np.stack([table.of(faces.first), table.of(faces.second)], axis=1)
     edge = cells.stored + np.arange(outer.number.size)
     areas = np.concatenate([faces.area, outer.area])
-    ways = np.concatenate([faces.way, outer.centre - whole.centre[behind]])
+    outward = outer.centre - whole.centre[behind]
+    ways, arms = np.concatenate([faces.way, outward]), np.concatenate([faces.arm, outward])
     spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
     spans = {
         name: range(*(cells.stored + int(np.searchsorted(outer.number, bound)) for bound in (span.start, span.stop)))
@@ -233,7 +236,7 @@ def assemble(
     centres = np.concatenate([whole.centre, outer.centre])
     table_of_faces = np.concatenate([between, np.stack([behind, edge], axis=1)])
     wrapped = Wrapped.of(centres, table_of_faces, ways)
-    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, spans, wrapped, shared)
+    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, arms, spans, wrapped, shared)
 
 
 def _shared(
