@@ -49,6 +49,8 @@ class Links:
             common = ["host"]
         elif len(set(wheres)) < len(wheres) and "nccl" in common:
             common.remove("nccl")  # two ranks share a GPU, which NCCL refuses
+        if not apart and context.transport == "auto" and "nccl" in common:
+            common.remove("nccl")  # memory that the collector frees waits for kernels, and these for other ranks
         self._nccl: Any = None
         self._opened = False
         self.peer: Any = None

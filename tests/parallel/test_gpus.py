@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,8 @@ def several() -> None:
 def on_gpus(work: Any, transport: str) -> list[Any]:
     """Return what each rank's work returns; it is given a context.
 
-    NCCL's kernels of more threads of one process may wait for what the others have not asked for yet.
+    NCCL's kernels of more threads of one process may wait for what the others have not asked for yet, also when the
+    collector frees memory of another thread's GPU.
     """
 
     def rank(comm: Comm) -> Any:
@@ -57,7 +59,14 @@ def on_gpus(work: Any, transport: str) -> list[Any]:
             assert context.links.peer is not None
         return found
 
-    return run_threads(min(2, count()) if transport == "nccl" else count(), rank)
+    if transport != "nccl":
+        return run_threads(count(), rank)
+    gc.collect()
+    gc.disable()
+    try:
+        return run_threads(min(2, count()), rank)
+    finally:
+        gc.enable()
 
 
 def on_processor(work: Any) -> Any:
