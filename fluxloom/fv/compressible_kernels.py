@@ -1,0 +1,287 @@
+r"""Loops of a compressible flow over cells: slopes, their limits, the sum of fluxes, the step.
+
+Everything lives on *elements* (`fluxloom.fv.compressible_geometry`): primitive states ``w = (rho, u_1 ... u_d, p)``, with
+a model of turbulence its variable behind them, ``nv`` components; slopes ``(nv, d)`` at ``d v + k``, and the share of each
+slope that a limiter leaves. The slopes of a boundary element are not slopes: its first ``nv`` numbers are the flux out of
+its face, per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a kind of
+boundary, and what the walls feel is there to be summed.
+
+.. math:: V \frac{d U}{d t} = R, \quad R = -\sum_f A_f f(w_l, w_r, n_f)
+
+Both cells of a face compute its flux from the same states in the same order, so what one loses the other gains, to the
+last bit.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
+from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
+from fluxloom.fv.compressible_outside import boundary_state, transported
+from fluxloom.fv.limiters import bounded, smooth_share
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
+
+__all__ = [
+    "AUSM",
+    "BARTH",
+    "HLLC",
+    "NOT_LIMITED",
+    "ROE",
+    "RUSANOV",
+    "VENKATAKRISHNAN",
+    "advance",
+    "boundary_flux",
+    "common_step",
+    "complete",
+    "face_states",
+    "least_step",
+    "limits",
+    "local_step",
+    "residual",
+    "slopes",
+]  # fmt: skip
+
+RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
+"""Fluxes."""
+NOT_LIMITED, BARTH, VENKATAKRISHNAN = 0, 1, 2
+"""Limiters."""
+
+
+@kernel
+def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], d: Const[int]):
+    """Slopes by least squares, ``sum_j g_j (q_j - q)``."""
+    g = zeros(nv * d)
+    for j in range(len(near)):
+        for v in range(nv):
+            jump = near[j][v] - w[v]
+            for k in range(d):
+                g[d * v + k] += weights[j][k] * jump
+    for i in range(nv * d):
+        slope[i] = g[i]
+
+
+@kernel
+def limits(
+    w: Read, near: Read, slope: Read, face: Read, sign: Read, rough: Read, scale: Read, share: Write,
+    *, nv: Const[int], d: Const[int], limiter: Const[int],
+):  # fmt: skip
+    """The share of each slope that keeps the values at faces between the least and the largest ones around.
+
+    ``rough`` is ``(K h)^3`` of the cell, ``scale`` the square of the size of each component: changes below
+    ``rough * scale`` are not limited (Venkatakrishnan).
+    """
+    low = zeros(nv)
+    high = zeros(nv)
+    kept = zeros(nv)
+    for v in range(nv):
+        kept[v] = 1.0
+    for j in range(len(near)):
+        for v in range(nv):
+            jump = near[j][v] - w[v]
+            low[v] = min(low[v], jump)
+            high[v] = max(high[v], jump)
+    for j in range(len(near)):
+        into = sign[j] < 0.0
+        for v in range(nv):
+            change = 0.0
+            for k in range(d):
+                change += slope[d * v + k] * select(into, face[j][2 * d + 1 + k], face[j][d + 1 + k])
+            if limiter == BARTH:
+                kept[v] = bounded(kept[v], change, low[v], high[v])
+            else:
+                kept[v] = smooth_share(kept[v], change, low[v], high[v], rough[0] * scale[v])
+    for v in range(nv):
+        share[v] = kept[v]
+
+
+@func
+def numerical_flux(left, right, n, f, gamma, d, scheme, tuning):
+    """Write the flux of a scheme; ``tuning`` is the entropy fix of Roe's, the cut-off Mach number of AUSM's."""
+    if scheme == RUSANOV:
+        rusanov(left, right, n, f, gamma, d)
+    elif scheme == ROE:
+        roe(left, right, n, f, gamma, d, tuning)
+    elif scheme == HLLC:
+        hllc(left, right, n, f, gamma, d)
+    else:
+        ausm(left, right, n, f, gamma, d, tuning)
+
+
+@kernel
+def residual(
+    w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, sign: Read,
+    res: Write, speed: Write, fixed: Inc,
+    *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float,
+):  # fmt: skip
+    """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
+
+    ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where a value at a face is
+    negative, the states of both cells are taken, and counted in ``fixed``.
+    """
+    total = zeros(nv)
+    waves = 0.0
+    poor = 0.0
+    n = zeros(d)
+    f = zeros(nv)
+    left = zeros(nv)
+    right = zeros(nv)
+    c = sqrt(gamma * w[1 + d] / w[0])
+    for j in range(len(near)):
+        into = sign[j] < 0.0
+        outer = sign[j] == 0.0
+        un = 0.0
+        for k in range(d):
+            n[k] = face[j][k]
+            un += n[k] * w[1 + k]
+        for v in range(nv):
+            here = 0.0
+            there = 0.0
+            for k in range(d):
+                first = face[j][d + 1 + k]
+                second = face[j][2 * d + 1 + k]
+                here += slope[d * v + k] * select(into, second, first)
+                there += far[j][d * v + k] * select(into, first, second)
+            a = w[v] + share[v] * here
+            b = near[j][v] + select(outer, 0.0, kept[j][v] * there)
+            left[v] = select(into, b, a)
+            right[v] = select(into, a, b)
+        sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
+        poor += select(sound, 0.0, 1.0)
+        for v in range(nv):
+            a = select(into, near[j][v], w[v])
+            b = select(into, w[v], near[j][v])
+            left[v] = select(sound, left[v], a)
+            right[v] = select(sound, right[v], b)
+        numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
+        area = face[j][d]
+        push = select(into, area, -area)
+        for v in range(nv):
+            total[v] += push * select(outer, far[j][v], f[v])
+        waves += area * (fabs(un) + c)
+    for v in range(nv):
+        res[v] = total[v]
+    speed[0] = 0.5 * waves
+    fixed[0] += poor
+
+
+@kernel
+def boundary_flux(
+    kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
+    *, gamma: float, nv: Const[int], d: Const[int],
+):  # fmt: skip
+    """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
+
+    Where that has no positive density and pressure the state of the cell is taken.
+    """
+    n = zeros(d)
+    inside = zeros(nv)
+    b = zeros(2 + d)
+    f = zeros(2 + d)
+    for k in range(d):
+        n[k] = face[k]
+    for v in range(nv):
+        inside[v] = w[v]
+        for k in range(d):
+            inside[v] += share[v] * slope[d * v + k] * face[d + 1 + k]
+    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
+    for v in range(nv):
+        inside[v] = select(sound, inside[v], w[v])
+    boundary_state(kind[0], par, n, inside, b, gamma, d)
+    euler(b, n, f, gamma, d)
+    for v in range(nv * d):
+        out[v] = 0.0
+    for v in range(2 + d):
+        out[v] = f[v]
+    if nv == d + 3:
+        out[nv - 1] = f[0] * transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+
+
+@kernel
+def face_states(kind: Read, par: Read, face: Read, w: Read, out: Write, *, gamma: float, nv: Const[int], d: Const[int]):
+    """The state of a boundary element from that of the cell behind: what slopes are found from."""
+    n = zeros(d)
+    inside = zeros(nv)
+    b = zeros(2 + d)
+    for k in range(d):
+        n[k] = face[k]
+    for v in range(nv):
+        inside[v] = w[v]
+    boundary_state(kind[0], par, n, inside, b, gamma, d)
+    for v in range(2 + d):
+        out[v] = b[v]
+    if nv == d + 3:
+        out[nv - 1] = transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+
+
+@kernel
+def least_step(volume: Read, speed: Read, least: Min):
+    """The least time that a wave needs through a cell, ``2 V / sum A (|u_n| + c)``."""
+    least[0] = min(least[0], select(volume[0] > 0.0, volume[0] / speed[0], 1.0e300))
+
+
+@kernel
+def local_step(speed: Read, volume: Read, step: Write, *, cfl: float):
+    """``dt / V`` with each cell's own step, ``dt = 2 cfl V / sum A (|u_n| + c)``; 0 for boundary elements."""
+    step[0] = select(volume[0] > 0.0, cfl / speed[0], 0.0)
+
+
+@kernel
+def common_step(volume: Read, dt: Read, step: Write):
+    """``dt / V`` with one step for all; 0 for boundary elements."""
+    step[0] = select(volume[0] > 0.0, dt[0] / volume[0], 0.0)
+
+
+@func
+def stage(start, w, res, new, gamma, nv, d, a, b, rate):
+    """Write ``a U_start + b U + rate R`` as a primitive state; return whether density and pressure are positive."""
+    before = 0.0
+    now = 0.0
+    for k in range(d):
+        before += start[1 + k] * start[1 + k]
+        now += w[1 + k] * w[1 + k]
+    rho = a * start[0] + b * w[0] + rate * res[0]
+    energy = a * (start[1 + d] / (gamma - 1.0) + 0.5 * start[0] * before)
+    energy += b * (w[1 + d] / (gamma - 1.0) + 0.5 * w[0] * now) + rate * res[1 + d]
+    kinetic = 0.0
+    new[0] = rho
+    for k in range(d):
+        new[1 + k] = (a * start[0] * start[1 + k] + b * w[0] * w[1 + k] + rate * res[1 + k]) / rho
+        kinetic += new[1 + k] * new[1 + k]
+    new[1 + d] = (gamma - 1.0) * (energy - 0.5 * rho * kinetic)
+    for v in range(d + 2, nv):
+        new[v] = (a * start[0] * start[v] + b * w[0] * w[v] + rate * res[v]) / rho
+    return new[0] > 0.0 and new[1 + d] > 0.0
+
+
+@kernel
+def advance(
+    start: Read, w: Read, res: Read, step: Read, out: Write, norm: Inc, bad: Inc,
+    *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
+):  # fmt: skip
+    """A stage, ``U = a U_start + b U + c dt R / V``; squares of the residuals, and cells with a bad result.
+
+    A cell whose new density or pressure is not positive keeps its state for this stage.
+    """
+    new = zeros(nv)
+    sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
+    bad[0] += select(sound, 0.0, 1.0)
+    for v in range(nv):
+        out[v] = select(sound, new[v], w[v])
+        norm[v] += res[v] * res[v]
+
+
+@kernel
+def complete(
+    w: Read, res: Read, step: Read, out: RW, norm: Inc, bad: Inc,
+    *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
+):  # fmt: skip
+    """The last stage, which ends where the step began; see `advance`."""
+    new = zeros(nv)
+    start = zeros(nv)
+    for v in range(nv):
+        start[v] = out[v]
+    sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
+    bad[0] += select(sound, 0.0, 1.0)
+    for v in range(nv):
+        out[v] = select(sound, new[v], w[v])
+        norm[v] += res[v] * res[v]

@@ -1,0 +1,334 @@
+"""Compressible flow on unstructured meshes: explicit finite volumes of first or second order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
+from fluxloom.dsl.steps import Reset
+from fluxloom.fv.compressible_boundary import Boundary, boundary_table
+from fluxloom.fv.compressible_geometry import CompressibleGeometry
+from fluxloom.fv.compressible_kernels import (
+    advance,
+    boundary_flux,
+    common_step,
+    complete,
+    face_states,
+    least_step,
+    limits,
+    local_step,
+    residual,
+    slopes,
+)
+from fluxloom.fv.compressible_outside import PARAMETERS
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.gas import Gas
+from fluxloom.fv.sides import Family
+from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, CompressibleScheme
+from fluxloom.solvers.flow_spaces import FlowSpaces
+
+__all__ = ["CompressibleFlow", "Residuals"]
+
+Array = npt.NDArray[np.float64]
+Field = npt.ArrayLike | Callable[[Array], npt.ArrayLike]
+
+FOREVER = 1.0e300
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """What the steps since the last look did.
+
+    Attributes
+    ----------
+    norms : (nv,)
+        Root of the mean square of ``R``, of mass, momentum and energy, in the first stage of the last step.
+    fixed
+        Values at faces without positive density or pressure, which were replaced by those of the cells.
+    bad
+        New states without positive density or pressure.
+    """
+
+    norms: Array
+    fixed: int
+    bad: int
+
+
+class CompressibleFlow:
+    """The Euler equations on control volumes of any shape, in conservation form.
+
+    Parameters
+    ----------
+    context
+        Where it runs.
+    volumes
+        From `fluxloom.fv.control_volumes.control_volumes`, on several ranks `fluxloom.fv.shared_volumes.shared_volumes`.
+    boundaries
+        Patch to what is beyond it; see `fluxloom.fv.compressible_boundary`.
+    gas, scheme
+        What flows, and how it is computed.
+
+    Attributes
+    ----------
+    w
+        Primitive states ``(rho, u, p)`` of the elements: cells, then boundary elements.
+    time, steps
+        Since the start.
+
+    Raises
+    ------
+    SolverError
+        If a patch has no boundary, or what is given does not fit.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        volumes: ControlVolumes,
+        boundaries: Mapping[str, Boundary] | None = None,
+        gas: Gas | None = None,
+        scheme: CompressibleScheme | None = None,
+    ) -> None:
+        self.context, self.volumes = context, volumes
+        self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
+        self.dimension = volumes.dimension
+        self.components = self.dimension + 2
+        self.spaces = FlowSpaces(context, volumes)
+        self.elements = self.spaces.elements.set
+        outer = self.spaces.elements.local(np.arange(volumes.cells, volumes.elements))
+        self.boundary = context.subset(self.elements, outer, "boundary")
+        self._open = any(context.comm.allgather(self.boundary.size > 0))
+        self.time, self.steps = 0.0, 0
+        self._geometry(boundaries or {})
+        self._states()
+        self._loops()
+
+    # --------------------------------------------------------------------------------------- building
+    def _geometry(self, boundaries: Mapping[str, Boundary]) -> None:
+        cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
+        found = CompressibleGeometry.of(cv)
+        self.face = faces.dat(found.faces, "face")
+        near = elements.rows(found.signs, elements, "near")
+        self.near, self.sign = near.pattern, near.entries
+        self.sides = elements.rows(found.sides, faces, "sides").pattern
+        weights = Family(found.signs.offsets, found.signs.columns, found.weights)
+        self.weights = elements.rows(weights, elements, "weights")
+        self.volume = elements.dat(found.volume, "volume")
+        kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
+        kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
+        self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
+        behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
+        behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))
+        owned = elements.owned
+        self.behind = self.context.map(self.elements, self.elements, elements.local(behind[owned])[:, None], "behind")
+        self.edge = self.context.map(self.elements, faces.set, faces.local(edge[owned])[:, None], "edge")
+
+    def _states(self) -> None:
+        nv, d, cv = self.components, self.dimension, self.volumes
+        ctx = self.context
+        start = np.zeros((cv.elements, nv))
+        start[:, 0] = start[:, -1] = 1.0
+        self.w = self.spaces.elements.dat(start, "w")
+        stages = len(STAGES[self.scheme.time])
+        self._between = [self.spaces.elements.dat(start, f"w{k}") for k in range(1, min(stages, 3))]
+        self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,))
+        self.share = self.spaces.elements.dat(np.ones((cv.elements, nv)), "share")
+        self.res = ctx.dat(self.elements, name="residual", shape=(nv,))
+        self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
+        size = np.zeros(cv.elements)
+        size[: cv.cells] = cv.volumes ** (1.0 / d)
+        self.rough = self.spaces.elements.dat((self.scheme.smoothness * size / self.scheme.length) ** 3, "rough")
+        self.scale = ctx.scalar(np.ones(nv), "scale")
+        self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
+        self.norm = ctx.scalar(np.zeros(nv), "norm")
+        self._fixed, self._bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
+
+    def right_hand_side(self, w: Dat) -> list[Loop]:
+        """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements."""
+        common = {"nv": self.components, "d": self.dimension}
+        gamma, near, face = self.gas.gamma, self.near, self.face
+        behind, edge = self.behind[0], self.edge[0]
+        limiter = LIMITERS[self.scheme.limiter]
+        loops = []
+        if self.scheme.order == 2:
+            if self._open:
+                loops += [Loop(face_states, self.boundary, self.kind, self.par, face[edge], w[behind], w,
+                               gamma=gamma, **common)]  # fmt: skip
+            loops += [Loop(slopes, self.elements, w, w[near], self.weights.entries, self.slope, **common)]
+            if limiter:
+                loops += [Loop(limits, self.elements, w, w[near], self.slope, face[self.sides], self.sign, self.rough,
+                               self.scale, self.share, limiter=limiter, **common)]  # fmt: skip
+        if self._open:
+            loops += [Loop(boundary_flux, self.boundary, self.kind, self.par, face[edge], w[behind],
+                           self.slope[behind], self.share[behind], self.slope, gamma=gamma, **common)]  # fmt: skip
+        loops += [Loop(residual, self.elements, w, self.slope, self.share, w[near], self.slope[near], self.share[near],
+                       face[self.sides], self.sign, self.res, self.speed, self._fixed, gamma=gamma,
+                       scheme=FLUXES[self.scheme.flux], tuning=self.scheme.tuning, **common)]  # fmt: skip
+        return loops
+
+    def _loops(self) -> None:
+        stages = STAGES[self.scheme.time]
+        states = [self.w, *(self._between[k % len(self._between)] for k in range(len(stages) - 1)), self.w]
+        common = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
+        end = len(stages) - 1
+        ahead = [
+            Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self._bad,
+                 a=a, b=b, c=c, **common) if k < end else
+            Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.norm, self._bad,
+                 a=a, b=b, c=c, **common)
+            for k, (a, b, c) in enumerate(stages)
+        ]  # fmt: skip
+        find = [self.right_hand_side(states[k]) for k in range(len(stages))]
+        rest: list[Loop | Reset] = [x for k in range(1, len(stages)) for x in (*find[k], Reset(self.norm), ahead[k])]
+        own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.scheme.cfl)
+        least = Loop(least_step, self.elements, self.volume, self.speed, self.least)
+        same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
+        self.iteration = Chain([*find[0], own, Reset(self.norm), ahead[0], *rest], name="iteration")
+        self.before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
+        self.after = Chain([same, Reset(self.norm), ahead[0], *rest], name="step")
+
+    # --------------------------------------------------------------------------------------- running
+    def start(self, values: Field) -> None:
+        """Set the states of the cells: ``(d + 2,)``, ``(cells, d + 2)``, or a function of the places.
+
+        Raises
+        ------
+        SolverError
+            If a number is missing or not finite, or density or pressure are not positive.
+        """
+        cv = self.volumes
+        found = np.asarray(values(cv.centres[: cv.owned]) if callable(values) else values, dtype=np.float64)
+        try:
+            found = np.broadcast_to(found, (cv.owned, self.components))
+        except ValueError:
+            raise SolverError(
+                f"start: states of shape {(cv.owned, self.components)} are wanted, not {found.shape}"
+            ) from None
+        if not np.isfinite(found).all() or (found[:, [0, 1 + self.dimension]] <= 0.0).any():
+            raise SolverError("start: density and pressure have to be positive, and all numbers finite")
+        whole = np.zeros((cv.elements, self.components))
+        whole[:, 0] = whole[:, 1 + self.dimension] = 1.0
+        whole[: cv.owned] = found
+        whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
+        self.w.write(whole[self.spaces.elements.owned])
+        self._rescale(found)
+        self.time, self.steps = 0.0, 0
+
+    def _rescale(self, found: Array) -> None:
+        """Note how large the components are, for the limiter: means of density, speed of sound and flow, pressure."""
+        d, cv = self.dimension, self.volumes
+        weight = cv.volumes[: cv.owned]
+        square = (found[:, 1 : 1 + d] ** 2).sum(axis=1) + self.gas.gamma * found[:, 1 + d] / found[:, 0]
+        sums = np.array([weight.sum(), weight @ found[:, 0], weight @ square, weight @ found[:, 1 + d]])
+        total = self.context.comm.reduce(sums, "sum")
+        scale = np.ones(self.components)
+        scale[0], scale[1 : 1 + d], scale[1 + d] = (
+            (total[1] / total[0]) ** 2,
+            total[2] / total[0],
+            (total[3] / total[0]) ** 2,
+        )
+        self.scale.value = scale
+
+    def iterate(self, count: int = 1) -> None:
+        """Make steps towards a steady flow, each cell with a step of its own."""
+        for _ in range(count):
+            self.iteration()
+        self.steps += count
+
+    def advance(self, longest: float = FOREVER) -> float:
+        """Make one step, equal for all cells, of at most a length; return its length.
+
+        Raises
+        ------
+        SolverError
+            If there is none: a state is not finite.
+        """
+        self.before()
+        dt = min(self.scheme.cfl * float(self.least.value), longest)
+        if not (isfinite(dt) and dt > 0.0):
+            self.check()
+            raise SolverError(f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.scheme.cfl:g})")
+        self.dt.value = dt
+        self.after()
+        self.time += dt
+        self.steps += 1
+        return dt
+
+    def advance_to(self, time: float) -> None:
+        """Make steps until a time is reached exactly; the last two are equal.
+
+        Raises
+        ------
+        SolverError
+            If the time has passed, or a state is not finite.
+        """
+        if not (isfinite(time) and time >= self.time):
+            raise SolverError(f"cannot advance to {time:g}: it is {self.time:g} already")
+        last = FOREVER
+        while self.time < time:
+            left = time - self.time
+            last = self.advance(left if left <= last else 0.5 * left if left < 2.0 * last else FOREVER)
+            if left <= last * (1.0 + 1e-12):
+                self.time = time
+
+    # --------------------------------------------------------------------------------------- results
+    def residuals(self) -> Residuals:
+        """Return what the last step did, and how often states were mended since the last look. Collective.
+
+        Raises
+        ------
+        SolverError
+            If a state is not finite; names the cell.
+        """
+        norms = np.sqrt(np.asarray(self.norm.value) / max(1, self._count()))
+        found = Residuals(norms, int(self._fixed.value), int(self._bad.value))
+        self._fixed.value = self._bad.value = 0.0
+        if not np.isfinite(norms).all():
+            self.check()
+        return found
+
+    def _count(self) -> int:
+        shared = self.volumes.shared
+        return self.volumes.cells if shared is None else shared.cells.total
+
+    def check(self) -> None:
+        """Raise `SolverError` naming the first cell whose state is not finite. Collective."""
+        bad = np.flatnonzero(~np.isfinite(self.states()).all(axis=1))
+        cv = self.volumes
+        places = [] if not bad.size else [(self._number(int(bad[0])), cv.centres[bad[0]].round(6).tolist())]
+        everyone = [place for found in self.context.comm.allgather((places, bad.size)) for place in found[0]]
+        if everyone:
+            number, place = min(everyone)
+            raise SolverError(
+                f"step {self.steps}, time {self.time:g}: the state of cell {number} at {place} is not finite; lower cfl "
+                f"(now {self.scheme.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"
+            )
+
+    def _number(self, cell: int) -> int:
+        shared = self.volumes.shared
+        return cell if shared is None else int(shared.cells.numbers[cell])
+
+    def states(self) -> Array:
+        """Return the primitive states of the cells that this rank owns, ``(owned, d + 2)``."""
+        values = self.w.read()
+        place = self.spaces.elements.place
+        return values[: self.volumes.owned] if place is None else values[place[: self.volumes.owned]]
+
+    def totals(self) -> Array:
+        """Return mass, momentum and energy of all cells, ``(d + 2,)``. Collective."""
+        cells = self.gas.conserved(self.states())
+        return self.context.comm.reduce(self.volumes.volumes[: self.volumes.owned] @ cells, "sum")
+
+    def reports(self) -> list[LoopReport]:
+        """Return what each loop or fused group has done."""
+        return [report for chain in (self.iteration, self.before, self.after) for report in chain.reports()]
