@@ -1,4 +1,4 @@
-"""What loops over the sides of cells need: the faces, which way they point, and the weights of slopes.
+r"""What loops over the sides of cells need: the faces, which way they point, and the weights of slopes.
 
 Rows are those of *elements*, cells and behind them boundary elements, whose rows are empty. A face has numbers, so
 that each is stored once, and an entry of a row only has which way the face points::
@@ -8,8 +8,8 @@ that each is stored once, and an entry of a row only has which way the face poin
 
 Slopes are those of least squares, each difference weighted with the inverse square of its distance,
 
-.. math:: \\nabla q = \\sum_j g_j (q_j - q), \\quad g_j = G^{-1} \\frac{v_j}{|v_j|^2}, \\quad
-          G = \\sum_j \\frac{v_j v_j^T}{|v_j|^2}
+.. math:: \nabla q = \sum_j g_j (q_j - q), \quad g_j = G^{-1} \frac{v_j}{|v_j|^2}, \quad
+          G = \sum_j \frac{v_j v_j^T}{|v_j|^2}
 
 with the ways ``v_j`` to the elements across the sides: exact for linear fields on any mesh.
 

@@ -1,10 +1,10 @@
 r"""Loops of a compressible flow over cells: slopes, their limits, the sum of fluxes, the step.
 
-Everything lives on *elements* (`fluxloom.fv.compressible_geometry`): primitive states ``w = (rho, u_1 ... u_d, p)``, with
-a model of turbulence its variable behind them, ``nv`` components; slopes ``(nv, d)`` at ``d v + k``, and the share of each
-slope that a limiter leaves. The slopes of a boundary element are not slopes: its first ``nv`` numbers are the flux out of
-its face, per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a kind of
-boundary, and what the walls feel is there to be summed.
+Everything lives on *elements* (`fluxloom.fv.compressible_geometry`): primitive states ``w = (rho, u_1 ... u_d, p)``,
+with a model of turbulence its variable behind them, ``nv`` components; slopes ``(nv, d)`` at ``d v + k``, and the share
+of each slope that a limiter leaves. The slopes of a boundary element are not slopes: its first ``nv`` numbers are the
+flux out of its face, per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a
+kind of boundary, and what the walls feel is there to be summed.
 
 .. math:: V \frac{d U}{d t} = R, \quad R = -\sum_f A_f f(w_l, w_r, n_f)
 
@@ -19,7 +19,7 @@ from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
 from fluxloom.fv.compressible_outside import boundary_state, transported
 from fluxloom.fv.limiters import bounded, smooth_share
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
 __all__ = [
     "AUSM",
@@ -34,6 +34,7 @@ __all__ = [
     "common_step",
     "complete",
     "face_states",
+    "gained",
     "least_step",
     "limits",
     "local_step",
@@ -115,8 +116,9 @@ def residual(
 ):  # fmt: skip
     """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
 
-    ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where a value at a face is
-    negative, the states of both cells are taken, and counted in ``fixed``.
+    ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where density or pressure at a
+    face are not positive, the states of both cells are taken, and counted in ``fixed``. What a model of turbulence
+    transports comes from the cell upwind.
     """
     total = zeros(nv)
     waves = 0.0
@@ -133,7 +135,7 @@ def residual(
         for k in range(d):
             n[k] = face[j][k]
             un += n[k] * w[1 + k]
-        for v in range(nv):
+        for v in range(2 + d):
             here = 0.0
             there = 0.0
             for k in range(d):
@@ -147,12 +149,16 @@ def residual(
             right[v] = select(into, a, b)
         sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
         poor += select(sound, 0.0, 1.0)
-        for v in range(nv):
+        for v in range(2 + d):
             a = select(into, near[j][v], w[v])
             b = select(into, w[v], near[j][v])
             left[v] = select(sound, left[v], a)
             right[v] = select(sound, right[v], b)
         numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
+        for v in range(2 + d, nv):
+            a = select(into, near[j][v], w[v])
+            b = select(into, w[v], near[j][v])
+            f[v] = f[0] * select(f[0] > 0.0, a, b)
         area = face[j][d]
         push = select(into, area, -area)
         for v in range(nv):
@@ -162,6 +168,13 @@ def residual(
         res[v] = total[v]
     speed[0] = 0.5 * waves
     fixed[0] += poor
+
+
+@kernel
+def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
+    """Add what a given source brings, per unit of volume and time, to ``R``."""
+    for v in range(nv):
+        res[v] += volume[0] * source[v]
 
 
 @kernel
@@ -215,8 +228,9 @@ def face_states(kind: Read, par: Read, face: Read, w: Read, out: Write, *, gamma
 
 @kernel
 def least_step(volume: Read, speed: Read, least: Min):
-    """The least time that a wave needs through a cell, ``2 V / sum A (|u_n| + c)``."""
-    least[0] = min(least[0], select(volume[0] > 0.0, volume[0] / speed[0], 1.0e300))
+    """The least time that a wave needs through a cell, ``2 V / sum A (|u_n| + c)``; -1 where a speed is not finite."""
+    time = select(isfinite(speed[0]), volume[0] / speed[0], -1.0)
+    least[0] = min(least[0], select(volume[0] > 0.0, time, 1.0e300))
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sutherland:
-    """``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``, Pa s; air by default (White, *Viscous Fluid Flow*, table 1-2)."""
+    """``mu = mu_0 (T / T_0)^(3/2) (T_0 + S) / (T + S)``, Pa s; of air by default (White, *Viscous Fluid Flow*)."""
 
     mu0: float = 1.716e-5
     t0: float = 273.15
@@ -77,6 +78,20 @@ class Gas:
             value = getattr(self.viscosity, field.name)
             if not (isfinite(value) and value > 0.0):
                 raise SolverError(f"gas: {field.name} of the viscosity is positive, not {value!r}")
+
+    def molecular(self) -> dict[str, Any]:
+        """Return what kernels take for the viscosity.
+
+        Raises
+        ------
+        SolverError
+            If there is none.
+        """
+        if self.viscosity is None:
+            raise SolverError("gas: it has no viscosity")
+        if isinstance(self.viscosity, Sutherland):
+            return {"law": 1, "mu0": self.viscosity.mu0, "t0": self.viscosity.t0, "s": self.viscosity.s}
+        return {"law": 0, "mu0": self.viscosity.mu, "t0": 1.0, "s": 1.0}
 
     def sound(self, w: Array) -> Array:
         """Return the speed of sound of primitive states ``(n, d + 2)``."""

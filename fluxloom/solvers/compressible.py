@@ -1,10 +1,11 @@
-"""Compressible flow on unstructured meshes: explicit finite volumes of first or second order."""
+"""Compressible flow on unstructured meshes: finite volumes of first or second order, explicit steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import Boundary, boundary_table
+from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import (
     advance,
@@ -24,6 +26,7 @@ from fluxloom.fv.compressible_kernels import (
     common_step,
     complete,
     face_states,
+    gained,
     least_step,
     limits,
     local_step,
@@ -65,23 +68,29 @@ class Residuals:
 
 
 class CompressibleFlow:
-    """The Euler equations on control volumes of any shape, in conservation form.
+    """The Euler, Navier-Stokes or averaged Navier-Stokes equations on control volumes of any shape.
 
     Parameters
     ----------
     context
         Where it runs.
     volumes
-        From `fluxloom.fv.control_volumes.control_volumes`, on several ranks `fluxloom.fv.shared_volumes.shared_volumes`.
+        From `fluxloom.fv.control_volumes.control_volumes`, on several ranks `fluxloom.fv.shared_volumes`.
     boundaries
         Patch to what is beyond it; see `fluxloom.fv.compressible_boundary`.
     gas, scheme
-        What flows, and how it is computed.
+        What flows, and how it is computed. A gas with a viscosity has friction.
+    distance : (cells,)
+        From the wall, for a model of turbulence; halo cells of several ranks included.
+    source
+        Of mass, momentum and energy (and of the model's variable, times density), per unit of volume and time:
+        ``(nv,)``, ``(owned, nv)``, or a function of the places.
 
     Attributes
     ----------
     w
-        Primitive states ``(rho, u, p)`` of the elements: cells, then boundary elements.
+        Primitive states ``(rho, u, p)`` of the elements: cells, then boundary elements; with a model of turbulence its
+        variable is the last one.
     time, steps
         Since the start.
 
@@ -98,11 +107,14 @@ class CompressibleFlow:
         boundaries: Mapping[str, Boundary] | None = None,
         gas: Gas | None = None,
         scheme: CompressibleScheme | None = None,
+        distance: Array | None = None,
+        source: Field | None = None,
     ) -> None:
         self.context, self.volumes = context, volumes
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
         self.dimension = volumes.dimension
-        self.components = self.dimension + 2
+        self.turbulent = self.scheme.turbulence != "none"
+        self.components = self.dimension + 2 + self.turbulent
         self.spaces = FlowSpaces(context, volumes)
         self.elements = self.spaces.elements.set
         outer = self.spaces.elements.local(np.arange(volumes.cells, volumes.elements))
@@ -110,7 +122,9 @@ class CompressibleFlow:
         self._open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps = 0.0, 0
         self._geometry(boundaries or {})
+        self._distance(distance)
         self._states()
+        self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
         self._loops()
 
     # --------------------------------------------------------------------------------------- building
@@ -133,6 +147,21 @@ class CompressibleFlow:
         self.behind = self.context.map(self.elements, self.elements, elements.local(behind[owned])[:, None], "behind")
         self.edge = self.context.map(self.elements, faces.set, faces.local(edge[owned])[:, None], "edge")
 
+    def _distance(self, distance: Array | None) -> None:
+        if not self.turbulent:
+            return
+        if self.gas.viscosity is None:
+            raise SolverError(f"turbulence {self.scheme.turbulence!r}: the gas has no viscosity; give it one")
+        cv, shape = self.volumes, () if distance is None else np.shape(distance)
+        if shape != (cv.cells,) or not (np.asarray(distance) > 0.0).all():
+            raise SolverError(
+                f"turbulence {self.scheme.turbulence!r}: distances from the wall above 0 are wanted, ({cv.cells},), not"
+                f" {'none' if distance is None else shape} (fluxloom.mesh.wall_distance)"
+            )
+        padded = np.ones(cv.elements)
+        padded[: cv.cells] = distance
+        self.distance = self.spaces.elements.dat(padded, "distance")
+
     def _states(self) -> None:
         nv, d, cv = self.components, self.dimension, self.volumes
         ctx = self.context
@@ -142,7 +171,7 @@ class CompressibleFlow:
         stages = len(STAGES[self.scheme.time])
         self._between = [self.spaces.elements.dat(start, f"w{k}") for k in range(1, min(stages, 3))]
         self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,))
-        self.share = self.spaces.elements.dat(np.ones((cv.elements, nv)), "share")
+        self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share")
         self.res = ctx.dat(self.elements, name="residual", shape=(nv,))
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         size = np.zeros(cv.elements)
@@ -155,31 +184,46 @@ class CompressibleFlow:
 
     def right_hand_side(self, w: Dat) -> list[Loop]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements."""
-        common = {"nv": self.components, "d": self.dimension}
-        gamma, near, face = self.gas.gamma, self.near, self.face
-        behind, edge = self.behind[0], self.edge[0]
-        limiter = LIMITERS[self.scheme.limiter]
+        common: dict[str, Any] = {"nv": self.components, "d": self.dimension}
+        gamma, viscous, over = self.gas.gamma, self.gas.viscosity is not None, self.elements
+        near, slope, share, sides = self.near, self.slope, self.share, self.face[self.sides]
+        edge = (self.kind, self.par, self.face[self.edge[0]], w[self.behind[0]])
+        behind = (slope[self.behind[0]], share[self.behind[0]])
         loops = []
-        if self.scheme.order == 2:
+        if self.scheme.order == 2 or viscous:
             if self._open:
-                loops += [Loop(face_states, self.boundary, self.kind, self.par, face[edge], w[behind], w,
-                               gamma=gamma, **common)]  # fmt: skip
-            loops += [Loop(slopes, self.elements, w, w[near], self.weights.entries, self.slope, **common)]
-            if limiter:
-                loops += [Loop(limits, self.elements, w, w[near], self.slope, face[self.sides], self.sign, self.rough,
-                               self.scale, self.share, limiter=limiter, **common)]  # fmt: skip
+                loops += [Loop(face_states, self.boundary, *edge, w, gamma=gamma, **common)]
+            loops += [Loop(slopes, over, w, w[near], self.weights.entries, slope, **common)]
+        if self.scheme.order == 2 and LIMITERS[self.scheme.limiter]:
+            loops += [Loop(limits, over, w, w[near], slope, sides, self.sign, self.rough, self.scale, share,
+                           limiter=LIMITERS[self.scheme.limiter], **common)]  # fmt: skip
         if self._open:
-            loops += [Loop(boundary_flux, self.boundary, self.kind, self.par, face[edge], w[behind],
-                           self.slope[behind], self.share[behind], self.slope, gamma=gamma, **common)]  # fmt: skip
-        loops += [Loop(residual, self.elements, w, self.slope, self.share, w[near], self.slope[near], self.share[near],
-                       face[self.sides], self.sign, self.res, self.speed, self._fixed, gamma=gamma,
-                       scheme=FLUXES[self.scheme.flux], tuning=self.scheme.tuning, **common)]  # fmt: skip
+            loops += [Loop(boundary_flux, self.boundary, *edge, *behind, slope, gamma=gamma, **common)]
+        if self._open and viscous:
+            loops += [Loop(boundary_friction, self.boundary, self.kind, edge[2], w, edge[3], behind[0], slope,
+                           **self._thermal(), **common)]  # fmt: skip
+        loops += [Loop(residual, over, w, slope, share, w[near], slope[near], share[near], sides,
+                       self.sign, self.res, self.speed, self._fixed, gamma=gamma, scheme=FLUXES[self.scheme.flux],
+                       tuning=self.scheme.tuning, **common)]  # fmt: skip
+        if viscous:
+            loops += [Loop(friction, over, w, slope, w[near], slope[near], sides, self.sign, self.volume,
+                           self.res, self.speed, **self._thermal(), **common)]  # fmt: skip
+        if self.turbulent:
+            loops += [Loop(turbulence, over, w, slope, self.distance, self.volume, self.res, d=self.dimension,
+                           constant=self.gas.constant, **self.gas.molecular())]  # fmt: skip
+        if self.source is not None:
+            loops += [Loop(gained, over, self.source, self.volume, self.res, nv=self.components)]
         return loops
+
+    def _thermal(self) -> dict[str, Any]:
+        gas = self.gas
+        return {"gamma": gas.gamma, "constant": gas.constant, "prandtl": gas.prandtl,
+                "prandtl_turbulent": gas.prandtl_turbulent, **gas.molecular()}  # fmt: skip
 
     def _loops(self) -> None:
         stages = STAGES[self.scheme.time]
         states = [self.w, *(self._between[k % len(self._between)] for k in range(len(stages) - 1)), self.w]
-        common = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
+        common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
         end = len(stages) - 1
         ahead = [
             Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self._bad,
@@ -206,23 +250,35 @@ class CompressibleFlow:
         SolverError
             If a number is missing or not finite, or density or pressure are not positive.
         """
+        found, place = self._given("start", values), self.spaces.elements.owned
+        if (found[:, [0, 1 + self.dimension]] <= 0.0).any():
+            raise SolverError("start: density and pressure have to be positive")
         cv = self.volumes
-        found = np.asarray(values(cv.centres[: cv.owned]) if callable(values) else values, dtype=np.float64)
-        try:
-            found = np.broadcast_to(found, (cv.owned, self.components))
-        except ValueError:
-            raise SolverError(
-                f"start: states of shape {(cv.owned, self.components)} are wanted, not {found.shape}"
-            ) from None
-        if not np.isfinite(found).all() or (found[:, [0, 1 + self.dimension]] <= 0.0).any():
-            raise SolverError("start: density and pressure have to be positive, and all numbers finite")
-        whole = np.zeros((cv.elements, self.components))
-        whole[:, 0] = whole[:, 1 + self.dimension] = 1.0
+        whole = np.ones((cv.elements, self.components))
         whole[: cv.owned] = found
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
-        self.w.write(whole[self.spaces.elements.owned])
+        self.w.write(whole[place])
         self._rescale(found)
         self.time, self.steps = 0.0, 0
+
+    def _given(self, what: str, values: Field) -> Array:
+        """Return given numbers of the owned cells, ``(owned, nv)``."""
+        cv = self.volumes
+        wanted = (cv.owned, self.components)
+        found = np.asarray(values(cv.centres[: cv.owned]) if callable(values) else values, dtype=np.float64)
+        try:
+            found = np.broadcast_to(found, wanted)
+        except ValueError:
+            raise SolverError(f"{what}: numbers of shape {wanted} are wanted, not {found.shape}") from None
+        if not np.isfinite(found).all():
+            raise SolverError(f"{what}: all numbers have to be finite")
+        return found
+
+    def _with_edges(self, what: str, values: Field, edge: float, name: str) -> Dat:
+        """Return given numbers of the cells as a dat, with the same number on all boundary elements."""
+        whole = np.full((self.volumes.elements, self.components), edge)
+        whole[: self.volumes.owned] = self._given(what, values)
+        return self.spaces.elements.dat(whole, name)
 
     def _rescale(self, found: Array) -> None:
         """Note how large the components are, for the limiter: means of density, speed of sound and flow, pressure."""
@@ -310,8 +366,8 @@ class CompressibleFlow:
         if everyone:
             number, place = min(everyone)
             raise SolverError(
-                f"step {self.steps}, time {self.time:g}: the state of cell {number} at {place} is not finite; lower cfl "
-                f"(now {self.scheme.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"
+                f"step {self.steps}, time {self.time:g}: the state of cell {number} at {place} is not finite; lower "
+                f"cfl (now {self.scheme.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"
             )
 
     def _number(self, cell: int) -> int:

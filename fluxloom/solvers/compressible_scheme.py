@@ -16,10 +16,12 @@ from fluxloom.fv.compressible_kernels import (
     VENKATAKRISHNAN,
 )
 
-__all__ = ["FLUXES", "LIMITERS", "STAGES", "CompressibleScheme"]
+__all__ = ["FLUXES", "LIMITERS", "STAGES", "TURBULENCE", "CompressibleScheme"]
 
 FLUXES = {"rusanov": RUSANOV, "roe": ROE, "hllc": HLLC, "ausm+-up": AUSM}
 LIMITERS = {"none": NOT_LIMITED, "barth-jespersen": BARTH, "venkatakrishnan": VENKATAKRISHNAN}
+
+TURBULENCE = ("none", "spalart-allmaras")
 
 _OPTIMISED = (0.0695, 0.1602, 0.2898, 0.5060, 1.0)
 STAGES: dict[str, tuple[tuple[float, float, float], ...]] = {
@@ -29,8 +31,8 @@ STAGES: dict[str, tuple[tuple[float, float, float], ...]] = {
 }
 """Stages ``U = a U_start + b U + c dt R / V``.
 
-``rk2`` is the midpoint rule, ``ssp-rk3`` that of C.-W. Shu and S. Osher (J. Comput. Phys. 77, 1988), ``rk5`` five stages
-for steady flow with upwind fluxes of second order (B. van Leer, C.-H. Tai, K. G. Powell, AIAA 89-1933).
+``rk2`` is the midpoint rule, ``ssp-rk3`` that of C.-W. Shu and S. Osher (J. Comput. Phys. 77, 1988), ``rk5`` five
+stages for steady flow with upwind fluxes of second order (B. van Leer, C.-H. Tai, K. G. Powell, AIAA 89-1933).
 """
 
 
@@ -47,8 +49,8 @@ class CompressibleScheme:
     limiter
         ``"venkatakrishnan"``, ``"barth-jespersen"`` or ``"none"``; without effect for order 1.
     smoothness, length
-        ``K`` and the unit of length of Venkatakrishnan's limiter: changes below ``(K h / length)^(3/2)`` of the flow's own
-        size are not limited.
+        ``K`` and the unit of length of Venkatakrishnan's limiter: changes below ``(K h / length)^(3/2)`` of the flow's
+        own size are not limited.
     time
         ``"ssp-rk3"``, ``"rk2"`` or ``"rk5"``.
     cfl
@@ -57,6 +59,8 @@ class CompressibleScheme:
         Of Roe's flux: sound waves slower than this part of the fastest one are rounded (Harten).
     cutoff
         Mach number below which AUSM+-up damps no less.
+    turbulence
+        ``"none"``, or ``"spalart-allmaras"``, which needs a gas with a viscosity and the distances from the wall.
 
     Raises
     ------
@@ -73,12 +77,14 @@ class CompressibleScheme:
     cfl: float = 0.8
     entropy_fix: float = 0.05
     cutoff: float = 0.1
+    turbulence: str = "none"
 
     def __post_init__(self) -> None:
         for what, given, known in (
             ("flux", self.flux, FLUXES),
             ("limiter", self.limiter, LIMITERS),
             ("time", self.time, STAGES),
+            ("turbulence", self.turbulence, TURBULENCE),
         ):
             if given not in known:
                 raise SolverError(f"{what}: {given!r} is unknown{did_you_mean(given, known)} ({', '.join(known)})")

@@ -1,0 +1,214 @@
+r"""Loops of friction, heat and turbulence in a compressible flow, added to the balance of the convective fluxes.
+
+Gradients at a face are the means of both cells', corrected along the way ``v`` between them by the difference itself,
+
+.. math:: \nabla q_f = \overline{\nabla q} + \frac{(q_r - q_l) - \overline{\nabla q} \cdot v}{|v|^2} v
+
+so that no mode of the cells is invisible to it. That of the temperature follows from those of pressure and density,
+:math:`\nabla T = (\nabla p - p / \rho\, \nabla \rho) / (\rho R)`. The model of Spalart and Allmaras is solved for
+:math:`\rho \tilde\nu`, whose diffusion has a term with the gradient of the density:
+
+.. math:: \frac{\partial \rho \tilde\nu}{\partial t} + \nabla \cdot (\rho u \tilde\nu) = \rho (P - D)
+          + \frac{1}{\sigma} \nabla \cdot \big(\rho (\nu + \tilde\nu) \nabla \tilde\nu\big)
+          + \frac{c_{b2}}{\sigma} \rho |\nabla \tilde\nu|^2
+          - \frac{1}{\sigma} (\nu + \tilde\nu) \nabla \rho \cdot \nabla \tilde\nu
+
+References
+----------
+J. Blazek: *Computational Fluid Dynamics: Principles and Applications*, 3rd ed., Elsevier 2015, sec. 5.4.2 and 6.1.4.
+S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 2.3 (the conservative form).
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Read
+from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL
+from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, source
+from fluxloom.fv.viscous_fluxes import sutherland, viscous
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
+
+__all__ = ["boundary_friction", "friction", "turbulence"]
+
+_DIFFUSION = 2.0
+"""Part of a step that diffusion by itself allows, beside that of convection."""
+
+
+@func
+def corrected(g, jump, way, square, first, d):
+    """Correct a gradient, at ``first`` of ``g``, along the way between two places."""
+    along = jump
+    for k in range(d):
+        along -= g[first + k] * way[k]
+    for k in range(d):
+        g[first + k] += along / square * way[k]
+
+
+@func
+def heat_slope(w, slope, heat, constant, d):
+    """Add half the gradient of the temperature in a cell to ``heat``."""
+    share = 0.5 / (w[0] * constant)
+    for k in range(d):
+        heat[k] += share * (slope[d * (1 + d) + k] - w[1 + d] / w[0] * slope[k])
+
+
+@func
+def molecular(temperature, law, mu0, t0, s):
+    """Return the viscosity: constant, or with ``law`` 1 by Sutherland's formula."""
+    mu = mu0
+    if law == 1:
+        mu = sutherland(temperature, mu0, t0, s)
+    return mu
+
+
+@func
+def turbulent(w, mu, nv, d):
+    """Return the dynamic eddy viscosity of a state; 0 without a model."""
+    mut = 0.0
+    if nv == d + 3:
+        mut = w[0] * eddy_viscosity(w[nv - 1], mu / w[0])
+    return mut
+
+
+@kernel
+def friction(
+    w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
+    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
+    law: Const[int], nv: Const[int], d: Const[int],
+):  # fmt: skip
+    """Add friction and heat through the faces between cells to ``R``, and what they take of the step to ``speed``."""
+    total = zeros(nv)
+    waves = 0.0
+    own = w[1 + d] / (w[0] * constant)
+    mu_own = molecular(own, law, mu0, t0, s)
+    mut_own = turbulent(w, mu_own, nv, d)
+    n = zeros(d)
+    u = zeros(d)
+    way = zeros(d)
+    heat = zeros(d)
+    f = zeros(2 + d)
+    g = zeros(d * d)
+    h = zeros(d)
+    for j in range(len(near)):
+        side = select(sign[j] < 0.0, -1.0, 1.0)
+        between = select(sign[j] == 0.0, 0.0, 1.0)
+        square = 0.0
+        for k in range(d):
+            n[k] = side * face[j][k]
+            way[k] = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
+            square += way[k] * way[k]
+            heat[k] = 0.0
+            u[k] = 0.5 * (w[1 + k] + near[j][1 + k])
+        other = near[j][1 + d] / (near[j][0] * constant)
+        heat_slope(w, slope, heat, constant, d)
+        heat_slope(near[j], far[j], heat, constant, d)
+        corrected(heat, other - own, way, square, 0, d)
+        for i in range(d):
+            for k in range(d):
+                g[d * i + k] = 0.5 * (slope[d * (1 + i) + k] + far[j][d * (1 + i) + k])
+            corrected(g, near[j][1 + i] - w[1 + i], way, square, d * i, d)
+        mu_other = molecular(other, law, mu0, t0, s)
+        mut = 0.5 * (mut_own + turbulent(near[j], mu_other, nv, d))
+        mu = 0.5 * (mu_own + mu_other)
+        heat_capacity = gamma * constant / (gamma - 1.0)
+        viscous(u, g, heat, n, f, mu + mut, heat_capacity * (mu / prandtl + mut / prandtl_turbulent), d)
+        area = between * face[j][d]
+        for v in range(2 + d):
+            total[v] += area * f[v]
+        if nv == d + 3:
+            for k in range(d):
+                h[k] = 0.5 * (slope[d * (2 + d) + k] + far[j][d * (2 + d) + k])
+            corrected(h, near[j][2 + d] - w[2 + d], way, square, 0, d)
+            rate = 0.0
+            for k in range(d):
+                rate += h[k] * n[k]
+            spread = w[0] * diffusivity(w[2 + d], mu_own / w[0])
+            spread += near[j][0] * diffusivity(near[j][2 + d], mu_other / near[j][0])
+            total[2 + d] += area * 0.5 * spread / SIGMA * rate
+        waves += area * face[j][d] * (mu / prandtl + mut / prandtl_turbulent)
+    for v in range(nv):
+        res[v] += total[v]
+    rate = 0.5 * _DIFFUSION * max(4.0 / 3.0, gamma) * waves / w[0]
+    speed[0] += select(volume[0] > 0.0, rate / volume[0], 0.0)
+
+
+@kernel
+def boundary_friction(
+    kind: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
+    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
+    law: Const[int], nv: Const[int], d: Const[int],
+):  # fmt: skip
+    """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
+
+    No heat passes a wall without a temperature or a plane of symmetry, and of the stress at this only its normal part.
+    """
+    n = zeros(d)
+    u = zeros(d)
+    way = zeros(d)
+    heat = zeros(d)
+    f = zeros(2 + d)
+    g = zeros(d * d)
+    h = zeros(d)
+    square = 0.0
+    for k in range(d):
+        n[k] = face[k]
+        way[k] = face[d + 1 + k]
+        u[k] = b[1 + k]
+        square += way[k] * way[k]
+    here = b[1 + d] / (b[0] * constant)
+    inside = w[1 + d] / (w[0] * constant)
+    heat_slope(w, slope, heat, constant, d)
+    heat_slope(w, slope, heat, constant, d)
+    corrected(heat, here - inside, way, square, 0, d)
+    for i in range(d):
+        for k in range(d):
+            g[d * i + k] = slope[d * (1 + i) + k]
+        corrected(g, b[1 + i] - w[1 + i], way, square, d * i, d)
+    mu = molecular(here, law, mu0, t0, s)
+    mut = turbulent(b, mu, nv, d)
+    closed = kind[0] == SLIP_WALL or kind[0] == NO_SLIP_WALL
+    capacity = select(closed, 0.0, gamma * constant / (gamma - 1.0))
+    viscous(u, g, heat, n, f, mu + mut, capacity * (mu / prandtl + mut / prandtl_turbulent), d)
+    if kind[0] == SLIP_WALL:
+        normal = 0.0
+        work = 0.0
+        for k in range(d):
+            normal += f[1 + k] * n[k]
+        for k in range(d):
+            f[1 + k] = normal * n[k]
+            work += f[1 + k] * u[k]
+        f[1 + d] = work
+    for v in range(2 + d):
+        out[v] -= f[v]
+    if nv == d + 3:
+        for k in range(d):
+            h[k] = slope[d * (2 + d) + k]
+        corrected(h, b[2 + d] - w[2 + d], way, square, 0, d)
+        rate = 0.0
+        for k in range(d):
+            rate += h[k] * n[k]
+        rate = select(kind[0] == SLIP_WALL, 0.0, rate)
+        out[2 + d] -= b[0] * diffusivity(b[2 + d], mu / b[0]) / SIGMA * rate
+
+
+@kernel
+def turbulence(
+    w: Read, slope: Read, distance: Read, volume: Read, res: RW,
+    *, constant: float, mu0: float, t0: float, s: float, law: Const[int], d: Const[int],
+):  # fmt: skip
+    """Add what the model of Spalart and Allmaras produces, destroys and diffuses by gradients in a cell to ``R``."""
+    nut = w[2 + d]
+    nu = molecular(w[1 + d] / (w[0] * constant), law, mu0, t0, s) / w[0]
+    spin = 0.0
+    for i in range(d):
+        for k in range(i):
+            curl = slope[d * (1 + i) + k] - slope[d * (1 + k) + i]
+            spin += curl * curl
+    square = 0.0
+    across = 0.0
+    for k in range(d):
+        square += slope[d * (2 + d) + k] * slope[d * (2 + d) + k]
+        across += slope[k] * slope[d * (2 + d) + k]
+    total = w[0] * (source(nut, nu, sqrt(spin), distance[0]) + CB2 / SIGMA * square)
+    total -= diffusivity(nut, nu) / SIGMA * across
+    res[2 + d] += volume[0] * total

@@ -1,0 +1,337 @@
+r"""States of compressible flow at boundary faces, from the state inside and from what is known outside.
+
+States are primitive, ``w = (rho, u_1 ... u_d, p)``, ``d`` is 2 or 3, and ``n`` is the unit normal that leaves the
+domain. The state ``b`` is that *at the face*: the flux through it is `fluxloom.fv.compressible_fluxes.euler` of ``b``.
+With ``g = (gamma - 1) / 2`` and the speed of sound ``a``, waves that leave keep :math:`R = u_n + a / g` and the entropy
+of the gas inside. What is given is in a row ``par`` of `PARAMETERS` numbers,
+
+===================  =====================  =====================  =====================
+kind                 ``par[0]``             ``par[1 ... d]``       ``par[1 + d]``
+===================  =====================  =====================  =====================
+`SLIP_WALL`          .                      velocity of the wall   .
+`NO_SLIP_WALL`       .                      velocity of the wall   .
+`ISOTHERMAL_WALL`    ``R T``                velocity of the wall   .
+`FAR_FIELD`          density                velocity               pressure
+`GIVEN_STATE`        density                velocity               pressure
+`INSIDE_STATE`       .                      .                      .
+`TOTAL_INLET`        ``R T`` at rest        direction, unit        pressure at rest
+`DENSITY_INLET`      density                velocity               .
+`TEMPERATURE_INLET`  ``R T``                velocity               .
+`MASS_INLET`         ``R T`` at rest        ``rho u``              .
+`PRESSURE_OUTLET`    .                      .                      pressure
+===================  =====================  =====================  =====================
+
+and in ``par[5]`` of all of them the value of a turbulence model's variable in gas that comes in.
+
+References
+----------
+J.-R. Carlson: *Inflow/outflow boundary conditions with application to FUN3D*. NASA/TM-2011-217181, 2011.
+J. Blazek: *Computational Fluid Dynamics: Principles and Applications*, 3rd ed., Elsevier 2015, ch. 8.
+E. F. Toro: *Riemann Solvers and Numerical Methods for Fluid Dynamics*, 3rd ed., Springer 2009.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import Const, Read, Write
+from fluxloom.fv.compressible_fluxes import normal_velocity, sound
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import max, min, pow, sqrt, zeros
+
+__all__ = [
+    "DENSITY_INLET",
+    "FAR_FIELD",
+    "GIVEN_STATE",
+    "INSIDE_STATE",
+    "ISOTHERMAL_WALL",
+    "MASS_INLET",
+    "NO_SLIP_WALL",
+    "PARAMETERS",
+    "PRESSURE_OUTLET",
+    "SLIP_WALL",
+    "TEMPERATURE_INLET",
+    "TOTAL_INLET",
+    "boundary_state",
+    "boundary_states",
+    "far_field",
+    "from_reservoir",
+    "leaving",
+    "mass_inlet",
+    "open_end",
+    "slip_wall",
+    "transported",
+]
+
+SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL, FAR_FIELD, GIVEN_STATE, INSIDE_STATE = 0, 1, 2, 3, 4, 5
+TOTAL_INLET, DENSITY_INLET, TEMPERATURE_INLET, MASS_INLET, PRESSURE_OUTLET = 6, 7, 8, 9, 10
+"""Kinds of boundary elements; walls are the first ones."""
+
+PARAMETERS = 6
+"""Numbers that are given at each boundary element."""
+
+_ENTERING = PARAMETERS - 1
+
+
+# ----------------------------------------------------------------------------------------------- of a state
+
+
+@func
+def copied(w, b, d):
+    """Write the state ``w``."""
+    for k in range(2 + d):
+        b[k] = w[k]
+
+
+@func
+def composed(density, par, p, b, d):
+    """Write a state with the vector of the parameters as its velocity."""
+    b[0] = density
+    for k in range(d):
+        b[1 + k] = par[1 + k]
+    b[1 + d] = p
+
+
+@func
+def turned(w, n, b, d, un):
+    """Write the velocity of ``w`` with another normal part, ``u + (un - u . n) n``."""
+    change = un - normal_velocity(w, n, d)
+    for k in range(d):
+        b[1 + k] = w[1 + k] + change * n[k]
+
+
+@func
+def isentropic(w, n, b, gamma, d, un, a):
+    """Write the state of a gas like ``w``, of the same entropy and tangential velocity, where sound has the speed a."""
+    b[0] = w[0] * pow(a / sound(w, gamma, d), 2.0 / (gamma - 1.0))
+    turned(w, n, b, d, un)
+    b[1 + d] = b[0] * a * a / gamma
+
+
+# ------------------------------------------------------------------------------------------------ boundaries
+
+
+@func
+def slip_wall(w, n, par, b, d):
+    """Write the state at a wall without friction, or a plane of symmetry: ``u_n`` of the wall, else that inside."""
+    copied(w, b, d)
+    turned(w, n, b, d, normal_velocity(par, n, d))
+
+
+@func
+def expanded(w, n, b, gamma, d, sign):
+    """Write the throat of an expansion out of ``w`` along ``sign n``, or ``w`` where that is faster than sound already.
+
+    ``sign u_n + a / g`` is that of ``w``, and ``sign u_n = a``.
+    """
+    g = 0.5 * (gamma - 1.0)
+    un = sign * normal_velocity(w, n, d)
+    own = sound(w, gamma, d)
+    a = (g * un + own) / (1.0 + g)
+    if un >= own or a <= 0.0:
+        copied(w, b, d)
+    else:
+        isentropic(w, n, b, gamma, d, sign * a, a)
+
+
+@func
+def far_field(w, n, far, b, gamma, d):
+    r"""Write the state between the inside and a uniform state ``far``, by Riemann invariants.
+
+    :math:`u_n + a / g` is that of the inside up to the contact, :math:`u_n - a / g` that of the far field up to it,
+    each with its own entropy; pressure and normal velocity are the same on both sides of the contact (Toro, sec. 9.4.1,
+    two rarefactions). Entropy and tangential velocity are those of the side where the gas comes from. Where both have
+    one entropy this is the usual mean of the invariants (Blazek, sec. 8.3); else that mean would push or pull at
+    a wake in which the pressure is that outside, and this one lets it pass. Where the normal velocity found is not
+    below the speed of sound everything is of the side where the gas comes from, or of the throat if that is slower.
+    """
+    g = 0.5 * (gamma - 1.0)
+    inner = sound(w, gamma, d)
+    outer = sound(far, gamma, d) * pow(w[1 + d] / far[1 + d], g / gamma)
+    ahead = normal_velocity(w, n, d) + inner / g
+    back = normal_velocity(far, n, d) - sound(far, gamma, d) / g
+    x = g * (ahead - back) / (inner + outer)
+    un = ahead - inner * x / g
+    if un > 0.0:
+        if un >= inner * x:
+            expanded(w, n, b, gamma, d, 1.0)
+        else:
+            isentropic(w, n, b, gamma, d, un, inner * x)
+    elif -un >= outer * x:
+        expanded(far, n, b, gamma, d, -1.0)
+    else:
+        isentropic(far, n, b, gamma, d, un, outer * x)
+
+
+@func
+def leaving(w, n, p, s, ahead, b, gamma, d):
+    """Write the state of gas that leaves into a room with the pressure ``p``.
+
+    ``s`` is the speed of sound of the gas inside brought to ``p`` at its entropy, ``ahead`` its ``R = u_n + a / g``;
+    both are kept (Carlson). Everything is of the inside where it leaves faster than sound, ``u_n >= a``. Where ``p`` is
+    so low that the gas would, the face is the throat of the expansion: ``u_n = a``, whatever ``p`` is.
+    """
+    g = 0.5 * (gamma - 1.0)
+    if normal_velocity(w, n, d) >= sound(w, gamma, d) or s * (1.0 + g) < ahead * g:
+        expanded(w, n, b, gamma, d, 1.0)
+    else:
+        turned(w, n, b, d, ahead - s / g)
+        b[0] = gamma * p / (s * s)
+        b[1 + d] = p
+
+
+@func
+def from_reservoir(n, way, p, rt, s, ahead, b, gamma, d):
+    r"""Write the state of gas that comes from rest, at ``p`` and ``R T = rt``, in the direction ``way[1 ... d]``.
+
+    On the other side of the contact the gas inside is brought to the same pressure by a wave that leaves. With
+    :math:`x = (p_b / p)^{(\gamma - 1) / 2 \gamma}` its speed of sound is ``s x``, and that of the gas that enters
+    :math:`a_0 x`, so that the invariant of the inside and the energy of the gas that enters,
+
+    .. math:: u_n + s x / g = R, \quad u_n^2 = c^2 a_0^2 (1 - x^2) / g, \quad c = -way \cdot n,
+
+    are a quadratic equation for ``x``. Where both gases have the same entropy, ``s = a_0``, this is the usual condition
+    (Carlson; Blazek, sec. 8.4); where they have not, the usual one confuses their speeds of sound and lets hot gas
+    enter cold one of the same pressure. The gas enters at most with the speed of sound.
+    """
+    g = 0.5 * (gamma - 1.0)
+    c = -normal_velocity(way, n, d)
+    rest = gamma * rt
+    inner = g * ahead
+    m = c * sqrt(g * rest)
+    whole = s * s + m * m
+    r = sqrt(max(whole - inner * inner, 0.0))
+    x = min((s * inner + m * r) / whole, 1.0)
+    speed = sqrt(rest / g) * max(s * r - m * inner, 0.0) / whole  # sqrt(1 - x^2) would have no digits near rest
+    sonic = 1.0 / sqrt(1.0 + g)
+    if x < sonic:
+        x = sonic
+        speed = sqrt(rest) * x
+    b[1 + d] = p * pow(x, gamma / g)
+    b[0] = b[1 + d] / (rt * x * x)
+    for k in range(d):
+        b[1 + k] = speed * way[1 + k]
+
+
+@func
+def open_end(w, n, way, p, rt, follows, b, gamma, d):
+    """Write the state at an opening to a room at rest: gas enters by `from_reservoir`, or leaves by `leaving`.
+
+    It leaves where ``R = u_n + a / g`` says so at the pressure ``p`` of the room. At the change of direction the gas is
+    at rest with this pressure in both, so that all fluxes are continuous. With ``follows`` the gas of the room has the
+    entropy of that inside, instead of the temperature that ``rt = R T`` says.
+    """
+    g = 0.5 * (gamma - 1.0)
+    s = sound(w, gamma, d) * pow(p / w[1 + d], g / gamma)
+    ahead = normal_velocity(w, n, d) + sound(w, gamma, d) / g
+    if g * ahead >= s:
+        leaving(w, n, p, s, ahead, b, gamma, d)
+    else:
+        room = s * s / gamma if follows else rt
+        from_reservoir(n, way, p, room, s, ahead, b, gamma, d)
+
+
+@func
+def mass_inlet(w, par, b, gamma, d):
+    r"""Write the state of a given mass flow ``m = rho u`` and total temperature, at the pressure of the inside.
+
+    Its volume ``v = 1 / rho`` satisfies :math:`\gamma / (\gamma - 1)\, (p v - R T_0) + |m|^2 v^2 / 2 = 0`. Where the
+    pressure inside is too low to let the mass enter without going faster than sound, it is the one with which that
+    enters at the speed of sound, :math:`p = |m| a / \gamma`.
+    """
+    square = 0.0
+    for k in range(d):
+        square += par[1 + k] * par[1 + k]
+    ratio = gamma / (gamma - 1.0)
+    sonic = sqrt(2.0 * gamma * par[0] / (gamma + 1.0))
+    p = max(w[1 + d], sqrt(square) * sonic / gamma)
+    energy = 2.0 * ratio * par[0]
+    v = energy / (ratio * p + sqrt(ratio * ratio * p * p + square * energy))
+    b[0] = 1.0 / v
+    for k in range(d):
+        b[1 + k] = v * par[1 + k]
+    b[1 + d] = p
+
+
+# -------------------------------------------------------------------------------------------------- choosing
+
+
+@func
+def walls(kind, par, n, w, b, d):
+    """Write the state at a wall."""
+    p = w[1 + d]
+    if kind == SLIP_WALL:
+        slip_wall(w, n, par, b, d)
+    elif kind == NO_SLIP_WALL:
+        composed(w[0], par, p, b, d)
+    else:
+        composed(p / par[0], par, p, b, d)
+
+
+@func
+def openings(kind, par, n, w, b, gamma, d):
+    """Write the state at an opening to a room: through an inlet with a direction, or an outlet, along the normal."""
+    way = zeros(1 + d)
+    for k in range(d):
+        way[1 + k] = par[1 + k] if kind == TOTAL_INLET else -n[k]
+    open_end(w, n, way, par[1 + d], par[0], kind == PRESSURE_OUTLET, b, gamma, d)
+
+
+@func
+def boundary_state(kind, par, n, w, b, gamma, d):
+    """Write the state ``b`` of ``d + 2`` numbers at a boundary face, from the state ``w`` inside; see the table."""
+    if kind < FAR_FIELD:
+        walls(kind, par, n, w, b, d)
+    elif kind == FAR_FIELD:
+        far_field(w, n, par, b, gamma, d)
+    elif kind == GIVEN_STATE:
+        copied(par, b, d)
+    elif kind == INSIDE_STATE:
+        copied(w, b, d)
+    elif kind == DENSITY_INLET:
+        composed(par[0], par, w[1 + d], b, d)
+    elif kind == TEMPERATURE_INLET:
+        composed(w[1 + d] / par[0], par, w[1 + d], b, d)
+    elif kind == MASS_INLET:
+        mass_inlet(w, par, b, gamma, d)
+    else:
+        openings(kind, par, n, w, b, gamma, d)
+
+
+@func
+def transported(kind, par, n, w, b, nut, d):
+    """Return a turbulence model's variable: ``nut`` of the inside, 0 at walls with friction, given where gas enters."""
+    found = nut
+    if kind > SLIP_WALL and kind < FAR_FIELD:
+        found = 0.0
+    elif kind != SLIP_WALL and kind != INSIDE_STATE and normal_velocity(b, n, d) < 0.0:
+        found = par[_ENTERING]
+    return found
+
+
+@kernel
+def boundary_states(
+    kind: Read, par: Read, normal: Read, arm: Read, w: Read, slope: Read, share: Read, out: Write, *,
+    gamma: Const[float], d: Const[int], nv: Const[int], linear: Const[int],
+):  # fmt: skip
+    r"""State of a boundary element.
+
+    ``w``, ``slope`` and ``share`` are those of the cell behind, of ``nv``, ``d nv`` (component ``k`` of variable ``v``
+    at ``d v + k``) and ``nv`` numbers; ``arm`` leads from its centroid to the face. With ``linear`` 1 the state inside
+    is :math:`w_v + \phi_v\, \nabla w_v \cdot arm`, and where that has no positive density or pressure, or with
+    ``linear`` 0, the state ``w`` of the cell. With ``nv = d + 3`` the last variable is that of a turbulence model.
+    """
+    inside = zeros(nv)
+    for v in range(nv):
+        inside[v] = w[v]
+    if linear == 1:
+        for v in range(nv):
+            for k in range(d):
+                inside[v] += share[v] * slope[d * v + k] * arm[k]
+        if not (inside[0] > 0.0 and inside[1 + d] > 0.0):
+            for v in range(nv):
+                inside[v] = w[v]
+    b = zeros(2 + d)
+    boundary_state(kind[0], par, normal, inside, b, gamma, d)
+    for v in range(2 + d):
+        out[v] = b[v]
+    if nv == d + 3:
+        out[nv - 1] = transported(kind[0], par, normal, inside, b, inside[nv - 1], d)

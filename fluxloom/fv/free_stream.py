@@ -1,0 +1,147 @@
+"""Uniform flow far away, of which aerodynamics speaks: Mach number, pressure, temperature and direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import cos, isfinite, radians, sin, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.gas import Gas
+
+__all__ = ["FreeStream"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FreeStream:
+    """A uniform flow.
+
+    Attributes
+    ----------
+    mach
+        Mach number; 0 is gas at rest.
+    pressure
+        Static, Pa.
+    temperature
+        Static, K.
+    direction
+        ``(d,)``, of any length above 0; see `at_angles` for angles.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range.
+    """
+
+    mach: float
+    pressure: float
+    temperature: float
+    direction: Sequence[float]
+
+    def __post_init__(self) -> None:
+        for name, least in (("mach", "at least 0"), ("pressure", "above 0"), ("temperature", "above 0")):
+            value = getattr(self, name)
+            if not isfinite(value) or value < 0.0 or (value == 0.0 and name != "mach"):
+                raise SolverError(f"free stream: {name}: {least} is wanted, not {value!r}")
+        try:
+            way = np.asarray(self.direction, dtype=np.float64)
+        except (TypeError, ValueError):
+            way = np.zeros(0)
+        if way.ndim != 1 or way.size not in (2, 3) or not np.isfinite(way).all() or not way.any():
+            raise SolverError(
+                f"free stream: direction: 2 or 3 finite numbers, not all 0, are wanted, not {self.direction!r}"
+            )
+
+    @classmethod
+    def at_angles(
+        cls,
+        mach: float,
+        pressure: float,
+        temperature: float,
+        alpha: float,
+        beta: float = 0.0,
+        *,
+        dimension: int = 3,
+        up: int | None = None,
+    ) -> FreeStream:
+        r"""Return the flow past a body whose axis is ``x``.
+
+        Its direction is :math:`\cos\alpha \cos\beta` along ``x``, :math:`\sin\alpha \cos\beta` along the axis ``up``
+        and :math:`\sin\beta` along the third one.
+
+        Parameters
+        ----------
+        mach, pressure, temperature
+            See `FreeStream`.
+        alpha, beta
+            Angle of attack and of sideslip, degrees.
+        dimension
+            2 or 3; in two dimensions there is no ``beta``.
+        up
+            Number of the axis from the lower to the upper side, 1 or 2: by default ``y`` in two dimensions, ``z`` in
+            three.
+
+        Raises
+        ------
+        SolverError
+            If a number is out of range.
+        """
+        axis = dimension - 1 if up is None else up
+        if dimension not in (2, 3) or axis not in range(1, dimension):
+            raise SolverError(
+                f"free stream: dimension 2 with up = 1, or 3 with 1 or 2, not {dimension!r} with {axis!r}"
+            )
+        if not (isfinite(alpha) and isfinite(beta)) or (dimension == 2 and beta):
+            raise SolverError(f"free stream: finite angles, and beta = 0 in 2 dimensions, not {alpha!r} and {beta!r}")
+        a, b = radians(alpha), radians(beta)
+        way = [cos(a) * cos(b), 0.0, 0.0]
+        way[3 - axis] = sin(b)
+        way[axis] = sin(a) * cos(b)
+        return cls(mach, pressure, temperature, tuple(way[:dimension]))
+
+    def speed(self, gas: Gas) -> float:
+        """Return the size of the velocity, ``M sqrt(gamma R T)``."""
+        return self.mach * sqrt(gas.gamma * gas.constant * self.temperature)
+
+    def density(self, gas: Gas) -> float:
+        """Return ``p / (R T)``."""
+        return self.pressure / (gas.constant * self.temperature)
+
+    def dynamic_pressure(self, gas: Gas) -> float:
+        """Return ``rho |u|^2 / 2 = gamma p M^2 / 2``, in which coefficients of forces are measured."""
+        return 0.5 * gas.gamma * self.pressure * self.mach * self.mach
+
+    def state(self, gas: Gas, dimension: int) -> Array:
+        """Return the primitive state, ``(d + 2,)``.
+
+        Raises
+        ------
+        SolverError
+            If the direction is one in another dimension.
+        """
+        way = np.asarray(self.direction, dtype=np.float64)
+        if way.size != dimension:
+            raise SolverError(f"free stream: direction: {dimension} numbers are wanted here, not {self.direction!r}")
+        velocity = self.speed(gas) * way / np.linalg.norm(way)
+        return np.array([self.density(gas), *velocity, self.pressure])
+
+    def turbulence(self, gas: Gas, ratio: float = 3.0) -> float:
+        """Return the variable of Spalart and Allmaras' model as so many times the kinematic viscosity, m^2/s.
+
+        Fully turbulent flow wants 3 to 5 (ICCFD7-1902, sec. 2).
+
+        Raises
+        ------
+        SolverError
+            If the gas has no viscosity, or the ratio is negative.
+        """
+        if gas.viscosity is None:
+            raise SolverError("free stream: turbulence: the gas has no viscosity: give Gas(viscosity=Sutherland())")
+        if not isfinite(ratio) or ratio < 0.0:
+            raise SolverError(f"free stream: turbulence: a ratio of at least 0 is wanted, not {ratio!r}")
+        return ratio * float(gas.viscosity.at(self.temperature)) / self.density(gas)

@@ -1,0 +1,265 @@
+r"""Relations of a perfect gas: isentropic flow, shocks, and the expansion of Prandtl and Meyer.
+
+With the Mach number ``M`` and the ratio of specific heats ``gamma``; angles are in degrees.
+
+References
+----------
+Ames Research Staff: *Equations, tables, and charts for compressible flow*. NACA report 1135, 1953.
+J. D. Anderson: *Modern Compressible Flow*, 3rd ed., McGraw-Hill 2003, ch. 3 to 5.
+"""
+
+from __future__ import annotations
+
+from math import asin, atan, cos, degrees, isfinite, radians, sin, sqrt, tan
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.exact_support import bisect, check_gamma
+
+__all__ = [
+    "Shock",
+    "area_ratio",
+    "mach_of_area_ratio",
+    "mach_of_pressure_ratio",
+    "mach_of_turning",
+    "most_turning",
+    "normal_shock",
+    "oblique_shock",
+    "prandtl_meyer",
+    "total_pressure_ratio",
+    "total_temperature_ratio",
+]
+
+Array = npt.NDArray[np.float64]
+
+
+class Shock(NamedTuple):
+    """What a shock does.
+
+    Attributes
+    ----------
+    angle
+        Between the shock and the flow before it, in degrees.
+    pressure, density
+        Ratios, behind to before.
+    mach
+        Mach number behind.
+    total_pressure
+        Ratio, behind to before.
+    """
+
+    angle: float
+    pressure: float
+    density: float
+    mach: float
+    total_pressure: float
+
+
+# ------------------------------------------------------------------------------------------------- isentropic
+
+
+def total_temperature_ratio(mach: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    r"""Return :math:`T_0 / T = 1 + \frac{\gamma - 1}{2} M^2` (NACA 1135, eq. 43)."""
+    mach = np.asarray(mach, dtype=np.float64)
+    return 1.0 + 0.5 * (gamma - 1.0) * mach * mach
+
+
+def total_pressure_ratio(mach: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    r"""Return :math:`p_0 / p = (T_0 / T)^{\gamma / (\gamma - 1)}` (NACA 1135, eq. 44)."""
+    return total_temperature_ratio(mach, gamma) ** (gamma / (gamma - 1.0))
+
+
+def mach_of_pressure_ratio(ratio: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    """Return the Mach number at which ``p_0 / p`` is ``ratio``, at least 1.
+
+    Raises
+    ------
+    SolverError
+        For a smaller ratio.
+    """
+    ratio = np.asarray(ratio, dtype=np.float64)
+    if not (ratio >= 1.0).all():
+        raise SolverError(f"a total pressure is at least the pressure, got the ratio {float(np.min(ratio))}")
+    return np.sqrt(2.0 / (gamma - 1.0) * (ratio ** ((gamma - 1.0) / gamma) - 1.0))
+
+
+def area_ratio(mach: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    r"""Return the area of a stream tube over that at ``M = 1`` (NACA 1135, eq. 80).
+
+    .. math:: A / A^* = \left(\frac{2}{\gamma + 1} \frac{T_0}{T}\right)^{(\gamma + 1) / 2 (\gamma - 1)} / M
+    """
+    ratio = 2.0 / (gamma + 1.0) * total_temperature_ratio(mach, gamma)
+    return ratio ** (0.5 * (gamma + 1.0) / (gamma - 1.0)) / np.asarray(mach, dtype=np.float64)
+
+
+def mach_of_area_ratio(ratio: npt.ArrayLike, supersonic: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    """Return the Mach number at which ``A / A*`` is ``ratio``, of the branch above or below 1.
+
+    Parameters
+    ----------
+    ratio : (n,)
+        At least 1, to round-off.
+    supersonic : (n,) or one
+        Which branch.
+    gamma
+        Ratio of specific heats.
+
+    Raises
+    ------
+    SolverError
+        For a ratio below 1: so much mass does not pass.
+    """
+    check_gamma(gamma)
+    given = np.asarray(ratio, dtype=np.float64)
+    if not (given >= 1.0 - 1e-12).all():
+        raise SolverError(f"an area is at least that of sonic flow, got the ratio {float(np.min(given))}")
+    wanted, fast = np.broadcast_arrays(np.maximum(given, 1.0), np.asarray(supersonic, dtype=np.bool_))
+    # A / A* is more than c M^(2 / (gamma - 1)), and than its factor at rest over M: one bound for each branch
+    power = 0.5 * (gamma + 1.0) / (gamma - 1.0)
+    slow = (2.0 / (gamma + 1.0)) ** power / wanted
+    reach = np.exp(0.5 * (gamma - 1.0) * (np.log(wanted) + power * np.log((gamma + 1.0) / (gamma - 1.0))))
+    low, high = np.where(fast, 1.0, 0.5 * slow), np.where(fast, reach + 1.0, 1.0)
+    return bisect(lambda mach: np.log(area_ratio(mach, gamma) / wanted), low, high)
+
+
+# --------------------------------------------------------------------------------------------------- supersonic
+
+
+def prandtl_meyer(mach: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    r"""Return the angle by which sonic flow turns to reach a Mach number, in degrees (NACA 1135, eq. 171c).
+
+    .. math:: \nu = \sqrt{k} \arctan \sqrt{(M^2 - 1) / k} - \arctan \sqrt{M^2 - 1}, \quad
+              k = \frac{\gamma + 1}{\gamma - 1}
+
+    Raises
+    ------
+    SolverError
+        Below Mach 1.
+    """
+    check_gamma(gamma)
+    mach = np.asarray(mach, dtype=np.float64)
+    if not (mach >= 1.0).all():
+        raise SolverError(f"a supersonic Mach number is wanted, not {float(np.min(mach))}")
+    k, root = (gamma + 1.0) / (gamma - 1.0), np.sqrt(mach * mach - 1.0)
+    return np.degrees(sqrt(k) * np.arctan(root / sqrt(k)) - np.arctan(root))
+
+
+def mach_of_turning(turning: npt.ArrayLike, gamma: float = 1.4) -> Array:
+    """Return the Mach number with an angle of Prandtl and Meyer, in degrees: the inverse of `prandtl_meyer`.
+
+    Raises
+    ------
+    SolverError
+        For an angle below 0, or not below that of a vacuum.
+    """
+    check_gamma(gamma)
+    turning = np.asarray(turning, dtype=np.float64)
+    k = sqrt((gamma + 1.0) / (gamma - 1.0))
+    most = 90.0 * (k - 1.0)
+    if not ((turning >= 0.0) & (turning < most)).all():
+        raise SolverError(f"an angle of Prandtl and Meyer is at least 0 and below {most:.4f} degrees, got {turning}")
+
+    def excess(t: Array) -> Array:
+        """How much larger the angle is where ``t = arctan sqrt((M^2 - 1) / k)``, which is bounded for all ``M``."""
+        return np.degrees(k * t - np.arctan(k * np.tan(t))) - turning
+
+    t = bisect(excess, np.zeros_like(turning), np.full_like(turning, 0.5 * np.pi))
+    return np.sqrt(1.0 + (k * np.tan(t)) ** 2)
+
+
+def normal_shock(mach: float, gamma: float = 1.4) -> Shock:
+    """Return what a shock across the flow does (NACA 1135, eq. 93 to 99).
+
+    Raises
+    ------
+    SolverError
+        Below Mach 1.
+    """
+    return _shock(mach, 90.0, 0.0, gamma)
+
+
+def oblique_shock(mach: float, angle: float, gamma: float = 1.4) -> Shock:
+    r"""Return the weak shock that turns the flow by an angle.
+
+    The angle ``beta`` of the shock is the smaller root of (NACA 1135, eq. 139a)
+
+    .. math:: \tan\theta = 2 \cot\beta \frac{M^2 \sin^2\beta - 1}{M^2 (\gamma + \cos 2\beta) + 2}
+
+    Parameters
+    ----------
+    mach
+        Before the shock, above 1.
+    angle
+        ``theta``, in degrees; 0 has the Mach wave for an answer.
+    gamma
+        Ratio of specific heats.
+
+    Raises
+    ------
+    SolverError
+        Below Mach 1, for a negative angle, and for one at which the shock detaches.
+    """
+    steepest, most = most_turning(mach, gamma)
+    if not 0.0 <= angle <= most:
+        raise SolverError(
+            f"an attached shock turns a flow of Mach {mach:g} by 0 to {most:.4f} degrees, not by {angle!r}: take a "
+            "smaller angle, or a larger Mach number"
+        )
+    low, high, turned = asin(1.0 / mach), radians(steepest), radians(angle)
+    if _turning(mach, low, gamma) >= turned:  # to round-off
+        return _shock(mach, degrees(low), angle, gamma)
+    if _turning(mach, high, gamma) <= turned:
+        return _shock(mach, steepest, angle, gamma)
+    found: Any = brentq(lambda beta: _turning(mach, beta, gamma) - turned, low, high, xtol=1e-15, rtol=1e-15)  # pyright: ignore
+    return _shock(mach, degrees(float(found)), angle, gamma)
+
+
+def most_turning(mach: float, gamma: float = 1.4) -> tuple[float, float]:
+    r"""Return the angle of the shock that turns the flow most, and by how much, in degrees.
+
+    .. math:: \sin^2\beta = \frac{1}{\gamma M^2} \left[\frac{\gamma + 1}{4} M^2 - 1 +
+              \sqrt{(\gamma + 1) \left(1 + \frac{\gamma - 1}{2} M^2 + \frac{\gamma + 1}{16} M^4\right)}\right]
+
+    (NACA 1135, eq. 168).
+
+    Raises
+    ------
+    SolverError
+        Below Mach 1.
+    """
+    check_gamma(gamma)
+    _check_supersonic(mach)
+    m2 = mach * mach
+    root = sqrt((gamma + 1.0) * (1.0 + 0.5 * (gamma - 1.0) * m2 + (gamma + 1.0) / 16.0 * m2 * m2))
+    square = (0.25 * (gamma + 1.0) * m2 - 1.0 + root) / (gamma * m2)
+    beta = asin(sqrt(min(square, 1.0)))
+    return degrees(beta), degrees(_turning(mach, beta, gamma))
+
+
+def _check_supersonic(mach: float) -> None:
+    if not (isfinite(mach) and mach >= 1.0):
+        raise SolverError(f"a supersonic Mach number is wanted, not {mach!r}")
+
+
+def _turning(mach: float, beta: float, gamma: float) -> float:
+    """Return by how much a shock turns the flow; radians."""
+    m2, s2 = mach * mach, sin(beta) ** 2
+    return atan(2.0 / tan(beta) * (m2 * s2 - 1.0) / (m2 * (gamma + cos(2.0 * beta)) + 2.0))
+
+
+def _shock(mach: float, beta: float, turning: float, gamma: float) -> Shock:
+    """Return the ratios across a shock from the Mach number normal to it (NACA 1135, eq. 93 to 99)."""
+    check_gamma(gamma)
+    _check_supersonic(mach)
+    slope = 1.0 if beta == 90.0 else sin(radians(beta))
+    n2 = max((mach * slope) ** 2, 1.0)
+    pressure = 1.0 + 2.0 * gamma / (gamma + 1.0) * (n2 - 1.0)
+    density = (gamma + 1.0) * n2 / ((gamma - 1.0) * n2 + 2.0)
+    behind = sqrt((1.0 + 0.5 * (gamma - 1.0) * n2) / (gamma * n2 - 0.5 * (gamma - 1.0)))
+    after = behind / (1.0 if beta == 90.0 else sin(radians(beta - turning)))
+    total = density ** (gamma / (gamma - 1.0)) * pressure ** (-1.0 / (gamma - 1.0))
+    return Shock(beta, pressure, density, after, total)
