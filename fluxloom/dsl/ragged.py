@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
+from fluxloom.device.base import Device
 from fluxloom.perf.ragged import measured_rule
 
-__all__ = ["CSR", "ELL", "RaggedLayout", "RaggedStore", "RowGroupedCSR", "SlicedELL"]
+__all__ = ["CSR", "ELL", "RaggedLayout", "RaggedStore", "RowGroupedCSR", "SlicedELL", "slices_for"]
 
 _ENTRY_BYTES = 12
 """Bytes of an entry that the automatic chunk assumes: a double and its column."""
@@ -78,6 +79,11 @@ class RowGroupedCSR:
 
 
 RaggedLayout = CSR | ELL | SlicedELL | RowGroupedCSR
+
+
+def slices_for(device: Device) -> SlicedELL:
+    """Return slices of as many rows as a device handles side by side: the items of a warp, the lanes of a pack."""
+    return SlicedELL(32 if device.items else 8)
 
 
 class RaggedStore:

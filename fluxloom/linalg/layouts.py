@@ -11,14 +11,13 @@ import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.pairing import why_single
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, SlicedELL
+from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.perf.stopwatch import Stopwatch
 
 __all__ = ["LayoutTrial", "fastest_layouts", "layouts_of", "product_schedules"]
 
-_SLICE_ITEMS, _SLICE_PACKS = 32, 8
 _MOST_PADDING = 2.0
 
 
@@ -44,8 +43,7 @@ class LayoutTrial:
 
 def layouts_of(context: Context) -> tuple[RaggedLayout, ...]:
     """Return the layouts that are worth a try on a device, the usual one first."""
-    slices = SlicedELL(_SLICE_ITEMS if context.device.items else _SLICE_PACKS)
-    return (CSR(), slices, ELL(), RowGroupedCSR())
+    return (CSR(), slices_for(context.device), ELL(), RowGroupedCSR())
 
 
 def product_schedules(matrix: SparseMatrix) -> tuple[Schedule, ...]:

@@ -13,6 +13,7 @@ from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.io import read_fields, write
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces, Ragged
 from fluxloom.mesh.orient import orient
+from fluxloom.mesh.quality import Quality, quality
 from fluxloom.mesh.reading import read
 from fluxloom.mesh.renumber import Permutation, renumber, renumber_sets
 from fluxloom.mesh.report import MeshReport
@@ -31,6 +32,7 @@ __all__ = [
     "MeshSource",
     "PatchFaces",
     "Permutation",
+    "Quality",
     "Ragged",
     "RankedMesh",
     "airfoil_mesh",
@@ -42,6 +44,7 @@ __all__ = [
     "distribute",
     "distribute_mesh",
     "orient",
+    "quality",
     "read",
     "read_data",
     "read_fields",

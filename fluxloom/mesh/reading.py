@@ -44,7 +44,7 @@ def read(
     Parameters
     ----------
     path
-        The file; its suffix tells the format (SU2, Gmsh, VTU, VTKHDF, and meshio's).
+        The file; its suffix tells the format (SU2, Gmsh, CGNS, VTU, VTKHDF, and meshio's).
     context
         Where its sets and dats live.
     renumber

@@ -9,8 +9,9 @@ import numpy as np
 
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import Geometry, closure
-from fluxloom.mesh.mesh import FloatArray, MeshData
+from fluxloom.mesh.geometry import Geometry
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.quality import closure_error, non_orthogonality, volume_ratio
 
 __all__ = ["MeshReport", "make_report"]
 
@@ -86,10 +87,7 @@ class MeshReport:
 
 def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshReport:
     """Return the report of a mesh that has passed the checks."""
-    owner, neighbour = links.interior_cells[:, 0], links.interior_cells[:, 1]
-    angle = _angles(terms.face_normals, terms.cell_centroids[neighbour] - terms.cell_centroids[owner])
-    first, second = terms.cell_volumes[owner], terms.cell_volumes[neighbour]
-    ratio = np.maximum(first, second) / np.minimum(first, second)
+    angle = non_orthogonality(links, terms)
     return MeshReport(
         path=mesh.source.path,
         dimension=mesh.dimension,
@@ -107,16 +105,9 @@ def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshRep
         edge_ratio_max=max(_edge_ratio(mesh, name) for name in mesh.cells if len(mesh.cells[name])),
         non_orthogonality_max=float(angle.max(initial=0.0)),
         non_orthogonality_mean=float(angle.mean()) if len(angle) else 0.0,
-        volume_ratio_max=float(ratio.max(initial=1.0)),
-        closure_max=_closure(mesh, links, terms),
+        volume_ratio_max=float(volume_ratio(links, terms).max(initial=1.0)),
+        closure_max=float(closure_error(mesh, links, terms).max()),
     )
-
-
-def _angles(normals: FloatArray, lines: FloatArray) -> FloatArray:
-    """Return angles in degrees."""
-    dot = np.einsum("ij,ij->i", normals, lines)
-    lengths = np.linalg.norm(normals, axis=1) * np.linalg.norm(lines, axis=1)
-    return np.degrees(np.arccos(np.clip(dot / np.where(lengths > 0.0, lengths, 1.0), -1.0, 1.0)))
 
 
 def _edge_ratio(mesh: MeshData, name: str) -> float:
@@ -128,12 +119,3 @@ def _edge_ratio(mesh: MeshData, name: str) -> float:
         np.maximum(longest, length, out=longest)
         np.minimum(shortest, length, out=shortest)
     return float((longest / shortest).max())
-
-
-def _closure(mesh: MeshData, links: Connectivity, terms: Geometry) -> float:
-    size = np.linalg.norm(terms.face_normals, axis=1)
-    area = np.bincount(links.interior_cells[:, 0], size, minlength=mesh.n_cells)
-    area += np.bincount(links.interior_cells[:, 1], size, minlength=mesh.n_cells)
-    outer = np.linalg.norm(terms.boundary_normals, axis=1)
-    area += np.bincount(links.boundary_cells, outer, minlength=mesh.n_cells)
-    return float((np.abs(closure(mesh, links, terms)).max(axis=1) / area).max())

@@ -15,6 +15,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import Boundary, boundary_table
@@ -132,11 +133,12 @@ class CompressibleFlow:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         found = CompressibleGeometry.of(cv)
         self.face = faces.dat(found.faces, "face")
-        near = elements.rows(found.signs, elements, "near")
+        layout = slices_for(self.context.device)
+        near = elements.rows(found.signs, elements, "near", layout)
         self.near, self.sign = near.pattern, near.entries
-        self.sides = elements.rows(found.sides, faces, "sides").pattern
+        self.sides = elements.rows(found.sides, faces, "sides", layout).pattern
         weights = Family(found.signs.offsets, found.signs.columns, found.weights)
-        self.weights = elements.rows(weights, elements, "weights")
+        self.weights = elements.rows(weights, elements, "weights", layout)
         self.volume = elements.dat(found.volume, "volume")
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
         kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)

@@ -14,6 +14,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.parts import Part
+from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Set
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family
@@ -76,7 +77,7 @@ class Space:
         """Return local numbers of elements."""
         return numbers if self.place is None else self.place[numbers]
 
-    def rows(self, found: Family, target: Space, name: str) -> Rows:
+    def rows(self, found: Family, target: Space, name: str, layout: RaggedLayout | None = None) -> Rows:
         """Return matrices from this space to another; rows that they do not have are empty."""
         offsets, columns, values = found
         stored = self.set.size if self.order is None else self.order.size
@@ -89,7 +90,7 @@ class Space:
             entries = entries_of(starts, lengths)
             columns, values = columns[entries], values[entries]
         bounds = np.concatenate([[0], np.cumsum(lengths)])
-        pattern = self.context.ragged(self.set, target.set, bounds, target.local(columns), name)
+        pattern = self.context.ragged(self.set, target.set, bounds, target.local(columns), name, layout)
         return Rows(pattern, self.context.dat(pattern.entries, values, f"{name}.values"))
 
     def entry_rows(self, pattern: RaggedMap, found: Family, name: str) -> Rows:

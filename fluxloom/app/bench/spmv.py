@@ -19,7 +19,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import RowGroupedCSR, SlicedELL
+from fluxloom.dsl.ragged import RowGroupedCSR, slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune import tune
@@ -232,9 +232,8 @@ def _measure(context: Context, name: str, matrix: Any, base: Schedule, rounds: i
 
 def _layouts(context: Context, matrix: Any, x: np.ndarray) -> dict[str, tuple[Loop, float]]:
     """Return the products in other layouts than CSR, each with vectors of its own, and their places an entry."""
-    items = context.device.items
     found: dict[str, tuple[Loop, float]] = {}
-    for name, layout in (("sliced_ell", SlicedELL(32 if items else 8)), ("row_grouped", RowGroupedCSR())):
+    for name, layout in (("sliced_ell", slices_for(context.device)), ("row_grouped", RowGroupedCSR())):
         ours = SparseMatrix.from_scipy(context, matrix, layout=layout)
         if ours.padding >= _MOST_PADDING:
             continue

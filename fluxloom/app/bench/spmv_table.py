@@ -19,7 +19,7 @@ from fluxloom.device.bandwidth import Bandwidth, Meter, best_roof, meter_for, me
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, SlicedELL
+from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.generate import tet_dual
 from fluxloom.linalg.matrix import SparseMatrix
@@ -49,7 +49,7 @@ _MOST_PADDING = 2.0
 
 def _formats(device: Device) -> dict[str, tuple[RaggedLayout, Schedule]]:
     """Return the layouts and schedules of a device by the name in the table."""
-    sliced, auto = SlicedELL(32 if device.items else 8), Schedule()
+    sliced, auto = slices_for(device), Schedule()
     found: dict[str, tuple[RaggedLayout, Schedule]] = {"csr": (CSR(), auto), "ell": (ELL(), auto)}
     found["sliced"] = (sliced, auto)
     if not device.items:

@@ -35,12 +35,13 @@ from fluxloom.mesh import (
 )
 from fluxloom.mesh.distribute import Partition
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.quality import quality
 from fluxloom.mesh.renumber import Method
 from fluxloom.mesh.slices import cut
 
 __all__ = ["build"]
 
-Source = Annotated[Path, typer.Argument(metavar="FILE", help="Mesh file: .su2, .msh, .vtu, .vtkhdf ...")]
+Source = Annotated[Path, typer.Argument(metavar="FILE", help="Mesh file: .su2, .msh, .cgns, .vtu, .vtkhdf ...")]
 Target = Annotated[Path, typer.Argument(metavar="NEW", help="File to write; its suffix tells the format.")]
 Format = Annotated[
     str | None,
@@ -90,12 +91,20 @@ def _check(
     patch: Annotated[
         list[str] | None, typer.Option("--patch", metavar="NAME", help="A patch that must exist; may be repeated.")
     ] = None,
+    json: JsonOption = None,
     format: Format = None,
 ) -> None:
-    """Check a mesh for errors and report its quality."""
+    """Check a mesh for errors and report its quality: how measures are distributed, and where they are worst."""
+    if json is not None:
+        prepare_file(json)
     mesh, turned = orient(read_data(file, format=format, orient=False))
     report = check(mesh, patch or ())
+    found = quality(mesh)
     output().print(Text(str(report)), soft_wrap=True)
+    table("", found.heads, found.rows(), left=(0, 5, 6))
+    facts(found.counts())
+    if json is not None:
+        write_json(json, {"turned": turned, **asdict(report), "quality": found.as_dict()})
     if turned:
         messages().print(f"{turned} cells were turned round; renumber or convert writes them so", style="yellow")
     messages().print(f"{file}: sound", style="green", soft_wrap=True, markup=False)

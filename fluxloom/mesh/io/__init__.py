@@ -1,4 +1,4 @@
-"""Mesh files: SU2, Gmsh, VTU, VTKHDF, and through meshio every other."""
+"""Mesh files: SU2, Gmsh, CGNS, VTU, VTKHDF, and through meshio every other."""
 
 from __future__ import annotations
 

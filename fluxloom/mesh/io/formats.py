@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry
 from fluxloom.mesh.io.adapter import meshio_suffixes, read_meshio, write_meshio
+from fluxloom.mesh.io.cgns import read_cgns
 from fluxloom.mesh.io.gmsh import read_gmsh, write_gmsh
 from fluxloom.mesh.io.su2 import read_su2, write_su2
 from fluxloom.mesh.io.vtk import is_raw_vtu, read_vtu, write_vtu
@@ -50,6 +51,7 @@ def formats() -> Registry[MeshFormat]:
     registry: Registry[MeshFormat] = Registry("mesh format", group="fluxloom.mesh_formats", error=MeshError)
     registry.register("su2", MeshFormat((".su2",), _plain(read_su2), write_su2))
     registry.register("gmsh", MeshFormat((".msh",), _plain(read_gmsh), write_gmsh))
+    registry.register("cgns", MeshFormat((".cgns",), _plain(read_cgns), None))
     registry.register("vtu", MeshFormat((".vtu",), _read_vtu, write_vtu, data=True))
     registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read_vtkhdf, write_vtkhdf, data=True))
     return registry
@@ -67,7 +69,7 @@ def read(path: str | Path, *, format: str | None = None, orient: bool = True, **
     orient
         Whether cells with negative volume are turned round (see `fluxloom.mesh.orient.orient`).
     **options
-        Of the format: ``zone`` for SU2 files, ``native=False`` for text files.
+        Of the format: ``zone`` for SU2 files, ``base`` for CGNS files, ``native=False`` for text files.
 
     Returns
     -------
