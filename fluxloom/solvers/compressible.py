@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -122,6 +123,7 @@ class CompressibleFlow:
         self.boundary = context.subset(self.elements, outer, "boundary")
         self._open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps = 0.0, 0
+        self._many = SoA() if context.device.items else AoS()
         self._geometry(boundaries or {})
         self._distance(distance)
         self._states()
@@ -132,7 +134,7 @@ class CompressibleFlow:
     def _geometry(self, boundaries: Mapping[str, Boundary]) -> None:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         found = CompressibleGeometry.of(cv)
-        self.face = faces.dat(found.faces, "face")
+        self.face = faces.dat(found.faces, "face", self._many)
         layout = slices_for(self.context.device)
         near = elements.rows(found.signs, elements, "near", layout)
         self.near, self.sign = near.pattern, near.entries
@@ -169,12 +171,12 @@ class CompressibleFlow:
         ctx = self.context
         start = np.zeros((cv.elements, nv))
         start[:, 0] = start[:, -1] = 1.0
-        self.w = self.spaces.elements.dat(start, "w")
+        self.w = self.spaces.elements.dat(start, "w", self._many)
         stages = len(STAGES[self.scheme.time])
-        self._between = [self.spaces.elements.dat(start, f"w{k}") for k in range(1, min(stages, 3))]
-        self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,))
-        self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share")
-        self.res = ctx.dat(self.elements, name="residual", shape=(nv,))
+        self._between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in range(1, min(stages, 3))]
+        self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,), layout=self._many)
+        self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share", self._many)
+        self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=self._many)
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         size = np.zeros(cv.elements)
         size[: cv.cells] = cv.volumes ** (1.0 / d)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import Layout
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.entries import entries_of
@@ -69,9 +70,9 @@ class Space:
         """Numbers in `ControlVolumes` of the elements that this rank owns, in the order of the set."""
         return slice(0, self.set.size) if self.order is None else self.order[: self.set.size]
 
-    def dat(self, values: npt.NDArray[Any], name: str) -> Dat:
+    def dat(self, values: npt.NDArray[Any], name: str, layout: Layout | None = None) -> Dat:
         """Return values ``(n, ...)`` in the order of `ControlVolumes` as a dat."""
-        return self.context.dat(self.set, values[self.owned], name)
+        return self.context.dat(self.set, values[self.owned], name, layout=layout)
 
     def local(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return local numbers of elements."""
