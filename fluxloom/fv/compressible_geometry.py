@@ -3,7 +3,8 @@ r"""What loops over the sides of cells need: the faces, which way they point, an
 Rows are those of *elements*, cells and behind them boundary elements, whose rows are empty. A face has numbers, so
 that each is stored once, and an entry of a row only has which way the face points::
 
-    faces : (faces, 3 d + 1)    unit normal, area, way from the centroid of the first and of the second element to it
+    faces : (faces, 3 d + 1)    unit normal, area, way from the centroid of the first and of the second element to it,
+                                and where the mesh turns a last one, the speed of the face along its normal
     sign  : (entries,)          1: the normal leads out of the cell; -1: into it; 0: out of it, to a boundary element
 
 Slopes are those of least squares, each difference weighted with the inverse square of its distance,
@@ -21,21 +22,64 @@ D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
 
-__all__ = ["CompressibleGeometry"]
+__all__ = ["CompressibleGeometry", "Rotation"]
 
 Array = npt.NDArray[np.float64]
 
 _FLAT = 1e-10
 """Eigenvalue over the largest one below which the neighbours of a cell lie in a plane: no slope along its normal."""
 _CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """A mesh that turns about an axis, with everything that is fixed to it.
+
+    Attributes
+    ----------
+    rate
+        Angular velocity, rad/s: about ``z`` in two dimensions, about each axis, ``(3,)``, in three.
+    centre
+        A place on the axis; the origin by default.
+
+    Raises
+    ------
+    SolverError
+        If a number is not finite.
+    """
+
+    rate: float | Sequence[float]
+    centre: Sequence[float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        if self.vector.shape != (3,) or not np.isfinite([*self.vector, *self.centre]).all():
+            raise SolverError(
+                f"rotation: one or three finite numbers are wanted, not {self.rate!r} about {self.centre!r}"
+            )
+
+    @property
+    def vector(self) -> Array:
+        """The angular velocity, ``(3,)``."""
+        given = np.atleast_1d(np.asarray(self.rate, dtype=np.float64))
+        return np.array([0.0, 0.0, given[0]]) if given.shape == (1,) else given
+
+    def velocity(self, places: Array) -> Array:
+        """Return ``omega x r`` at places ``(n, d)``: what walls that turn with the mesh have."""
+        d = places.shape[1]
+        arm = np.zeros((len(places), 3))
+        arm[:, :d] = places - np.asarray(self.centre, dtype=np.float64)[:d]
+        return np.cross(self.vector, arm)[:, :d]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,46 +96,74 @@ class CompressibleGeometry:
         The same rows with the faces.
     weights
         The same rows with the weights of slopes ``(entries, d)``.
+    inner
+        Rows of the cells at boundaries: the cells across, and weights of slopes without what is at the boundary.
     volume : (elements,)
         Of the cells, 0 for boundary elements.
+    swept : (elements,)
+        Of a mesh that turns the sum of the faces' areas times their speeds: 0 to round-off where faces are planar.
     """
 
     faces: Array
     signs: Family
     sides: Family
     weights: Array
+    inner: Family
     volume: Array
+    swept: Array | None = None
 
     @classmethod
-    def of(cls, volumes: ControlVolumes) -> CompressibleGeometry:
-        """Return what loops over the sides of some control volumes need."""
+    def of(cls, volumes: ControlVolumes, rotation: Rotation | None = None) -> CompressibleGeometry:
+        """Return what loops over the sides of some control volumes need, which may turn."""
         sides = Sides.of(volumes)
         sign = np.where(sides.outside, 0.0, sides.sign)
         across = volumes.arms - volumes.ways
         across[volumes.interior :] = 0.0
         faces = np.concatenate([volumes.normals, volumes.area[:, None], volumes.arms, across], axis=1)
+        swept = None
+        if rotation is not None:
+            middles = volumes.centres[volumes.faces[:, 0]] + volumes.arms
+            pace = np.einsum("ij,ij->i", rotation.velocity(middles), volumes.normals)
+            faces = np.concatenate([faces, pace[:, None]], axis=1)
+            swept = np.zeros(volumes.elements)
+            swept[: sides.cells] = sides.sum(sides.sign * (pace * volumes.area)[sides.face])
         volume = np.zeros(volumes.elements)
         volume[: volumes.cells] = volumes.volumes
         signs = Family(sides.offsets, sides.other, sign)
-        return cls(faces, signs, Family(sides.offsets, sides.face, sign), _slope_weights(volumes, sides), volume)
+        across_faces, weights = Family(sides.offsets, sides.face, sign), _slope_weights(volumes, sides)
+        return cls(faces, signs, across_faces, weights, _inner_weights(volumes, sides), volume, swept)
 
 
 def _slope_weights(volumes: ControlVolumes, sides: Sides) -> Array:
     """Return the weights of least squares, ``(entries, d)``, some cells at a time."""
-    d, out = volumes.dimension, np.empty((sides.face.size, volumes.dimension))
-    ways = volumes.ways
+    out, ways = np.empty((sides.face.size, volumes.dimension)), volumes.ways
     for first in range(0, sides.cells, _CHUNK):
         last = min(first + _CHUNK, sides.cells)
         span = slice(int(sides.offsets[first]), int(sides.offsets[last]))
-        way = ways[sides.face[span]] * sides.sign[span, None]
-        near = way / np.einsum("ij,ij->i", way, way)[:, None]
-        cell = sides.cell[span] - first
-        moment = np.empty((last - first, d, d))
-        for i in range(d):
-            for j in range(i, d):
-                moment[:, i, j] = moment[:, j, i] = np.bincount(cell, way[:, i] * near[:, j], minlength=last - first)
-        out[span] = np.einsum("eij,ej->ei", _inverse(moment)[cell], near)
+        out[span] = _weights(ways[sides.face[span]] * sides.sign[span, None], sides.cell[span] - first, last - first)
     return out
+
+
+def _inner_weights(volumes: ControlVolumes, sides: Sides) -> Family:
+    """Return the rows of the cells at boundaries, without what is at the boundary."""
+    edge = np.zeros(sides.cells, dtype=bool)
+    edge[sides.cell[sides.outside]] = True
+    kept = np.flatnonzero(edge[sides.cell] & ~sides.outside)
+    lengths = np.bincount(sides.cell[kept], minlength=sides.cells)
+    number = np.cumsum(edge) - 1
+    way = volumes.ways[sides.face[kept]] * sides.sign[kept, None]
+    weights = _weights(way, number[sides.cell[kept]], int(edge.sum()))
+    return Family(np.concatenate([[0], np.cumsum(lengths)]), sides.other[kept], weights)
+
+
+def _weights(way: Array, cell: npt.NDArray[np.integer[Any]], cells: int) -> Array:
+    """Return the weights of least squares of the ways to the neighbours of cells with numbers below ``cells``."""
+    d, near = way.shape[1], way / np.einsum("ij,ij->i", way, way)[:, None]
+    moment = np.empty((cells, d, d))
+    for i in range(d):
+        for j in range(i, d):
+            moment[:, i, j] = moment[:, j, i] = np.bincount(cell, way[:, i] * near[:, j], minlength=cells)
+    return np.einsum("eij,ej->ei", _inverse(moment)[cell], near)
 
 
 def _inverse(moment: Array) -> Array:

@@ -40,6 +40,7 @@ __all__ = [
     "local_step",
     "residual",
     "slopes",
+    "turned",
 ]  # fmt: skip
 
 RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
@@ -68,8 +69,8 @@ def limits(
 ):  # fmt: skip
     """The share of each slope that keeps the values at faces between the least and the largest ones around.
 
-    ``rough`` is ``(K h)^3`` of the cell, ``scale`` the square of the size of each component: changes below
-    ``rough * scale`` are not limited (Venkatakrishnan).
+    Boundary faces and what is there do not count. ``rough`` is ``(K h)^3`` of the cell, ``scale`` the square of the
+    size of each component: changes below ``rough * scale`` are not limited (Venkatakrishnan).
     """
     low = zeros(nv)
     high = zeros(nv)
@@ -78,15 +79,16 @@ def limits(
         kept[v] = 1.0
     for j in range(len(near)):
         for v in range(nv):
-            jump = near[j][v] - w[v]
+            jump = select(sign[j] == 0.0, 0.0, near[j][v] - w[v])
             low[v] = min(low[v], jump)
             high[v] = max(high[v], jump)
     for j in range(len(near)):
         into = sign[j] < 0.0
+        inner = select(sign[j] == 0.0, 0.0, 1.0)
         for v in range(nv):
             change = 0.0
             for k in range(d):
-                change += slope[d * v + k] * select(into, face[j][2 * d + 1 + k], face[j][d + 1 + k])
+                change += inner * slope[d * v + k] * select(into, face[j][2 * d + 1 + k], face[j][d + 1 + k])
             if limiter == BARTH:
                 kept[v] = bounded(kept[v], change, low[v], high[v])
             else:
@@ -108,17 +110,60 @@ def numerical_flux(left, right, n, f, gamma, d, scheme, tuning):
         ausm(left, right, n, f, gamma, d, tuning)
 
 
+@func
+def from_face(f, n, pace, d):
+    """Turn a flux seen from a face that moves along its normal into that of what is conserved where one stands still.
+
+    With the velocity ``u' = u - g n`` one sees ``f'``: then ``F - g U`` is ``f'`` for the mass, ``f' + g n f'_mass``
+    for the momentum and ``f' + g n . f'_momentum + g^2 / 2 f'_mass`` for the energy.
+    """
+    push = 0.0
+    for k in range(d):
+        push += n[k] * f[1 + k]
+        f[1 + k] += pace * n[k] * f[0]
+    f[1 + d] += pace * push + 0.5 * pace * pace * f[0]
+
+
+@kernel
+def turned(
+    w: Read, rate: Read, volume: Read, swept: Read, res: RW, *, gamma: float, nv: Const[int], d: Const[int]
+):
+    """Add ``-V rho omega x u``: the momentum of the gas seen from axes that turn with ``rate``, ``(3,)``.
+
+    ``swept`` is the sum of the faces' areas times their speeds, 0 for a cell with planar faces, and is taken out:
+    uniform flow stays uniform.
+    """
+    mass = volume[0] * w[0]
+    kinetic = 0.0
+    res[0] -= swept[0] * w[0]
+    for k in range(d):
+        kinetic += w[1 + k] * w[1 + k]
+        res[1 + k] -= swept[0] * w[0] * w[1 + k]
+    res[1 + d] -= swept[0] * (w[1 + d] / (gamma - 1.0) + 0.5 * w[0] * kinetic)
+    for v in range(2 + d, nv):
+        res[v] -= swept[0] * w[0] * w[v]
+    if d == 2:
+        res[1] += mass * rate[2] * w[2]
+        res[2] -= mass * rate[2] * w[1]
+    else:
+        for k in range(3):
+            i = (k + 1) % 3
+            j = (k + 2) % 3
+            res[1 + k] -= mass * (rate[i] * w[1 + j] - rate[j] * w[1 + i])
+
+
 @kernel
 def residual(
     w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, sign: Read,
     res: Write, speed: Write, fixed: Inc,
-    *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float,
+    *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
 ):  # fmt: skip
     """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
 
     ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where density or pressure at a
     face are not positive, the states of both cells are taken, and counted in ``fixed``. What a model of turbulence
-    transports comes from the cell upwind.
+    transports comes from the cell upwind. With ``moving`` 1 faces move along their normals with the speed that is their
+    last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`).
     """
     total = zeros(nv)
     waves = 0.0
@@ -132,6 +177,9 @@ def residual(
         into = sign[j] < 0.0
         outer = sign[j] == 0.0
         un = 0.0
+        pace = 0.0
+        if moving == 1:
+            pace = face[j][3 * d + 1]
         for k in range(d):
             n[k] = face[j][k]
             un += n[k] * w[1 + k]
@@ -154,7 +202,13 @@ def residual(
             b = select(into, w[v], near[j][v])
             left[v] = select(sound, left[v], a)
             right[v] = select(sound, right[v], b)
+        if moving == 1:
+            for k in range(d):
+                left[1 + k] -= pace * n[k]
+                right[1 + k] -= pace * n[k]
         numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
+        if moving == 1:
+            from_face(f, n, pace, d)
         for v in range(2 + d, nv):
             a = select(into, near[j][v], w[v])
             b = select(into, w[v], near[j][v])
@@ -163,7 +217,7 @@ def residual(
         push = select(into, area, -area)
         for v in range(nv):
             total[v] += push * select(outer, far[j][v], f[v])
-        waves += area * (fabs(un) + c)
+        waves += area * (fabs(un - pace) + c)
     for v in range(nv):
         res[v] = total[v]
     speed[0] = 0.5 * waves
@@ -180,9 +234,11 @@ def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
-    *, gamma: float, nv: Const[int], d: Const[int],
+    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int],
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
+
+    A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
 
     Where that has no positive density and pressure the state of the cell is taken.
     """
@@ -200,7 +256,12 @@ def boundary_flux(
     for v in range(nv):
         inside[v] = select(sound, inside[v], w[v])
     boundary_state(kind[0], par, n, inside, b, gamma, d)
+    if moving == 1:
+        for k in range(d):
+            b[1 + k] -= face[3 * d + 1] * n[k]
     euler(b, n, f, gamma, d)
+    if moving == 1:
+        from_face(f, n, face[3 * d + 1], d)
     for v in range(nv * d):
         out[v] = 0.0
     for v in range(2 + d):
@@ -210,8 +271,14 @@ def boundary_flux(
 
 
 @kernel
-def face_states(kind: Read, par: Read, face: Read, w: Read, out: Write, *, gamma: float, nv: Const[int], d: Const[int]):
-    """The state of a boundary element from that of the cell behind: what slopes are found from."""
+def face_states(
+    kind: Read, par: Read, face: Read, w: Read, slope: Read, out: Write, *, gamma: float, nv: Const[int], d: Const[int]
+):  # fmt: skip
+    """The state of a boundary element: what slopes are found from.
+
+    The cell behind is continued to the face with slopes that know no boundary: what a boundary takes from inside then
+    changes no slope, and what it prescribes does.
+    """
     n = zeros(d)
     inside = zeros(nv)
     b = zeros(2 + d)
@@ -219,6 +286,11 @@ def face_states(kind: Read, par: Read, face: Read, w: Read, out: Write, *, gamma
         n[k] = face[k]
     for v in range(nv):
         inside[v] = w[v]
+        for k in range(d):
+            inside[v] += slope[d * v + k] * face[d + 1 + k]
+    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
+    for v in range(nv):
+        inside[v] = select(sound, inside[v], w[v])
     boundary_state(kind[0], par, n, inside, b, gamma, d)
     for v in range(2 + d):
         out[v] = b[v]

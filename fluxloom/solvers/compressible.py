@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -21,7 +21,7 @@ from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import Boundary, boundary_table
 from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
-from fluxloom.fv.compressible_geometry import CompressibleGeometry
+from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
 from fluxloom.fv.compressible_kernels import (
     advance,
     boundary_flux,
@@ -34,18 +34,19 @@ from fluxloom.fv.compressible_kernels import (
     local_step,
     residual,
     slopes,
+    turned,
 )
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, CompressibleScheme
+from fluxloom.solvers.compressible_values import Field, owned_numbers, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
 __all__ = ["CompressibleFlow", "Residuals"]
 
 Array = npt.NDArray[np.float64]
-Field = npt.ArrayLike | Callable[[Array], npt.ArrayLike]
 
 FOREVER = 1.0e300
 
@@ -88,6 +89,9 @@ class CompressibleFlow:
         Of mass, momentum and energy (and of the model's variable, times density), per unit of volume and time:
         ``(nv,)``, ``(owned, nv)``, or a function of the places.
 
+    rotation
+        The mesh turns; velocities are those where one stands still, along axes that turn with it.
+
     Attributes
     ----------
     w
@@ -111,8 +115,11 @@ class CompressibleFlow:
         scheme: CompressibleScheme | None = None,
         distance: Array | None = None,
         source: Field | None = None,
+        coarse: bool = False,
+        rotation: Rotation | None = None,
     ) -> None:
-        self.context, self.volumes = context, volumes
+        self.context, self.volumes, self.coarse = context, volumes, coarse
+        self.boundaries = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
         self.dimension = volumes.dimension
         self.turbulent = self.scheme.turbulence != "none"
@@ -123,6 +130,7 @@ class CompressibleFlow:
         self.boundary = context.subset(self.elements, outer, "boundary")
         self._open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps = 0.0, 0
+        self.rotation = rotation
         self._many = SoA() if context.device.items else AoS()
         self._geometry(boundaries or {})
         self._distance(distance)
@@ -133,7 +141,7 @@ class CompressibleFlow:
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, Boundary]) -> None:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
-        found = CompressibleGeometry.of(cv)
+        found = CompressibleGeometry.of(cv, self.rotation)
         self.face = faces.dat(found.faces, "face", self._many)
         layout = slices_for(self.context.device)
         near = elements.rows(found.signs, elements, "near", layout)
@@ -141,7 +149,12 @@ class CompressibleFlow:
         self.sides = elements.rows(found.sides, faces, "sides", layout).pattern
         weights = Family(found.signs.offsets, found.signs.columns, found.weights)
         self.weights = elements.rows(weights, elements, "weights", layout)
+        self.inner = elements.rows(found.inner, elements, "inner")
+        edge_cells = np.unique(cv.faces[cv.interior :, 0])
+        edge_cells = elements.local(edge_cells[edge_cells < cv.owned])
+        self.edge_cells = self.context.subset(self.elements, edge_cells, "edge_cells")
         self.volume = elements.dat(found.volume, "volume")
+        self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
         kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
@@ -189,6 +202,7 @@ class CompressibleFlow:
     def right_hand_side(self, w: Dat) -> list[Loop]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements."""
         common: dict[str, Any] = {"nv": self.components, "d": self.dimension}
+        moving = int(self.rotation is not None)
         gamma, viscous, over = self.gas.gamma, self.gas.viscosity is not None, self.elements
         near, slope, share, sides = self.near, self.slope, self.share, self.face[self.sides]
         edge = (self.kind, self.par, self.face[self.edge[0]], w[self.behind[0]])
@@ -196,25 +210,32 @@ class CompressibleFlow:
         loops = []
         if self.scheme.order == 2 or viscous:
             if self._open:
-                loops += [Loop(face_states, self.boundary, *edge, w, gamma=gamma, **common)]
+                inner = (w[self.inner.pattern], self.inner.entries)
+                loops += [
+                    Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
+                    Loop(face_states, self.boundary, *edge, behind[0], w, gamma=gamma, **common),
+                ]
             loops += [Loop(slopes, over, w, w[near], self.weights.entries, slope, **common)]
         if self.scheme.order == 2 and LIMITERS[self.scheme.limiter]:
             loops += [Loop(limits, over, w, w[near], slope, sides, self.sign, self.rough, self.scale, share,
                            limiter=LIMITERS[self.scheme.limiter], **common)]  # fmt: skip
         if self._open:
-            loops += [Loop(boundary_flux, self.boundary, *edge, *behind, slope, gamma=gamma, **common)]
+            loops += [Loop(boundary_flux, self.boundary, *edge, *behind, slope, gamma=gamma, moving=moving, **common)]
         if self._open and viscous:
             loops += [Loop(boundary_friction, self.boundary, self.kind, edge[2], w, edge[3], behind[0], slope,
                            **self._thermal(), **common)]  # fmt: skip
         loops += [Loop(residual, over, w, slope, share, w[near], slope[near], share[near], sides,
                        self.sign, self.res, self.speed, self._fixed, gamma=gamma, scheme=FLUXES[self.scheme.flux],
-                       tuning=self.scheme.tuning, **common)]  # fmt: skip
+                       moving=moving, tuning=self.scheme.tuning, **common)]  # fmt: skip
         if viscous:
             loops += [Loop(friction, over, w, slope, w[near], slope[near], sides, self.sign, self.volume,
                            self.res, self.speed, **self._thermal(), **common)]  # fmt: skip
         if self.turbulent:
             loops += [Loop(turbulence, over, w, slope, self.distance, self.volume, self.res, d=self.dimension,
                            constant=self.gas.constant, **self.gas.molecular())]  # fmt: skip
+        if self.swept is not None and self.rotation is not None:
+            rate = self.context.scalar(self.rotation.vector, "rate")
+            loops += [Loop(turned, over, w, rate, self.volume, self.swept, self.res, gamma=gamma, **common)]
         if self.source is not None:
             loops += [Loop(gained, over, self.source, self.volume, self.res, nv=self.components)]
         return loops
@@ -254,7 +275,7 @@ class CompressibleFlow:
         SolverError
             If a number is missing or not finite, or density or pressure are not positive.
         """
-        found, place = self._given("start", values), self.spaces.elements.owned
+        found, place = owned_numbers("start", values, self.volumes, self.components), self.spaces.elements.owned
         if (found[:, [0, 1 + self.dimension]] <= 0.0).any():
             raise SolverError("start: density and pressure have to be positive")
         cv = self.volumes
@@ -262,42 +283,14 @@ class CompressibleFlow:
         whole[: cv.owned] = found
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
-        self._rescale(found)
+        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.context.comm)
         self.time, self.steps = 0.0, 0
-
-    def _given(self, what: str, values: Field) -> Array:
-        """Return given numbers of the owned cells, ``(owned, nv)``."""
-        cv = self.volumes
-        wanted = (cv.owned, self.components)
-        found = np.asarray(values(cv.centres[: cv.owned]) if callable(values) else values, dtype=np.float64)
-        try:
-            found = np.broadcast_to(found, wanted)
-        except ValueError:
-            raise SolverError(f"{what}: numbers of shape {wanted} are wanted, not {found.shape}") from None
-        if not np.isfinite(found).all():
-            raise SolverError(f"{what}: all numbers have to be finite")
-        return found
 
     def _with_edges(self, what: str, values: Field, edge: float, name: str) -> Dat:
         """Return given numbers of the cells as a dat, with the same number on all boundary elements."""
         whole = np.full((self.volumes.elements, self.components), edge)
-        whole[: self.volumes.owned] = self._given(what, values)
+        whole[: self.volumes.owned] = owned_numbers(what, values, self.volumes, self.components)
         return self.spaces.elements.dat(whole, name)
-
-    def _rescale(self, found: Array) -> None:
-        """Note how large the components are, for the limiter: means of density, speed of sound and flow, pressure."""
-        d, cv = self.dimension, self.volumes
-        weight = cv.volumes[: cv.owned]
-        square = (found[:, 1 : 1 + d] ** 2).sum(axis=1) + self.gas.gamma * found[:, 1 + d] / found[:, 0]
-        sums = np.array([weight.sum(), weight @ found[:, 0], weight @ square, weight @ found[:, 1 + d]])
-        total = self.context.comm.reduce(sums, "sum")
-        scale = np.ones(self.components)
-        scale[0], scale[1 : 1 + d], scale[1 + d] = (
-            (total[1] / total[0]) ** 2,
-            total[2] / total[0],
-            (total[3] / total[0]) ** 2,
-        )
-        self.scale.value = scale
 
     def iterate(self, count: int = 1) -> None:
         """Make steps towards a steady flow, each cell with a step of its own."""

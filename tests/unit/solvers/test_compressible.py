@@ -10,6 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
 from fluxloom.fv.riemann import SOD
@@ -202,3 +203,50 @@ def test_limiters_keep_a_front_within_bounds() -> None:
             flow.advance()
         over = flow.states()[:, 0].max() - 1.0
         assert (over > 1e-3) == (limiter == "none")
+
+
+@pytest.mark.parametrize("kind", ["triangle", "hexahedron"])
+def test_gas_that_does_not_turn_with_the_mesh(kind: str) -> None:
+    """Seen from a mesh that turns a uniform flow stays uniform, and turns back: ``du/dt = -omega x u``."""
+    mesh = MESHES[kind]()
+    d = mesh.dimension
+    rate = np.array([0.0, 0.0, 0.3]) if d == 2 else np.array([0.2, -0.1, 0.3])
+    state = np.array([1.2, 0.5, -0.3, 0.2, 0.9])[[0, 1, 2, 3, 4] if d == 3 else [0, 1, 2, 4]]
+    rotation = Rotation(rate, (0.4, 0.2, 0.1))
+    flow = flow_of(mesh, FarField(state), rotation=rotation)
+    flow.start(state)
+    flow.before()
+    u = np.append(state[1:-1], 0.0)[:3]
+    wanted = np.zeros(d + 2)
+    wanted[1:-1] = -state[0] * np.cross(rate, u)[:d]
+    wanted[-1] = 0.0
+    found = flow.res.read()[: flow.volumes.cells] / flow.volumes.volumes[:, None]
+    np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), atol=2e-13)
+
+
+def test_gas_that_turns_with_its_walls() -> None:
+    """Gas that turns as a solid with the box around it stays: its pressure balances the centrifugal force."""
+    rotation = Rotation(0.8, (0.5, 0.5))
+
+    def solid(x: np.ndarray) -> np.ndarray:
+        r2 = ((x - 0.5) ** 2).sum(axis=1)
+        p = np.exp(0.5 * 0.64 * r2)  # of one temperature: dp/dr = rho omega^2 r with rho = p
+        return np.column_stack([p, rotation.velocity(x), p])
+
+    errors = []
+    for n in (8, 16):
+        flow = flow_of(
+            box2d(n, n), SlipWall(rotation.velocity), rotation=rotation, scheme=CompressibleScheme(limiter="none")
+        )
+        flow.start(solid)
+        mass = flow.totals()[0]
+        flow.advance_to(1.0)
+        np.testing.assert_allclose(flow.totals()[0], mass, rtol=1e-13)
+        errors.append(np.abs(flow.states() - solid(flow.volumes.centres[: n * n])).mean())
+    assert errors[1] < 2.5e-4
+    assert np.log2(errors[0] / errors[1]) > 2.0
+
+
+def test_a_rotation_is_three_numbers() -> None:
+    with pytest.raises(SolverError, match="rotation: one or three finite numbers"):
+        Rotation((1.0, 2.0))

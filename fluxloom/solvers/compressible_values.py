@@ -1,0 +1,59 @@
+"""What a compressible flow is given for its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.gas import Gas
+
+__all__ = ["Field", "owned_numbers", "squared_sizes"]
+
+Array = npt.NDArray[np.float64]
+Field = npt.ArrayLike | Callable[[Array], npt.ArrayLike]
+
+
+def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components: int) -> Array:
+    """Return given numbers of the owned cells, ``(owned, components)``.
+
+    Parameters
+    ----------
+    what
+        How messages begin.
+    values
+        ``(components,)``, ``(owned, components)``, or a function of the places ``(owned, d)``.
+
+    Raises
+    ------
+    SolverError
+        If there are others, or one is not finite.
+    """
+    wanted = (volumes.owned, components)
+    found = np.asarray(values(volumes.centres[: volumes.owned]) if callable(values) else values, dtype=np.float64)
+    try:
+        found = np.broadcast_to(found, wanted)
+    except ValueError:
+        raise SolverError(f"{what}: numbers of shape {wanted} are wanted, not {found.shape}") from None
+    if not np.isfinite(found).all():
+        raise SolverError(f"{what}: all numbers have to be finite")
+    return found
+
+
+def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, comm: Comm) -> Array:
+    """Return squares of how large the components of states ``(owned, nv)`` are, ``(nv,)``: for limiters. Collective.
+
+    Of density and pressure the mean, of velocities that of flow and sound together, 1 for other components.
+    """
+    d, weight = volumes.dimension, volumes.volumes[: volumes.owned]
+    square = (states[:, 1 : 1 + d] ** 2).sum(axis=1) + gas.gamma * states[:, 1 + d] / states[:, 0]
+    sums = np.array([weight.sum(), weight @ states[:, 0], weight @ square, weight @ states[:, 1 + d]])
+    total = comm.reduce(sums, "sum")
+    scale = np.ones(states.shape[1])
+    scale[0], scale[1 + d] = (total[1] / total[0]) ** 2, (total[3] / total[0]) ** 2
+    scale[1 : 1 + d] = total[2] / total[0]
+    return scale
