@@ -152,6 +152,33 @@ def turned(
             res[1 + k] -= mass * (rate[i] * w[1 + j] - rate[j] * w[1 + i])
 
 
+@func
+def both_sides(w, slope, share, near, far, kept, face, into, outer, left, right, d):
+    """Write the states on both sides of a face, its normal leading from left to right; return whether all is physical.
+
+    They are those of the cells, continued to the face, or where that has no positive density and pressure as they are.
+    """
+    for v in range(2 + d):
+        here = 0.0
+        there = 0.0
+        for k in range(d):
+            first = face[d + 1 + k]
+            second = face[2 * d + 1 + k]
+            here += slope[d * v + k] * select(into, second, first)
+            there += far[d * v + k] * select(into, first, second)
+        a = w[v] + share[v] * here
+        b = near[v] + select(outer, 0.0, kept[v] * there)
+        left[v] = select(into, b, a)
+        right[v] = select(into, a, b)
+    sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
+    for v in range(2 + d):
+        a = select(into, near[v], w[v])
+        b = select(into, w[v], near[v])
+        left[v] = select(sound, left[v], a)
+        right[v] = select(sound, right[v], b)
+    return sound
+
+
 @kernel
 def residual(
     w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, sign: Read,
@@ -183,25 +210,8 @@ def residual(
         for k in range(d):
             n[k] = face[j][k]
             un += n[k] * w[1 + k]
-        for v in range(2 + d):
-            here = 0.0
-            there = 0.0
-            for k in range(d):
-                first = face[j][d + 1 + k]
-                second = face[j][2 * d + 1 + k]
-                here += slope[d * v + k] * select(into, second, first)
-                there += far[j][d * v + k] * select(into, first, second)
-            a = w[v] + share[v] * here
-            b = near[j][v] + select(outer, 0.0, kept[j][v] * there)
-            left[v] = select(into, b, a)
-            right[v] = select(into, a, b)
-        sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
+        sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, left, right, d)
         poor += select(sound, 0.0, 1.0)
-        for v in range(2 + d):
-            a = select(into, near[j][v], w[v])
-            b = select(into, w[v], near[j][v])
-            left[v] = select(sound, left[v], a)
-            right[v] = select(sound, right[v], b)
         if moving == 1:
             for k in range(d):
                 left[1 + k] -= pace * n[k]

@@ -15,6 +15,7 @@ from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces, Ragged
 from fluxloom.mesh.orient import orient
 from fluxloom.mesh.quality import Quality, quality
 from fluxloom.mesh.reading import read
+from fluxloom.mesh.refine import refine
 from fluxloom.mesh.renumber import Permutation, renumber, renumber_sets
 from fluxloom.mesh.report import MeshReport
 from fluxloom.mesh.slices import MeshSlice
@@ -48,6 +49,7 @@ __all__ = [
     "read",
     "read_data",
     "read_fields",
+    "refine",
     "renumber",
     "renumber_sets",
     "write",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -48,6 +48,8 @@ __all__ = ["CompressibleFlow", "Residuals"]
 
 Array = npt.NDArray[np.float64]
 
+Balance = Callable[["CompressibleFlow", Dat], list[Loop]]
+
 FOREVER = 1.0e300
 
 
@@ -88,9 +90,10 @@ class CompressibleFlow:
     source
         Of mass, momentum and energy (and of the model's variable, times density), per unit of volume and time:
         ``(nv,)``, ``(owned, nv)``, or a function of the places.
-
     rotation
         The mesh turns; velocities are those where one stands still, along axes that turn with it.
+    balance
+        What takes the place of `right_hand_side`, as on coarse levels of multigrid.
 
     Attributes
     ----------
@@ -115,10 +118,10 @@ class CompressibleFlow:
         scheme: CompressibleScheme | None = None,
         distance: Array | None = None,
         source: Field | None = None,
-        coarse: bool = False,
         rotation: Rotation | None = None,
+        balance: Balance | None = None,
     ) -> None:
-        self.context, self.volumes, self.coarse = context, volumes, coarse
+        self.context, self.volumes, self.balance = context, volumes, balance
         self.boundaries = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
         self.dimension = volumes.dimension
@@ -193,7 +196,9 @@ class CompressibleFlow:
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         size = np.zeros(cv.elements)
         size[: cv.cells] = cv.volumes ** (1.0 / d)
-        self.rough = self.spaces.elements.dat((self.scheme.smoothness * size / self.scheme.length) ** 3, "rough")
+        self.rough = self.spaces.elements.dat(
+            np.minimum((self.scheme.smoothness * size / self.scheme.length) ** 3, self.scheme.unlimited**2), "rough"
+        )
         self.scale = ctx.scalar(np.ones(nv), "scale")
         self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
         self.norm = ctx.scalar(np.zeros(nv), "norm")
@@ -201,6 +206,8 @@ class CompressibleFlow:
 
     def right_hand_side(self, w: Dat) -> list[Loop]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements."""
+        if self.balance is not None:
+            return self.balance(self, w)
         common: dict[str, Any] = {"nv": self.components, "d": self.dimension}
         moving = int(self.rotation is not None)
         gamma, viscous, over = self.gas.gamma, self.gas.viscosity is not None, self.elements

@@ -27,6 +27,7 @@ _OPTIMISED = (0.0695, 0.1602, 0.2898, 0.5060, 1.0)
 STAGES: dict[str, tuple[tuple[float, float, float], ...]] = {
     "rk2": ((1.0, 0.0, 0.5), (1.0, 0.0, 1.0)),
     "ssp-rk3": ((1.0, 0.0, 1.0), (0.75, 0.25, 0.25), (1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0)),
+    "rk5-first": tuple((1.0, 0.0, c) for c in (0.0533, 0.1263, 0.2375, 0.4414, 1.0)),
     "rk5": tuple((1.0, 0.0, c) for c in _OPTIMISED),
 }
 """Stages ``U = a U_start + b U + c dt R / V``.
@@ -51,6 +52,8 @@ class CompressibleScheme:
     smoothness, length
         ``K`` and the unit of length of Venkatakrishnan's limiter: changes below ``(K h / length)^(3/2)`` of the flow's
         own size are not limited.
+    unlimited
+        Changes above this part of the flow's own size are limited in any case: cells far away are large.
     time
         ``"ssp-rk3"``, ``"rk2"`` or ``"rk5"``.
     cfl
@@ -73,6 +76,7 @@ class CompressibleScheme:
     limiter: str = "venkatakrishnan"
     smoothness: float = 5.0
     length: float = 1.0
+    unlimited: float = 0.03
     time: str = "ssp-rk3"
     cfl: float = 0.8
     entropy_fix: float = 0.05
@@ -90,7 +94,7 @@ class CompressibleScheme:
                 raise SolverError(f"{what}: {given!r} is unknown{did_you_mean(given, known)} ({', '.join(known)})")
         if self.order not in (1, 2):
             raise SolverError(f"order: 1 or 2 is wanted, not {self.order!r}")
-        for name, least in (("smoothness", 0.0), ("length", 0.0), ("cfl", 0.0), ("cutoff", 0.0)):
+        for name, least in (("smoothness", 0.0), ("length", 0.0), ("unlimited", 0.0), ("cfl", 0.0), ("cutoff", 0.0)):
             value = getattr(self, name)
             if not (isfinite(value) and value > least):
                 raise SolverError(f"{name}: a number above {least:g} is wanted, not {value!r}")

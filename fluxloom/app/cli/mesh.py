@@ -1,4 +1,4 @@
-"""``fluxloom mesh``: describe, check, convert, generate, renumber and partition mesh files."""
+"""``fluxloom mesh``: describe, check, convert, generate, refine, renumber and partition mesh files."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from fluxloom.mesh import (
 from fluxloom.mesh.distribute import Partition
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.quality import quality
+from fluxloom.mesh.refine import refine
 from fluxloom.mesh.renumber import Method
 from fluxloom.mesh.slices import cut
 
@@ -54,11 +55,14 @@ _MOST_PARTS = 4096
 
 def build() -> typer.Typer:
     """Return the group of verbs about meshes."""
-    app = typer.Typer(help="Describe, check, convert, generate, renumber and partition meshes.", no_args_is_help=True)
+    app = typer.Typer(
+        help="Describe, check, convert, generate, refine, renumber and partition meshes.", no_args_is_help=True
+    )
     app.command("info")(_info)
     app.command("check")(_check)
     app.command("convert")(_convert)
     app.command("generate")(_generate)
+    app.command("refine")(_refine)
     app.command("renumber")(_renumber)
     app.command("partition")(_partition)
     return app
@@ -150,6 +154,16 @@ def _generate(
         make: Callable[..., MeshData] = box2d if n == 2 else box3d
         mesh = make(*counts, sides, **({"kind": kind} if kind else {}))
     _save(new, mesh)
+
+
+def _refine(
+    file: Source,
+    new: Target,
+    times: Annotated[int, typer.Option("--times", min=1, metavar="N", help="How often.")] = 1,
+    format: Format = None,
+) -> None:
+    """Divide every cell uniformly: 4 cells of one in two dimensions, 8 in three, 10 of a pyramid."""
+    _save(new, refine(read_data(file, format=format), times))
 
 
 def _renumber(
