@@ -18,6 +18,8 @@ from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, CompressibleScheme
 
+LONG = pytest.mark.long
+
 MESHES = {
     "quad": lambda: box2d(5, 4, perturb=0.2),
     "triangle": lambda: box2d(5, 4, kind="triangle", perturb=0.2),
@@ -43,8 +45,9 @@ def shocked(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("kind", "flux"), [*((kind, "roe") for kind in MESHES), *((kind, flux) for kind in ("triangle", "prism")
-                                                            for flux in FLUXES if flux != "roe")],
+    ("kind", "flux"),
+    [*((kind, "roe") for kind in MESHES),
+     *(pytest.param(kind, flux, marks=LONG) for kind in ("triangle", "prism") for flux in FLUXES if flux != "roe")],
 )  # fmt: skip
 def test_uniform_flow_stays(kind: str, flux: str) -> None:
     mesh = MESHES[kind]()
@@ -57,7 +60,9 @@ def test_uniform_flow_stays(kind: str, flux: str) -> None:
     assert flow.residuals().fixed == flow.residuals().bad == 0
 
 
-@pytest.mark.parametrize(("kind", "time"), [*(("quad", time) for time in STAGES), ("prism", "ssp-rk3")])
+@pytest.mark.parametrize(
+    ("kind", "time"), [("quad", "ssp-rk3"), ("prism", "rk2"), pytest.param("quad", "rk5", marks=LONG)]
+)
 def test_nothing_is_lost_between_walls(kind: str, time: str) -> None:
     flow = flow_of(MESHES[kind](), scheme=CompressibleScheme(time=time))
     flow.start(shocked)
@@ -69,8 +74,9 @@ def test_nothing_is_lost_between_walls(kind: str, time: str) -> None:
 
 @pytest.mark.parametrize(
     ("flux", "limiter", "worst"),
-    [("roe", "venkatakrishnan", 0.0062), ("hllc", "barth-jespersen", 0.0050), ("ausm+-up", "venkatakrishnan", 0.0092),
-     ("rusanov", "venkatakrishnan", 0.0084)],
+    [("roe", "venkatakrishnan", 0.0062), ("hllc", "barth-jespersen", 0.0050),
+     pytest.param("ausm+-up", "venkatakrishnan", 0.0092, marks=LONG),
+     pytest.param("rusanov", "venkatakrishnan", 0.0084, marks=LONG)],
 )  # fmt: skip
 def test_sods_tube(flux: str, limiter: str, worst: float) -> None:
     flow = flow_of(box2d(100, 2, (1.0, 0.02)), scheme=CompressibleScheme(flux=flux, limiter=limiter))
@@ -101,7 +107,7 @@ def vortex(x: np.ndarray, t: float = 0.0, beta: float = 5.0) -> np.ndarray:
     return np.stack([rho, 1.0 - r[:, 1] * turn, 1.0 + r[:, 0] * turn, rho**1.4], axis=1)
 
 
-@pytest.mark.parametrize(("kind", "least"), [("quad", 1.95), ("triangle", 1.9)])
+@pytest.mark.parametrize(("kind", "least"), [("quad", 1.95), pytest.param("triangle", 1.9, marks=LONG)])
 def test_second_order(kind: str, least: float) -> None:
     errors = []
     for n in (32, 64):
@@ -115,7 +121,7 @@ def test_second_order(kind: str, least: float) -> None:
     assert np.log2(errors[0] / errors[1]) > least
 
 
-@pytest.mark.parametrize("kind", ["quad", "tetra"])
+@pytest.mark.parametrize("kind", ["quad", pytest.param("tetra", marks=LONG)])
 def test_processor_as_the_reference(kind: str) -> None:
     mesh = box2d(4, 3, perturb=0.2) if kind == "quad" else box3d(2, 1, 1, kind="tetra", perturb=0.2)
     found = []
@@ -205,7 +211,7 @@ def test_limiters_keep_a_front_within_bounds() -> None:
         assert (over > 1e-3) == (limiter == "none")
 
 
-@pytest.mark.parametrize("kind", ["triangle", "hexahedron"])
+@pytest.mark.parametrize("kind", ["triangle", pytest.param("hexahedron", marks=LONG)])
 def test_gas_that_does_not_turn_with_the_mesh(kind: str) -> None:
     """Seen from a mesh that turns a uniform flow stays uniform, and turns back: ``du/dt = -omega x u``."""
     mesh = MESHES[kind]()
