@@ -16,7 +16,7 @@ from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
 from fluxloom.fv.riemann import SOD
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, CompressibleScheme
+from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, CompressibleScheme
 
 LONG = pytest.mark.long
 
