@@ -93,6 +93,12 @@ class BenchOptions:
         File of the picture.
     peers
         Other programs to compare with, as ``"petsc"``.
+    table
+        Of the benchmark compressible: ``"kernels"`` measures the loops over faces instead of a flow.
+    model, flux, limiter
+        Of the benchmark compressible; empty: its defaults.
+    mesh, refine
+        File of a mesh, in place of a box, and how often it is refined (compressible).
     """
 
     device: str = "cpu"
@@ -119,6 +125,12 @@ class BenchOptions:
     draw: str = ""
     devices: str = ""
     peers: str = ""
+    table: str = ""
+    model: str = ""
+    flux: str = ""
+    limiter: str = ""
+    mesh: str = ""
+    refine: int = 0
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""
@@ -218,6 +230,7 @@ def benches() -> Registry[Bench]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
     from fluxloom.app.bench.airfoil import AirfoilBench
     from fluxloom.app.bench.cavity import CavityBench
+    from fluxloom.app.bench.compressible import CompressibleBench
     from fluxloom.app.bench.extruded import ExtrudedBench
     from fluxloom.app.bench.hybrid import HybridBench
     from fluxloom.app.bench.krylov import KrylovBench
@@ -234,6 +247,7 @@ def benches() -> Registry[Bench]:
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
     registry.register("cavity", CavityBench())
+    registry.register("compressible", CompressibleBench())
     registry.register("extruded", ExtrudedBench())
     registry.register("hybrid", HybridBench())
     registry.register("krylov", KrylovBench())

@@ -79,6 +79,14 @@ StrategiesOption = Annotated[
 
 DevicesOption = Annotated[str, _word("--devices", "NAMES", "Devices of one process: cuda:0,cpu:12 (hybrid).")]
 PeersOption = Annotated[str, _word("--peers", "NAMES", "Programs to compare with: petsc (krylov), openfoam (cavity).")]
+TableOption = Annotated[str, _word("--table", "NAME", "kernels: the loops over faces, K1 to K10 (compressible).")]
+ModelOption = Annotated[str, _word("--model", "NAME", "euler, laminar or rans (compressible).")]
+FluxOption = Annotated[str, _word("--flux", "NAME", "Numerical flux: roe, hllc, ausm+-up, rusanov (compressible).")]
+LimiterOption = Annotated[str, _word("--limiter", "NAME", "venkatakrishnan, barth-jespersen or none (compressible).")]
+MeshOption = Annotated[str, _word("--mesh", "FILE", "Mesh of a file, in place of a box (compressible).")]
+RefineOption = Annotated[
+    int, typer.Option("--refine", min=0, metavar="N", help="Halve all edges of the mesh so many times (compressible).")
+]
 DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
 SourcesOption = Annotated[
     str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
@@ -115,6 +123,12 @@ def command(
     sources: SourcesOption = "",
     devices: DevicesOption = "",
     peers: PeersOption = "",
+    table_name: TableOption = "",
+    model: ModelOption = "",
+    flux: FluxOption = "",
+    limiter: LimiterOption = "",
+    mesh: MeshOption = "",
+    refine: RefineOption = 0,
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -137,7 +151,7 @@ def command(
             layout=layout, exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm,
             ranks=ranks or "", partition=partition, shares=parse_shares(shares), transport=transport or "auto",
             transports=transports, strong=strong, weak=weak, draw=draw, sources=sources, devices=devices,
-            peers=peers,
+            peers=peers, table=table_name, model=model, flux=flux, limiter=limiter, mesh=mesh, refine=refine,
         )  # fmt: skip
         status = _run(name, options, words.arguments, json_file)
     if status:
@@ -194,7 +208,8 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     """
     known = getattr(bench, "extras", ())
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
-    for extra in (*extras, "devices", "peers"):
+    flow = ("table", "model", "flux", "limiter", "mesh", "refine")
+    for extra in (*extras, "devices", "peers", *flow):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
     divided = "ranks" in known and "slices" not in known
