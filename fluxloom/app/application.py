@@ -199,11 +199,13 @@ class Application(Protocol):
 def applications() -> Registry[Application]:
     """Return the known applications, open to the entry points ``fluxloom.solvers``."""
     from fluxloom.app.cases.airfoil import AirfoilApplication
+    from fluxloom.app.cases.compressible import CompressibleApplication
     from fluxloom.app.cases.incompressible import IncompressibleApplication
     from fluxloom.app.cases.tsunami import TsunamiApplication
 
     registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
     registry.register("airfoil", AirfoilApplication())
+    registry.register("compressible", CompressibleApplication())
     registry.register("incompressible", IncompressibleApplication())
     registry.register("tsunami", TsunamiApplication())
     return registry

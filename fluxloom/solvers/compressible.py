@@ -60,7 +60,7 @@ class Residuals:
     Attributes
     ----------
     norms : (nv,)
-        Root of the mean square of ``R``, of mass, momentum and energy, in the first stage of the last step.
+        Root of the mean square of ``R``, of mass, momentum and energy, in the last stage of the last step.
     fixed
         Values at faces without positive density or pressure, which were replaced by those of the cells.
     bad
@@ -131,7 +131,7 @@ class CompressibleFlow:
         self.elements = self.spaces.elements.set
         outer = self.spaces.elements.local(np.arange(volumes.cells, volumes.elements))
         self.boundary = context.subset(self.elements, outer, "boundary")
-        self._open = any(context.comm.allgather(self.boundary.size > 0))
+        self.open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps = 0.0, 0
         self.rotation = rotation
         self._many = SoA() if context.device.items else AoS()
@@ -216,7 +216,7 @@ class CompressibleFlow:
         behind = (slope[self.behind[0]], share[self.behind[0]])
         loops = []
         if self.scheme.order == 2 or viscous:
-            if self._open:
+            if self.open:
                 inner = (w[self.inner.pattern], self.inner.entries)
                 loops += [
                     Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
@@ -226,17 +226,17 @@ class CompressibleFlow:
         if self.scheme.order == 2 and LIMITERS[self.scheme.limiter]:
             loops += [Loop(limits, over, w, w[near], slope, sides, self.sign, self.rough, self.scale, share,
                            limiter=LIMITERS[self.scheme.limiter], **common)]  # fmt: skip
-        if self._open:
+        if self.open:
             loops += [Loop(boundary_flux, self.boundary, *edge, *behind, slope, gamma=gamma, moving=moving, **common)]
-        if self._open and viscous:
+        if self.open and viscous:
             loops += [Loop(boundary_friction, self.boundary, self.kind, edge[2], w, edge[3], behind[0], slope,
-                           **self._thermal(), **common)]  # fmt: skip
+                           **self.thermal(), **common)]  # fmt: skip
         loops += [Loop(residual, over, w, slope, share, w[near], slope[near], share[near], sides,
                        self.sign, self.res, self.speed, self._fixed, gamma=gamma, scheme=FLUXES[self.scheme.flux],
                        moving=moving, tuning=self.scheme.tuning, **common)]  # fmt: skip
         if viscous:
             loops += [Loop(friction, over, w, slope, w[near], slope[near], sides, self.sign, self.volume,
-                           self.res, self.speed, **self._thermal(), **common)]  # fmt: skip
+                           self.res, self.speed, **self.thermal(), **common)]  # fmt: skip
         if self.turbulent:
             loops += [Loop(turbulence, over, w, slope, self.distance, self.volume, self.res, d=self.dimension,
                            constant=self.gas.constant, **self.gas.molecular())]  # fmt: skip
@@ -247,7 +247,8 @@ class CompressibleFlow:
             loops += [Loop(gained, over, self.source, self.volume, self.res, nv=self.components)]
         return loops
 
-    def _thermal(self) -> dict[str, Any]:
+    def thermal(self) -> dict[str, Any]:
+        """Return what kernels take for friction and heat."""
         gas = self.gas
         return {"gamma": gas.gamma, "constant": gas.constant, "prandtl": gas.prandtl,
                 "prandtl_turbulent": gas.prandtl_turbulent, **gas.molecular()}  # fmt: skip

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.dsl.sets import Subset
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.sets import Set, Subset
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.solvers.flow_spaces import FlowSpaces
 
-if TYPE_CHECKING:
-    from fluxloom.solvers.incompressible import Incompressible
-
-__all__ = ["patch_elements", "patch_numbers"]
+__all__ = ["Patched", "patch_elements", "patch_numbers"]
 
 
-def patch_numbers(flow: Incompressible, patches: str | Sequence[str]) -> np.ndarray:
+class Patched(Protocol):
+    """A flow on control volumes, whose boundary elements are in patches."""
+
+    context: Context
+    volumes: ControlVolumes
+    spaces: FlowSpaces
+    elements: Set
+
+
+def patch_numbers(flow: Patched, patches: str | Sequence[str]) -> np.ndarray:
     """Return the numbers in `ControlVolumes` of the boundary elements of one or several patches that this rank has.
 
     Raises
@@ -35,7 +44,7 @@ def patch_numbers(flow: Incompressible, patches: str | Sequence[str]) -> np.ndar
                                                           for name in names)])  # fmt: skip
 
 
-def patch_elements(flow: Incompressible, patches: str | Sequence[str]) -> Subset:
+def patch_elements(flow: Patched, patches: str | Sequence[str]) -> Subset:
     """Return the boundary elements of one or several patches, see `patch_numbers`. Collective."""
     names = patches if isinstance(patches, str) else "+".join(patches)
     return flow.context.subset(flow.elements, flow.spaces.elements.local(patch_numbers(flow, patches)), names)

@@ -12,12 +12,13 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.incompressible_checkpoint import checkpoint_plan
-from fluxloom.app.cases.incompressible_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
+from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
     AveragesObserver,
     ForcesObserver,
-    Observer,
     ProbesObserver,
     ScalarObserver,
 )
@@ -31,16 +32,14 @@ from fluxloom.app.cases.incompressible_tables import (
     LesTable,
 )
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError, MeshError, SolverError, did_you_mean
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry, boundary_table
 from fluxloom.fv.place_noise import place_noise
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg.approximate_inverse import ApproximateInverse
 from fluxloom.linalg.chebyshev import Chebyshev
 from fluxloom.linalg.jacobi import Diagonal, Jacobi
@@ -48,10 +47,7 @@ from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Operator, Recipe
 from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.distribute import distribute_mesh
-from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
-from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.flow_types import EddyViscosity, PressureSolver
 from fluxloom.solvers.incompressible import Incompressible
 
@@ -61,6 +57,8 @@ Array = npt.NDArray[np.float64]
 
 _BYTES = {2: 2_500, 3: 4_000}
 """Of a cell by dimension, as measured: matrices on the host while they are assembled, and on the device."""
+
+_TYPES = "wall, inflow, outflow or symmetry"
 
 _BALANCED, _ALONG = 1e-6, 1e-3
 """Parts of ``sum |u| A``, of all given velocities and of a face, that may be missing in the balance and pass a wall.
@@ -115,7 +113,8 @@ class IncompressibleApplication:
 def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] | None) -> IncompressibleRunner:
     """Return the case at its start. Collective."""
     comm, time, fluid = context.comm, case.time, case.fluid
-    mesh, volumes, partition = _volumes(case, context, shares)
+    domain = flow_volumes(case.mesh, case.partition, context, case.boundary, _TYPES, shares)
+    mesh, volumes = domain.mesh, domain.volumes
     boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
     _check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
@@ -129,31 +128,10 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
         raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
     plan = FlowPlan(
         case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, tuple(fluid.mean_velocity),
-        case.history.every, checkpoint_plan(case),
+        case.history.every, checkpoint_plan(case, case.checkpoint),
     )  # fmt: skip
     whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
-    return IncompressibleRunner(solver, whole, plan, _observers(case, solver), partition)
-
-
-def _volumes(
-    case: IncompressibleCase, context: Context, shares: Sequence[float] | None
-) -> tuple[MeshData | None, ControlVolumes, PartitionReport | None]:
-    """Return the mesh, its control volumes and how it is divided; of several ranks, rank 0 makes and hands it out."""
-    comm, periodic = context.comm, [(first, second) for first, second in case.mesh.periodic]
-    mesh = together(comm, lambda: _checked_mesh(case) if comm.rank == 0 else None)
-    if not context.ranked:
-        assert mesh is not None
-        return mesh, control_volumes(mesh, periodic), None
-    part = distribute_mesh(
-        as_slice(comm, mesh), comm, method=case.partition.method, shares=shares, maps=FLOW_MAPS
-    )  # fmt: skip
-    return None, shared_volumes(part, periodic), part.ranked.decomposition.report()
-
-
-def _checked_mesh(case: IncompressibleCase) -> MeshData:
-    mesh = flow_mesh(case.mesh)
-    _check_patches(case, mesh)
-    return mesh
+    return IncompressibleRunner(solver, whole, plan, _observers(case, solver), domain.partition)
 
 
 def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observer]:
@@ -182,9 +160,9 @@ def _solver(
     case: IncompressibleCase, context: Context, volumes: ControlVolumes, boundaries: Mapping[str, Boundary]
 ) -> Incompressible:
     pressure, force = case.pressure, case.fluid.force
-    _check_length("fluid.force", len(force), volumes.dimension)
-    _check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
-    _check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
+    check_length("fluid.force", len(force), volumes.dimension)
+    check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
+    check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
     recipes: Mapping[str, Callable[[], Recipe]] = {
         "jacobi": Jacobi,
         "chebyshev": Chebyshev,
@@ -219,30 +197,6 @@ def _model(table: LesTable) -> EddyViscosity | None:
     return models[table.model](c=table.constant) if table.constant else models[table.model]()
 
 
-def _check_patches(case: IncompressibleCase, mesh: MeshData) -> None:
-    """Raise unless each patch is periodic or has a table, and each name is that of a patch."""
-    known, paired = list(mesh.patches), {name for pair in case.mesh.periodic for name in pair}
-    text = ", ".join(known) or "none"
-    for key, names in (("mesh.periodic", paired), ("boundary", case.boundary)):
-        for name in names:
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise CaseError(f"{key}: the mesh has no patch {name!r}{hint} (patches: {text})")
-    for name in known:
-        if name in paired and name in case.boundary:
-            raise CaseError(f"boundary.{name}: mesh.periodic names this patch too; leave out one of them")
-        if name not in paired and name not in case.boundary:
-            raise CaseError(
-                f"boundary: the patch {name!r} has none; add a table [boundary.{name}] with a type (wall, inflow, "
-                "outflow or symmetry), or name it in mesh.periodic"
-            )
-
-
-def _check_length(key: str, given: int, d: int) -> None:
-    if given not in (0, d):
-        raise CaseError(f"{key}: {d} numbers are wanted, as the mesh has {d} dimensions, not {given}")
-
-
 def _velocity(table: InitialVelocityTable | FlowBoundaryTable, key: str, d: int) -> Callable[[Array], Array]:
     """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
     for name in table.changed(VELOCITY_KEYS[d:]):
@@ -263,7 +217,7 @@ def _start(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
 def _boundaries(tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes) -> dict[str, Boundary]:
     found: dict[str, Boundary] = {}
     for name, table in tables.items():
-        _check_length(f"boundary.{name}.velocity", len(table.velocity), volumes.dimension)
+        check_length(f"boundary.{name}.velocity", len(table.velocity), volumes.dimension)
         if table.type == "wall":
             found[name] = NoSlip(tuple(table.velocity))
         elif table.type == "inflow":

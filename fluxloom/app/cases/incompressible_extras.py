@@ -1,4 +1,4 @@
-"""Tables of incompressible flow for what is carried, looked at and kept: scalars, forces, averages, checkpoints."""
+"""Tables of incompressible flow for what is carried and looked at: scalars, forces, probes, averages."""
 
 from __future__ import annotations
 
@@ -9,41 +9,11 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
 
-__all__ = [
-    "CheckpointTable", "ForcesTable", "ProbesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable",
-]  # fmt: skip
+__all__ = ["ForcesTable", "ProbesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
-
-
-class CheckpointTable(Table):
-    """``[checkpoint]``: ``checkpoint.h5`` among the results, from which the next run goes on.
-
-    Attributes
-    ----------
-    every
-        Steps between two checkpoints.
-    seconds
-        Instead: seconds; with both, the first of these steps that comes so long after the last checkpoint. Without
-        both there are none.
-    keep
-        How many are kept.
-    resume
-        Whether to go on from the file where there is one; otherwise it is replaced.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 0
-    seconds: Annotated[float, Field(ge=0)] = 0.0
-    keep: Annotated[int, Field(ge=1, le=100)] = 1
-    resume: bool = True
-
-    @model_validator(mode="after")
-    def _consistent(self) -> CheckpointTable:
-        if not self.every and not self.seconds and (extra := self.changed(("keep", "resume"))):
-            raise ValueError(f"{extra[0]} is there but no checkpoint is taken: give every (steps) or seconds")
-        return self
 
 
 class ForcesTable(Table):

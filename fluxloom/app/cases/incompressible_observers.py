@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.incompressible_extras import ForcesTable, ProbesTable, StatisticsTable
 from fluxloom.app.files import Lines, atomic
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
@@ -16,42 +17,13 @@ from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Profile, Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["AveragesObserver", "ForcesObserver", "Observer", "ProbesObserver", "ScalarObserver"]
+__all__ = ["AveragesObserver", "ForcesObserver", "ProbesObserver", "ScalarObserver"]
 
 Array = npt.NDArray[np.float64]
 
 _AXES, _COMPONENTS = "xyz", "uvw"
 _BLOCK = 64
 """Samples of probes that a kill may cost."""
-
-
-class Observer:
-    """Looks at a flow and adds nothing; what looks at something overrides what it needs.
-
-    On several ranks all methods are collective; files are written by rank 0.
-    """
-
-    def begin(self, directory: Path) -> None:
-        """Hear where files go, before the first step."""
-
-    def stepped(self, *, repeated: bool = False) -> None:
-        """Take note of a step; ``repeated``: on the way to a checkpoint, dats do not have their values."""
-
-    def columns(self) -> dict[str, float]:
-        """Return columns of ``history.csv``, always the same ones."""
-        return {}
-
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return fields of the owned cells, ``(cells,)`` each."""
-        return {}
-
-    def summary(self) -> Sequence[tuple[str, str]]:
-        """Return rows of the summary."""
-        return ()
-
-    def finish(self) -> Sequence[str]:
-        """Write what belongs to the whole run; return the names of the files."""
-        return ()
 
 
 class ForcesObserver(Observer):

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
-from fluxloom.app.cases.incompressible_checkpoint import CheckpointPlan, FlowCheckpoint
-from fluxloom.app.cases.incompressible_history import History
-from fluxloom.app.cases.incompressible_observers import Observer
-from fluxloom.app.cases.incompressible_pictures import draw_history, draw_section
+from fluxloom.app.cases.flow_checkpoint import CheckpointPlan, FlowCheckpoint
+from fluxloom.app.cases.flow_history import History, HistoryPanel
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.gathering import gathered
 from fluxloom.core.access import RW, Const, Inc, Read
 from fluxloom.core.errors import SolverError
@@ -37,6 +37,10 @@ __all__ = ["FlowPlan", "IncompressibleRunner"]
 
 _COMPONENTS = ("u", "v", "w")
 _CLOSE = 1e-9
+_PANELS = (
+    HistoryPanel("kinetic energy", ("kinetic_energy",)),
+    HistoryPanel("energy per time", ("dissipation", "decay")),
+)
 _FEW = 3
 
 
@@ -228,7 +232,7 @@ class IncompressibleRunner:
             return []
         written: list[str] = []
         if len(self.history.rows) > _FEW:
-            draw_history(directory / "history.png", *self.history.panels(), self.plan.name)
+            draw_history(directory / "history.png", *self.history.panels("time", _PANELS), self.plan.name)
             written.append("history.png")
         if fields:
             title = f"{self.plan.name}, time {self.solver.time:.6g}"

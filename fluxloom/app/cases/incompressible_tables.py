@@ -8,14 +8,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_checkpoint import CheckpointTable
+from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.incompressible_extras import (
-    CheckpointTable,
     ForcesTable,
     ProbesTable,
     ScalarTable,
     StatisticsTable,
 )
-from fluxloom.app.cases.incompressible_mesh import FlowMeshTable
 
 __all__ = [
     "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "IncompressibleCase", "InitialVelocityTable", "LesTable",
@@ -189,18 +190,6 @@ class LesTable(Table):
         if self.model == "none" and self.constant:
             raise ValueError("constant is there but model is not: give model, or leave constant out")
         return self
-
-
-class HistoryTable(Table):
-    """``[history]``: ``history.csv``, numbers over time.
-
-    Attributes
-    ----------
-    every
-        Steps between two lines; 0: there is no such file.
-    """
-
-    every: Annotated[int, Field(ge=0, le=10**9)] = 10
 
 
 class IncompressibleCase(CaseModel):

@@ -3,16 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
+from fluxloom.app.case import Table
 from fluxloom.app.files import Lines
 
-__all__ = ["History"]
+__all__ = ["History", "HistoryPanel", "HistoryTable"]
 
+Array = npt.NDArray[np.float64]
 Columns = Callable[[], Mapping[str, float]]
+
+
+class HistoryTable(Table):
+    """``[history]``: ``history.csv``, numbers over time.
+
+    Attributes
+    ----------
+    every
+        Steps between two lines; 0: there is no such file.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 10
+
+
+@dataclass(frozen=True)
+class HistoryPanel:
+    """Lines that belong into one panel of a picture.
+
+    Attributes
+    ----------
+    label
+        Of its axis.
+    columns
+        Of the table; a line each. One is not named.
+    logarithmic
+        Whether the axis is.
+    """
+
+    label: str
+    columns: Sequence[str]
+    logarithmic: bool = False
 
 
 class History:
@@ -51,16 +87,15 @@ class History:
             self._lines.close()
         return self._lines is not None
 
-    def column(self, name: str) -> npt.NDArray[np.float64]:
+    def column(self, name: str) -> Array:
         """Return a column of all lines."""
         place = self.names.index(name)
         return np.array([row[place] for row in self.rows])
 
-    def panels(self) -> tuple[npt.NDArray[np.float64], list[tuple[str, list[tuple[str, npt.NDArray[np.float64]]]]]]:
-        """Return the times, and what belongs into one panel of a picture: a label, names and values of lines."""
-        panels = [("kinetic energy", [("", self.column("kinetic_energy"))])]
-        panels.append(("energy per time", [(name, self.column(name)) for name in ("dissipation", "decay")]))
-        return self.column("time"), panels
+    def panels(self, over: str, panels: Sequence[HistoryPanel]) -> tuple[str, Array, list[tuple[HistoryPanel, Array]]]:
+        """Return a column's name and its values, and for each panel the values of its lines, ``(rows, lines)``."""
+        found = [(panel, np.stack([self.column(name) for name in panel.columns], axis=1)) for panel in panels]
+        return over, self.column(over), found
 
     def _sample(self) -> None:
         found: dict[str, float] = {}

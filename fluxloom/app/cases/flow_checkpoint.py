@@ -1,4 +1,4 @@
-"""Checkpoints of a case of incompressible flow: when they are taken, and how a run goes on from one."""
+"""Checkpoints of cases of flow: the table ``[checkpoint]``, when they are taken, and how a run goes on from one."""
 
 from __future__ import annotations
 
@@ -6,25 +6,54 @@ import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fluxloom.app.cases.incompressible_extras import CheckpointTable
-from fluxloom.app.cases.incompressible_tables import IncompressibleCase
+from pydantic import Field, model_validator
+
+from fluxloom.app.case import CaseModel, Table
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.dsl.context import Context
 
-__all__ = ["CheckpointPlan", "FlowCheckpoint", "checkpoint_plan"]
+__all__ = ["CheckpointPlan", "CheckpointTable", "FlowCheckpoint", "checkpoint_plan"]
 
 _NAME = "checkpoint.h5"
 _FREE = {
     "case": ("name",),
     "run": ("device", "threads", "ranks", "transport", "iterations", "report_every"),
-    "time": ("end", "steady"),
+    "time": ("end", "steady", "drop"),
 }
 """What may differ in the run that goes on. `FlowCheckpoint` sees to it that ends and iterations lie ahead."""
 
-_FREE_TABLES = ("checkpoint", "output", "partition")
+_FREE_TABLES = ("checkpoint", "output", "partition", "snapshots", "surface")
+
+
+class CheckpointTable(Table):
+    """``[checkpoint]``: ``checkpoint.h5`` among the results, from which the next run goes on.
+
+    Attributes
+    ----------
+    every
+        Steps between two checkpoints.
+    seconds
+        Instead: seconds; with both, the first of these steps that comes so long after the last checkpoint. Without
+        both there are none.
+    keep
+        How many are kept.
+    resume
+        Whether to go on from the file where there is one; otherwise it is replaced.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    keep: Annotated[int, Field(ge=1, le=100)] = 1
+    resume: bool = True
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CheckpointTable:
+        if not self.every and not self.seconds and (extra := self.changed(("keep", "resume"))):
+            raise ValueError(f"{extra[0]} is there but no checkpoint is taken: give every (steps) or seconds")
+        return self
 
 
 @dataclass(frozen=True)
@@ -46,15 +75,14 @@ class CheckpointPlan:
     digest: str
 
 
-def checkpoint_plan(case: IncompressibleCase) -> CheckpointPlan | None:
-    """Return when a case takes checkpoints; None: never."""
-    table = case.checkpoint
+def checkpoint_plan(case: CaseModel, table: CheckpointTable) -> CheckpointPlan | None:
+    """Return when a case takes checkpoints, as its table says; None: never."""
     if not table.every and not table.seconds:
         return None
     return CheckpointPlan(table, case.run.iterations, _digest(case))
 
 
-def _digest(case: IncompressibleCase) -> str:
+def _digest(case: CaseModel) -> str:
     """Return the tables of a case, a key a line, without what may differ when a run goes on."""
     lines: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Pictures of incompressible flow beside those of fields: a section through a volume, and the history."""
+"""Pictures of flow beside those of fields: a section through a volume, and the history."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.files import atomic
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["draw_history", "draw_section"]
+__all__ = ["draw_history", "draw_section", "new_figure"]
 
 Array = npt.NDArray[np.float64]
 
@@ -21,8 +22,8 @@ _NEAR = 6
 _DPI = 160
 
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
-    """Return a figure and its canvas, without a window system."""
+def new_figure(width: float, height: float) -> tuple[Any, Any]:
+    """Return a figure of a width and a height in inches, and its canvas, without a window system."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -66,7 +67,7 @@ def draw_section(path: Path, mesh: MeshData, values: Array, normal: int, title: 
     mean = (weight * values[cell]).sum(axis=-1) / weight.sum(axis=-1)
     shown = np.where(distance[..., 0] > reach[cell[..., 0]], np.nan, mean)
     ratio = (high[second] - low[second]) / (high[first] - low[first])
-    figure, canvas = _figure(7.6, float(np.clip(6.2 * ratio + 0.9, 2.0, 9.0)))
+    figure, canvas = new_figure(7.6, float(np.clip(6.2 * ratio + 0.9, 2.0, 9.0)))
     axes = figure.add_subplot()
     axes.set_facecolor("#3a3f47")
     extent = (low[first], high[first], low[second], high[second])
@@ -91,32 +92,34 @@ def _centres(mesh: MeshData) -> tuple[Array, Array]:
     return centres, reach
 
 
-def draw_history(path: Path, time: Array, panels: list[tuple[str, list[tuple[str, Array]]]], title: str) -> None:
-    """Draw numbers over time, one panel above the other.
+def draw_history(path: Path, over: str, places: Array, panels: list[tuple[HistoryPanel, Array]], title: str) -> None:
+    """Draw numbers over time or steps, one panel above the other.
 
     Parameters
     ----------
     path
         A PNG file.
-    time : (n,)
-        Of the lines.
+    over, places : (n,)
+        What they are drawn over.
     panels
-        For each the label of its axis, and names and values of its lines.
+        And the values of their lines, ``(n, lines)``.
     title
         Above the panels.
     """
-    figure, canvas = _figure(6.8, 1.2 + 1.9 * len(panels))
+    figure, canvas = new_figure(6.8, 1.2 + 1.9 * len(panels))
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (label, lines) in zip(grid, panels, strict=True):
-        for name, values in lines:
-            axes.plot(time, values, linewidth=1.2, label=name)
-        axes.set_ylabel(label, fontsize=9)
+    for axes, (panel, values) in zip(grid, panels, strict=True):
+        for name, line in zip(panel.columns, values.T, strict=True):
+            axes.plot(places, line, linewidth=1.2, label=name)
+        axes.set_ylabel(panel.label, fontsize=9)
         axes.grid(True, color="0.88", linewidth=0.5)
         axes.tick_params(labelsize=8)
         axes.margins(x=0)
-        if len(lines) > 1:
+        if panel.logarithmic and (values > 0.0).any():
+            axes.set_yscale("log")
+        if len(panel.columns) > 1:
             axes.legend(fontsize=8, frameon=False)
     grid[0].set_title(title, fontsize=11)
-    grid[-1].set_xlabel("time")
+    grid[-1].set_xlabel(over)
     with atomic(path) as temporary:
         canvas.print_png(str(temporary))

@@ -1,4 +1,4 @@
-"""The table ``[mesh]`` of incompressible flow, and the meshes that it describes."""
+"""The table ``[mesh]`` of cases of flow, and the meshes that it describes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_s
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import Axis, clustered
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.naca import naca_mesh
 from fluxloom.mesh.renumber import renumber
 
 __all__ = ["FlowMeshTable", "flow_mesh", "flow_mesh_sizes"]
@@ -26,6 +27,8 @@ _CELLS_OF_A_BOX = {"triangle": 2, "tetra": 6, "prism": 2, "pyramid": 6}
 _BOX = ("x", "y", "nx", "ny", "kind", "perturb", "stretch_x", "stretch_y", "stretch_z")
 _SPAN = ("z", "nz")
 _CYLINDER = ("length", "height", "centre", "radius", "n")
+_AIRFOIL = ("profile", "around", "outward", "reach", "first")
+_SHAPES = {"box": _BOX, "cylinder": _CYLINDER, "airfoil": _AIRFOIL}
 
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 Count = Annotated[int, Field(ge=1, le=50_000)]
@@ -34,20 +37,20 @@ Size = Annotated[float, Field(gt=0)]
 
 
 class FlowMeshTable(Table):
-    """``[mesh]``: a file, a rectangle or a box, or a channel with a cylinder across it.
+    """``[mesh]``: a file, a rectangle or a box, a channel with a cylinder across it, or rings round an airfoil.
 
     Attributes
     ----------
     file
         SU2, Gmsh, VTU, VTKHDF or what meshio reads.
     shape
-        Of a mesh that is made: ``"box"``, or ``"cylinder"``, see `fluxloom.mesh.cylinder`, with the patches xmin,
-        xmax, ymin, ymax, cylinder.
+        Of a mesh that is made: ``"box"``; ``"cylinder"``, see `fluxloom.mesh.cylinder`, with the patches xmin, xmax,
+        ymin, ymax, cylinder; or ``"airfoil"``, see `fluxloom.mesh.naca`, with the patches airfoil, far_field.
     x, y, z
-        Ends of the box; z also of the span of a cylinder.
+        Ends of the box; z also of the span of a cylinder or an airfoil.
     nx, ny, nz
         Intervals; a mesh with ``nz`` is one in three dimensions. The patches of a box are xmin, xmax, ymin, ymax, and
-        zmin, zmax; the two also of a cylinder with a span.
+        zmin, zmax; the two also of a cylinder or an airfoil with a span.
     stretch_x, stretch_y, stretch_z
         Of a box: intervals get smaller towards both ends, places are ``tanh(s (2 t - 1)) / tanh(s)``; 0: all equal.
     kind
@@ -60,6 +63,14 @@ class FlowMeshTable(Table):
     length, height, centre, radius
         Of the channel, its lower left corner at the origin, and of the cylinder; by default those of Schäfer and
         Turek.
+    profile
+        Four digits of an airfoil, its chord from (0, 0) to (1, 0).
+    around, outward
+        Quads round an airfoil, and rings.
+    reach
+        Radius of the last ring, in chords.
+    first
+        Thickness of the first ring over the width of its quads.
     periodic
         Pairs of patches which are one and the same, moved.
     renumber
@@ -68,7 +79,7 @@ class FlowMeshTable(Table):
     """
 
     file: str = ""
-    shape: Literal["box", "cylinder"] = "box"
+    shape: Literal["box", "cylinder", "airfoil"] = "box"
     x: Range = Field(default=[0.0, 1.0])
     y: Range = Field(default=[0.0, 1.0])
     z: Range = Field(default=[0.0, 1.0])
@@ -85,6 +96,11 @@ class FlowMeshTable(Table):
     height: Size = 0.41
     centre: Range = Field(default=[0.2, 0.2])
     radius: Size = 0.05
+    profile: str = "0012"
+    around: Annotated[int, Field(ge=16, le=100_000)] = 128
+    outward: Annotated[int, Field(ge=4, le=100_000)] = 64
+    reach: Annotated[float, Field(ge=2, le=1e4)] = 30.0
+    first: Annotated[float, Field(gt=0, le=10)] = 1.0
     periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
     renumber: Literal["none", "rcm", "gps"] = "none"
 
@@ -100,10 +116,10 @@ class FlowMeshTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowMeshTable:
-        if self.file and (extra := self.changed(("shape", *_BOX, *_SPAN, *_CYLINDER))):
+        if self.file and (extra := self.changed(("shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL))):
             raise ValueError(f"a mesh from a file has no {extra[0]}")
-        other = _CYLINDER if self.shape == "box" else _BOX
-        if extra := self.changed(other):
+        others = [key for shape, keys in _SHAPES.items() if shape != self.shape for key in keys]
+        if extra := self.changed(others):
             raise ValueError(f'{extra[0]} is none of shape = "{self.shape}"')
         if not self.nz and (extra := self.changed(("z", "stretch_z"))):
             raise ValueError(
@@ -127,6 +143,9 @@ def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
         with _explained():
             cells, points = cylinder_sizes(table.n, table.channel)
         return cells * max(1, table.nz), points * (table.nz + 1), table.dimension
+    if table.shape == "airfoil":
+        rings = table.around * table.outward
+        return rings * max(1, table.nz), (rings + table.around) * (table.nz + 1), table.dimension
     boxes = table.nx * table.ny * max(1, table.nz)
     points = (table.nx + 1) * (table.ny + 1) * (table.nz + 1)
     points += boxes if table.kind == "pyramid" else 0
@@ -139,7 +158,7 @@ def flow_mesh(table: FlowMeshTable) -> MeshData:
     Raises
     ------
     CaseError
-        For a cylinder without room.
+        For a cylinder without room, or an airfoil that no rings fit.
     MeshError
         For a file that cannot be read, or is not a mesh that a solver can take.
     """
@@ -153,9 +172,13 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
         data = read_data(table.file)
         check_mesh(data)
         return data
-    if table.shape == "cylinder":
+    if table.shape != "box":
         with _explained():
-            plane = cylinder_channel(table.n, table.channel)
+            plane = (
+                cylinder_channel(table.n, table.channel)
+                if table.shape == "cylinder"
+                else naca_mesh(table.profile, table.around, table.outward, table.reach, table.first)
+            )
         return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1)) if table.nz else plane
     d = table.dimension
     spans = (table.x, table.y, table.z)[:d]

@@ -1,0 +1,103 @@
+"""The case of compressible flow on any mesh: how its tables become a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fluxloom.app.application import Estimate
+from fluxloom.app.balance import measured_shares
+from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.compressible_observers import BalanceObserver, SnapshotObserver, SurfaceObserver
+from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
+from fluxloom.app.cases.compressible_setup import boundaries_of, free_stream_of, gas_of, scheme_of, start_of, up_of
+from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
+from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
+from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.dsl.context import Context
+from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.gas import Gas
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
+from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["CompressibleApplication", "CompressibleCase"]
+
+_BYTES = {2: 1_800, 3: 3_200}
+"""Of a cell by dimension, on host and device while the geometry is made."""
+
+
+class CompressibleApplication:
+    """The solver ``compressible`` of case files."""
+
+    name = "compressible"
+    title = "compressible flow on any mesh (Euler, Navier-Stokes, averaged; finite volumes)"
+    model: type[CaseModel] = CompressibleCase
+    ranked = True
+
+    def estimate(self, case: CompressibleCase) -> Estimate:
+        """Return the size of a case; a mesh from a file is read for it."""
+        cells, points, d = flow_mesh_sizes(case.mesh)
+        return Estimate(
+            cells=cells,
+            memory=cells * _BYTES[d],
+            output=cells * (8 * (d + 5) + 8 * 4 + 9) + points * 24,
+            rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
+        )
+
+    def build(self, case: CompressibleCase, context: Context) -> CompressibleRunner:
+        """Build the mesh, its geometry and the loops, and set the states at the start. Collective.
+
+        Raises
+        ------
+        CaseError
+            For a patch without a table or a table without a patch, and what does not fit the mesh.
+        """
+        shares = case.partition.given
+        if case.partition.shares == "measured":
+            shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal))
+        return _runner(case, context, shares)
+
+
+def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | None) -> CompressibleRunner:
+    """Return the case at its start. Collective."""
+    domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
+    d, gas = domain.volumes.dimension, gas_of(case.gas)
+    stream = free_stream_of(case.flow, gas, d)
+    flow = _flow(case, context, domain, gas, stream)
+    start = start_of(case, gas, stream, d)
+    together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    flow.start(start)
+    bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
+    saved = checkpoint_plan(case, case.checkpoint)
+    plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, saved, bodies)
+    mesh = domain.mesh
+
+    def whole() -> MeshData:
+        return flow_mesh(case.mesh) if mesh is None else mesh
+
+    def observers(runner: CompressibleRunner) -> Sequence[Observer]:
+        found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up_of(case.flow, d))]
+        if case.surface.patches:
+            found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
+        if case.snapshots.every:
+            found.append(SnapshotObserver(flow, case.snapshots.every, runner.fields, runner.mesh))
+        return found
+
+    return CompressibleRunner(flow, whole, plan, observers, domain.partition)
+
+
+def _flow(
+    case: CompressibleCase, context: Context, domain: FlowDomain, gas: Gas, stream: FreeStream
+) -> CompressibleFlow:  # fmt: skip
+    """Return the solver."""
+    boundaries = boundaries_of(case, gas, stream, domain.volumes.dimension)
+    distance = None
+    if case.scheme.turbulence != "none":
+        distance = domain.wall_distance([name for name, table in case.boundary.items() if table.type == "wall"])
+    try:
+        return CompressibleFlow(context, domain.volumes, boundaries, gas, scheme_of(case), distance)
+    except SolverError as error:
+        raise CaseError(f"boundary: {error}") from None

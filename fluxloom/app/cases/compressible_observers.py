@@ -1,0 +1,228 @@
+"""What a case of compressible flow looks at while it runs, and at its end: forces, patches, snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.files import atomic, vtk_name, write_vtk
+from fluxloom.app.gathering import gathered
+from fluxloom.core.errors import CaseError, SolverError, did_you_mean
+from fluxloom.fv.free_stream import FreeStream
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
+from fluxloom.solvers.compressible_surface import cut_patches, patch_values
+
+__all__ = ["BalanceObserver", "Curve", "SnapshotObserver", "SurfaceObserver"]
+
+Array = npt.NDArray[np.float64]
+
+_WHOLE = " all patches"
+"""Name of the group of all patches; no table can have it."""
+
+
+class BalanceObserver(Observer):
+    """Forces on the patches of each table, and what flows through all patches together.
+
+    Parameters
+    ----------
+    flow, stream
+        The flow, and what it is far away.
+    tables
+        ``[forces.NAME]``.
+    up
+        Axis from the lower to the upper side.
+
+    Raises
+    ------
+    CaseError
+        If a patch does not exist, a point does not fit, or the free stream is at rest.
+    """
+
+    def __init__(
+        self, flow: CompressibleFlow, stream: FreeStream, tables: Mapping[str, CoefficientsTable], up: int
+    ) -> None:  # fmt: skip
+        self._references: dict[str, AerodynamicReference] = {}
+        key = ""
+        try:
+            for name, table in tables.items():
+                key = f"forces.{name}"
+                self._references[name] = AerodynamicReference(stream, flow.gas, table.area, table.length, up)
+            key = "forces"
+            groups = {name: table.patches or [name] for name, table in tables.items()}
+            points = {name: table.point for name, table in tables.items()}
+            self._forces = SurfaceForces(
+                flow, groups | {_WHOLE: list(flow.volumes.patches)}, pressure=stream.pressure, points=points
+            )  # fmt: skip
+        except SolverError as error:
+            raise CaseError(f"{key}: {error}") from None
+        self._flow, self._last = flow, -1
+        self._found: dict[str, SurfaceForce] = {}
+
+    def now(self) -> dict[str, SurfaceForce]:
+        """Return the forces of the present step."""
+        if self._last != self._flow.steps:
+            self._found, self._last = self._forces.now(), self._flow.steps
+        return self._found
+
+    def coefficients(self) -> dict[str, Coefficients]:
+        """Return the coefficients of each table."""
+        now = self.now()
+        return {name: reference.of(now[name]) for name, reference in self._references.items()}
+
+    @property
+    def imbalance(self) -> float:
+        """Mass that leaves through all patches, as a part of what passes them; 0 where nothing does."""
+        whole = self.now()[_WHOLE]
+        return 2.0 * whole.mass / whole.through if whole.through > 0.0 else 0.0
+
+    def columns(self) -> dict[str, float]:
+        """Return coefficients and the imbalance of mass."""
+        found: dict[str, float] = {}
+        for name, values in self.coefficients().items():
+            found |= {f"{name}.drag": values.drag, f"{name}.lift": values.lift, f"{name}.moment": values.moment}
+        return found | {"imbalance": self.imbalance}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return coefficients and the imbalance, a row each."""
+        rows = [
+            (name, f"drag {values.drag:.6g}, lift {values.lift:.6g}, moment {values.moment:.6g}")
+            for name, values in self.coefficients().items()
+        ]
+        whole = self.now()[_WHOLE]
+        if whole.through > 0.0:
+            rows.append(("mass", f"{whole.mass:.3e} leaves in all, {self.imbalance:.2e} of what enters"))
+        return tuple(rows)
+
+
+class Curve:
+    """Values along a patch or a cut, for a picture: a name, places along an axis, values."""
+
+    def __init__(self, name: str, along: Array, values: Array) -> None:
+        self.name, self.along, self.values = name, along, values
+
+
+class SurfaceObserver(Observer):
+    """Pressure and friction along patches, in tables at the end of the run.
+
+    Raises
+    ------
+    CaseError
+        If a patch does not exist, or a mesh in two dimensions is to be cut.
+    """
+
+    def __init__(
+        self, flow: CompressibleFlow, stream: FreeStream, table: SurfaceTable, mesh: Callable[[], MeshData]
+    ) -> None:  # fmt: skip
+        known = flow.volumes.patches
+        for name in table.patches:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise CaseError(f"surface.patches: no patch {name!r}{hint} (patches: {', '.join(known) or 'none'})")
+        if table.cuts and flow.dimension != 3:
+            raise CaseError("surface.cuts: the mesh has 2 dimensions: its patches are lines already; leave cuts out")
+        self._flow, self._stream, self._table, self._mesh = flow, stream, table, mesh
+        self._directory: Path | None = None
+        self.curves: list[Curve] = []
+        """Of the pressure coefficient, on rank 0, after `finish`."""
+
+    def begin(self, directory: Path) -> None:
+        """Hear where the tables go."""
+        self._directory = directory
+
+    def finish(self) -> Sequence[str]:
+        """Write the tables."""
+        if self._directory is None:
+            return ()
+        written = [f"surface_{name}.csv" for name in self._table.patches]
+        for name, file in zip(self._table.patches, written, strict=True):
+            columns = self._columns([name])
+            if self._first:
+                _write(self._directory / file, columns)
+                if self._flow.dimension == 2:
+                    self._keep(name, columns)
+        return [*written, *(self._cut() if self._table.cuts else [])]
+
+    @property
+    def _first(self) -> bool:
+        return self._flow.context.comm.rank == 0
+
+    def _columns(self, patches: Sequence[str]) -> dict[str, Array]:
+        gas = self._flow.gas
+        values = patch_values(self._flow, patches)
+        return values.columns(self._stream, self._stream.dynamic_pressure(gas), viscous=gas.viscosity is not None)
+
+    def _keep(self, name: str, columns: Mapping[str, Array]) -> None:
+        if "cp" in columns:
+            self.curves.append(Curve(name, columns["x"], columns["cp"]))
+
+    def _cut(self) -> list[str]:
+        """Write a table for each cut; return the names of the files."""
+        table, columns = self._table, self._columns(self._table.patches)
+        written = [f"cut_{table.axis}_{station:g}.csv" for station in table.cuts]
+        if not self._first or self._directory is None:
+            return written
+        centres = np.stack([columns[name] for name in "xyz"], axis=1)
+        for station, file in zip(table.cuts, written, strict=True):
+            cut = cut_patches(self._mesh(), table.patches, centres, "xyz".index(table.axis), station)
+            found = {name: values[cut.face] for name, values in columns.items()}
+            found |= {name: cut.places[:, k] for k, name in enumerate("xyz")}
+            _write(self._directory / file, found)
+            self._keep(f"{table.axis} = {station:g}", found)
+        return written
+
+
+class SnapshotObserver(Observer):
+    """The fields now and then, in files.
+
+    Parameters
+    ----------
+    flow, every
+        The flow, and steps between two files.
+    fields, mesh
+        Return the fields of this rank, and the whole mesh on rank 0.
+    """
+
+    def __init__(
+        self,
+        flow: CompressibleFlow,
+        every: int,
+        fields: Callable[[], Mapping[str, npt.NDArray[Any]]],
+        mesh: Callable[[], MeshData],
+    ) -> None:
+        self._flow, self._every, self._fields, self._mesh = flow, every, fields, mesh
+        self._directory: Path | None = None
+        self._written: list[str] = []
+
+    def begin(self, directory: Path) -> None:
+        """Hear where files go."""
+        self._directory = directory
+
+    def stepped(self, *, repeated: bool = False) -> None:
+        """Write a file, where one is due."""
+        flow = self._flow
+        if flow.steps % self._every or repeated or self._directory is None:
+            return
+        name = f"snapshot_{flow.steps:06d}{Path(vtk_name('auto')).suffix}"
+        fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())
+        if flow.context.comm.rank == 0:
+            write_vtk(self._directory / name, self._mesh(), fields)
+        self._written.append(name)
+
+    def finish(self) -> Sequence[str]:
+        """Return the names of the files."""
+        return tuple(self._written)
+
+
+def _write(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write a table with a heading."""
+    with atomic(path) as temporary:
+        table = np.stack(list(columns.values()), axis=1)
+        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")

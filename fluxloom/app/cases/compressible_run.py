@@ -1,0 +1,338 @@
+"""A case of compressible flow as it runs: steps, residual, fields and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Picture
+from fluxloom.app.cases.compressible_observers import SurfaceObserver
+from fluxloom.app.cases.compressible_pictures import draw_pressure
+from fluxloom.app.cases.flow_checkpoint import CheckpointPlan, FlowCheckpoint
+from fluxloom.app.cases.flow_history import History, HistoryPanel
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_pictures import draw_history, draw_section
+from fluxloom.app.gathering import gathered
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.report import LoopReport
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["CompressiblePlan", "CompressibleRunner"]
+
+_COMPONENTS = ("u", "v", "w")
+_CLOSE = 1e-12
+_FEW = 3
+_FOREVER = 1.0e300
+_AROUND, _SMALL = 0.6, 0.5
+"""Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
+
+Array = npt.NDArray[np.float64]
+Window = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class CompressiblePlan:
+    """How a case runs.
+
+    Attributes
+    ----------
+    name
+        Of the case.
+    end
+        Time at which the run ends; 0: towards a steady flow.
+    drop
+        Part of the first residual at which a steady flow has been reached; 0: it does not look.
+    history
+        Steps between two lines of ``history.csv``; 0: no such file.
+    checkpoint
+        When checkpoints are taken; None: never.
+    bodies
+        Patches that pictures show.
+    """
+
+    name: str
+    end: float = 0.0
+    drop: float = 0.0
+    history: int = 0
+    checkpoint: CheckpointPlan | None = None
+    bodies: Sequence[str] = ()
+
+
+class CompressibleRunner:
+    """The solver of compressible flow, ready to advance by steps.
+
+    Parameters
+    ----------
+    flow
+        In its initial state.
+    mesh
+        Returns the whole mesh; on several ranks called on rank 0 alone.
+    plan
+        How it runs.
+    observers
+        What looks at it; called with the runner.
+    partition
+        How the mesh is divided; None on a rank alone.
+    """
+
+    chain: Chain | None = None
+    """None: steps in time ask for their length between two chains."""
+
+    def __init__(
+        self,
+        flow: CompressibleFlow,
+        mesh: Callable[[], MeshData],
+        plan: CompressiblePlan,
+        observers: Callable[[CompressibleRunner], Sequence[Observer]],
+        partition: PartitionReport | None = None,
+    ) -> None:
+        self.flow, self.plan, self.partition = flow, plan, partition
+        self._make = mesh
+        self._mesh: MeshData | None = None
+        self._first, self._residual, self._length = 0.0, float("nan"), 0.0
+        self._fixed, self._bad = 0, 0
+        self._ending = False
+        self._window = _window(flow, plan.bodies)
+        self.checkpoint = FlowCheckpoint(plan.checkpoint, flow.context)
+        self.observers = tuple(observers(self))
+        self.history = History(plan.history, (self._columns, *(observer.columns for observer in self.observers)))
+        self._directory: Path | None = None
+
+    # ------------------------------------------------------------------------------------- advance
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first step; from here on checkpoints are taken."""
+        self._directory = directory
+        self.checkpoint.begin(directory)
+        for observer in self.observers:
+            observer.begin(directory)
+        self.history.begin(directory / "history.csv" if self._head else None)
+
+    @property
+    def _head(self) -> bool:
+        return self.flow.context.comm.rank == 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the end, or a steady state, has been reached."""
+        if self.checkpoint.catching_up:
+            return False
+        return 0.0 < self.plan.end <= self.flow.time or self._residual < self.plan.drop
+
+    def advance(self) -> None:
+        """Advance by one step.
+
+        Raises
+        ------
+        SolverError
+            If a state is not finite; names the cell, and the last checkpoint.
+        """
+        flow = self.flow
+        try:
+            if self.plan.end:
+                self._step()
+            else:
+                flow.iterate()
+            found = flow.residuals()
+        except SolverError as error:
+            raise SolverError(f"{error}{self._saved()}") from None
+        self._fixed += found.fixed
+        self._bad += found.bad
+        self._first = self._first or float(found.norms[0])
+        self._residual = float(found.norms[0]) / self._first if self._first else 0.0
+        repeated = self.checkpoint.catching_up
+        if not self._ending:
+            self.checkpoint.mark(flow.steps)
+        for observer in self.observers:
+            observer.stepped(repeated=repeated)
+        self.history.stepped(flow.steps, last=self.finished)
+        self.checkpoint.check(flow.steps, flow.time, self.plan.end)
+
+    def _step(self) -> None:
+        """Make a step in time; the last two are equal and hit the end.
+
+        Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
+        """
+        flow, left, last = self.flow, self.plan.end - self.flow.time, self._length
+        longest = _FOREVER
+        if not self.checkpoint.catching_up:
+            whole = not last or left <= last * (1.0 + _CLOSE)
+            longest = left if whole else 0.5 * left if left < 2.0 * last else _FOREVER
+        self._length = flow.advance(longest)
+        self._ending = self._ending or self._length >= longest
+        if abs(self.plan.end - flow.time) <= _CLOSE * self.plan.end:
+            flow.time = self.plan.end
+
+    def _saved(self) -> str:
+        """Return where a checkpoint from before is, in words."""
+        if self.plan.checkpoint is None or self._directory is None or self.checkpoint.catching_up:
+            return ""
+        path = self._directory / "checkpoint.h5"
+        return f"; the last checkpoint is {path}" if path.exists() else "; there is no checkpoint yet"
+
+    def residual(self) -> float:
+        """Return the root mean square of the balance of mass, over that of the first step."""
+        return self._residual
+
+    # --------------------------------------------------------------------------------------- results
+    def _columns(self) -> dict[str, float]:
+        """Return the columns of ``history.csv`` that every flow has."""
+        mended = {"fixed": float(self._fixed), "bad": float(self._bad)}
+        return {"step": float(self.flow.steps), "time": self.flow.time, "residual": self._residual} | mended
+
+    def finish(self, *, pictures: bool = True) -> Sequence[str]:
+        """Complete the tables and draw; return the names of the files."""
+        if self._directory is None:
+            return ()
+        if self.checkpoint.catching_up:
+            self.checkpoint.abandon()
+            return ["history.csv"] if self.history.finish() else []
+        written = [*self.checkpoint.finish(), *(["history.csv"] if self.history.finish() else [])]
+        written += [name for observer in self.observers for name in observer.finish()]
+        return written + (self._draw(self._directory) if pictures else [])
+
+    def _draw(self, directory: Path) -> list[str]:
+        """Draw what is not a plane field; return the names of the files."""
+        context, plan = self.flow.context, self.plan
+        fields = gathered(context.comm, self.part, self.fields()) if self.flow.dimension == 3 else {}
+        if not self._head:
+            return []
+        written: list[str] = []
+        if len(self.history.rows) > _FEW:
+            panels = [HistoryPanel("residual", ("residual",), logarithmic=True)] if not plan.end else []
+            for name in (column.removesuffix(".lift") for column in self.history.names if column.endswith(".lift")):
+                panels += [HistoryPanel(f"{name}: {what}", (f"{name}.{what}",)) for what in ("drag", "lift")]
+            over = "time" if plan.end else "step"
+            draw_history(
+                directory / "history.png",
+                *self.history.panels(over, panels or [HistoryPanel("imbalance", ("imbalance",))]),
+                plan.name,
+            )
+            written.append("history.png")
+        if fields:
+            name = "section_y.png"
+            draw_section(directory / name, self.mesh(), fields["mach"], 1, f"Mach number: {plan.name}", "Mach number")
+            written.append(name)
+        surfaces = [observer for observer in self.observers if isinstance(observer, SurfaceObserver)]
+        curves = [curve for observer in surfaces for curve in observer.curves]
+        if curves:
+            draw_pressure(directory / "pressure.png", curves, plan.name)
+            written.append("pressure.png")
+        return written
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the cells that this rank has; None on a rank alone."""
+        return self.flow.spaces.cells.set.part
+
+    @property
+    def cells(self) -> int:
+        """Number of cells, of all ranks."""
+        return self.flow.spaces.cells.set.total
+
+    @property
+    def _chains(self) -> list[Chain]:
+        flow = self.flow
+        return [flow.before, flow.after] if self.plan.end else [flow.iteration]
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """Every loop of a step; of those that stages repeat the first."""
+        found: dict[str, Loop] = {}
+        for loop in (loop for chain in self._chains for loop in chain.loops):
+            found.setdefault(loop.name, loop)
+        return list(found.values())
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """Mach number and pressure, of a plane flow."""
+        if self.flow.dimension != 2:
+            return ()
+        time = f", time {self.flow.time:.6g}" if self.plan.end else ""
+        where = f"{self.plan.name}{time}"
+        return (
+            Picture("mach", f"Mach number: {where}", "Mach number", self._window),
+            Picture("p", f"Pressure: {where}", "pressure", self._window, "RdBu_r"),
+        )
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
+
+        With a model of turbulence also its variable. Nothing while a run catches up with a checkpoint.
+        """
+        if self.checkpoint.catching_up:
+            return {}
+        d, w = self.flow.dimension, self.flow.states()
+        mean, gas = w[:, : d + 2], self.flow.gas
+        found = {"rho": w[:, 0].copy()} | {name: w[:, 1 + k].copy() for k, name in enumerate(_COMPONENTS[:d])}
+        with np.errstate(all="ignore"):
+            found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
+            found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
+        return found | ({"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {})
+
+    def reports(self) -> Sequence[LoopReport]:
+        """Return the counters of each loop or fused group; those of the same name and size together."""
+        found: dict[tuple[str, int, str], LoopReport] = {}
+        for report in (report for chain in self._chains for report in chain.reports()):
+            key = (report.name, report.useful_bytes, report.strategy)
+            if (known := found.get(key)) is not None:
+                report = replace(report, calls=known.calls + report.calls, seconds=known.seconds + report.seconds)
+            found[key] = report
+        return list(found.values())
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return steps, time, residual, what was mended, forces and the imbalance of mass."""
+        if self.checkpoint.catching_up:
+            return (("steps", f"{self.flow.steps:,}, before the checkpoint, which is still there"),)
+        rows = [("steps", f"{self.flow.steps:,}")]
+        if end := self.plan.end:
+            reached = "" if self.finished else f" of {end:.6g}"
+            rows.append(("time", f"{self.flow.time:.6g}{reached}, the last step {self._length:.3g}"))
+        else:
+            rows.append(("residual", f"{self._residual:.3e} of that of the first step (balance of mass)"))
+        if self._fixed or self._bad:
+            rows.append(
+                ("mended", f"{self._fixed:,} states at faces and {self._bad:,} in cells that were not positive")
+            )
+        return tuple(rows + [row for observer in self.observers for row in observer.summary()])
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew, once, and then kept."""
+        if self._mesh is None:
+            self._mesh = self._make()
+        return self._mesh
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        return f"lower time.cfl (now {self.flow.scheme.cfl:g}), or take scheme.order = 1 for the first steps"
+
+
+def _window(flow: CompressibleFlow, bodies: Sequence[str]) -> Window | None:
+    """Return what pictures of a plane flow show: the surroundings of bodies that are small in it. Collective."""
+    cv = flow.volumes
+    if flow.dimension != 2 or not bodies:
+        return None
+    walls = [cv.centres[cv.patches[name].start : cv.patches[name].stop] for name in bodies]
+    low, high = _bounds(flow.context.comm, np.concatenate(walls))
+    first, last = _bounds(flow.context.comm, cv.centres)
+    size = float((high - low).max())
+    if not size < _SMALL * (last - first).max():
+        return None
+    pad = _AROUND * size
+    return float(low[0]) - pad, float(high[0]) + pad, float(low[1]) - pad, float(high[1]) + pad
+
+
+def _bounds(comm: Comm, places: Array) -> tuple[Array, Array]:
+    """Return the least and the largest coordinates of the places of all ranks. Collective."""
+    low, high = places.min(axis=0, initial=np.inf), places.max(axis=0, initial=-np.inf)
+    return comm.reduce(low, "min"), comm.reduce(high, "max")

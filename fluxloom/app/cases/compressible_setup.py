@@ -1,0 +1,182 @@
+"""From the tables of compressible flow to what the solver takes: gas, free stream, scheme, boundaries, start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.compressible_tables import (
+    FORMULA_KEYS,
+    BoundaryTable,
+    CompressibleCase,
+    FreeStreamTable,
+    GasTable,
+    InitialTable,
+)
+from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.fv.compressible_boundary import (
+    Boundary,
+    FarField,
+    MassFlowInlet,
+    NoSlipWall,
+    PressureOutlet,
+    SlipWall,
+    SupersonicInlet,
+    SupersonicOutlet,
+    TotalInlet,
+    VelocityInlet,
+)
+from fluxloom.fv.free_stream import FreeStream
+from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+
+__all__ = ["boundaries_of", "free_stream_of", "gas_of", "scheme_of", "start_of", "up_of"]
+
+SEA_LEVEL = 101325.0
+"""Pressure of the standard atmosphere at the level of the sea, Pa."""
+
+Array = npt.NDArray[np.float64]
+
+
+def gas_of(table: GasTable) -> Gas:
+    """Return the gas of a case."""
+    viscosity = None
+    if table.viscosity == "sutherland":
+        viscosity = Sutherland(table.mu0, table.t0, table.s)
+    elif table.viscosity == "constant":
+        viscosity = ConstantViscosity(table.mu)
+    return Gas(table.gamma, table.constant, table.prandtl, table.prandtl_turbulent, viscosity)
+
+
+def up_of(table: FreeStreamTable, dimension: int) -> int:
+    """Return the number of the axis that leads up.
+
+    Raises
+    ------
+    CaseError
+        If there is none.
+    """
+    axis = "xyz".index(table.up) if table.up else dimension - 1
+    if axis >= dimension:
+        raise CaseError(f'flow.up: "{table.up}" is no axis of a mesh with {dimension} dimensions; leave it out')
+    return axis
+
+
+def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStream:
+    """Return the free stream of a case; given a Reynolds number its pressure follows, ``rho U L = Re mu``.
+
+    Raises
+    ------
+    CaseError
+        If angles do not fit the dimension.
+    """
+    try:
+        found = FreeStream.at_angles(
+            table.mach, table.pressure or SEA_LEVEL, table.temperature, table.alpha, table.beta, dimension=dimension,
+            up=up_of(table, dimension),
+        )  # fmt: skip
+    except SolverError as error:
+        raise CaseError(f"flow: {error}") from None
+    if not table.reynolds:
+        return found
+    assert gas.viscosity is not None
+    density = table.reynolds * float(gas.viscosity.at(table.temperature)) / (found.speed(gas) * table.length)
+    return FreeStream(found.mach, density * gas.constant * found.temperature, found.temperature, found.direction)
+
+
+def scheme_of(case: CompressibleCase) -> CompressibleScheme:
+    """Return the scheme of a case."""
+    return CompressibleScheme(**case.scheme.model_dump(), cfl=case.time.cfl)
+
+
+def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> dict[str, Boundary]:
+    """Return what is beyond each patch.
+
+    Raises
+    ------
+    CaseError
+        If a vector or a state does not fit the dimension.
+    """
+    nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.turbulence != "none" else 0.0
+    return {name: _boundary(table, f"boundary.{name}", stream, nut, dimension) for name, table in case.boundary.items()}
+
+
+def _boundary(table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int) -> Boundary:
+    check_length(f"{key}.velocity", len(table.velocity), d)
+    check_length(f"{key}.direction", len(table.direction), d)
+    if table.state:
+        _checked_state(f"{key}.state", table.state, d)
+    state, velocity, way = tuple(table.state) or stream, tuple(table.velocity), tuple(table.direction)
+    made: Mapping[str, Callable[[], Boundary]] = {
+        "slip": lambda: SlipWall(velocity),
+        "symmetry": SlipWall,
+        "wall": lambda: NoSlipWall(table.temperature or None, velocity),
+        "far-field": lambda: FarField(state, nut),
+        "supersonic-inlet": lambda: SupersonicInlet(state, nut),
+        "supersonic-outlet": SupersonicOutlet,
+        "total-inlet": lambda: TotalInlet(table.pressure, table.temperature, way, nut),
+        "velocity-inlet": lambda: VelocityInlet(velocity, table.density or None, table.temperature or None, nut),
+        "mass-inlet": lambda: MassFlowInlet(table.mass_flux, table.temperature, way, nut),
+        "outlet": lambda: PressureOutlet(table.pressure, nut),
+    }
+    return made[table.type]()
+
+
+def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> Callable[[Array], Array]:
+    """Return the states at the start as a function of places ``(n, d)``.
+
+    Raises
+    ------
+    CaseError
+        If states or formulas do not fit the dimension; when called, where density or pressure are not positive.
+    """
+    nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.turbulence != "none" else []
+    flow = _sides(case.initial, dimension) if case.initial.left else _formulas(case.initial, gas, stream, dimension)
+
+    def states(places: Array) -> Array:
+        return np.concatenate([flow(places), np.broadcast_to(nut, (len(places), len(nut)))], axis=1)
+
+    return states
+
+
+def _sides(table: InitialTable, d: int) -> Callable[[Array], Array]:
+    left, right = (_checked_state(f"initial.{key}", getattr(table, key), d) for key in ("left", "right"))
+    axis = "xyz".index(table.axis)
+    if axis >= d:
+        raise CaseError(f'initial.axis: "{table.axis}" is no axis of a mesh with {d} dimensions')
+    return lambda places: np.where(places[:, axis : axis + 1] < table.at, left, right)
+
+
+def _formulas(table: InitialTable, gas: Gas, stream: FreeStream, d: int) -> Callable[[Array], Array]:
+    uniform = stream.state(gas, d)
+    keys = [FORMULA_KEYS[0], *FORMULA_KEYS[1 : 1 + d], FORMULA_KEYS[-1]]
+    for key in table.changed(FORMULA_KEYS):
+        if key not in keys:
+            raise CaseError(f"initial.{key}: the mesh has {d} dimensions; leave it out")
+    given = {key: formula(text, f"initial.{key}", ("x", "y", "z")[:d]) for key in keys if (text := getattr(table, key))}
+
+    def states(places: Array) -> Array:
+        found = np.tile(uniform, (len(places), 1))
+        for k, key in enumerate(keys):
+            if key in given:
+                found[:, k] = given[key](*places.T)
+        for key in ("density", "pressure"):
+            values = found[:, keys.index(key)]
+            if (values <= 0.0).any():
+                where = places[values.argmin()].round(6).tolist()
+                raise CaseError(f"initial.{key}: above 0 is wanted, not {values.min():g} at {where}")
+        return found
+
+    return states
+
+
+def _checked_state(key: str, given: list[float], d: int) -> Array:
+    if len(given) != d + 2:
+        raise CaseError(f"{key}: density, {d} velocities and pressure are wanted, {d + 2} numbers, not {len(given)}")
+    if given[0] <= 0.0 or given[-1] <= 0.0:
+        raise CaseError(f"{key}: density and pressure have to be above 0, not {given[0]:g} and {given[-1]:g}")
+    return np.array(given)

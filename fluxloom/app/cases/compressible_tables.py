@@ -1,0 +1,306 @@
+"""The tables of case files of compressible flow: gas, free stream, scheme, steps, start, boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.cases.compressible_extras import CoefficientsTable, SnapshotsTable, SurfaceTable
+from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_checkpoint import CheckpointTable
+from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.cases.flow_mesh import FlowMeshTable
+from fluxloom.core.errors import did_you_mean
+from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, TURBULENCE
+
+__all__ = [
+    "BOUNDARY_KEYS", "FORMULA_KEYS", "BoundaryTable", "CompressibleCase", "FreeStreamTable", "GasTable", "InitialTable",
+    "MarchTable", "SchemeTable",
+]  # fmt: skip
+
+FORMULA_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
+
+BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "slip": ((), ("velocity",)),
+    "symmetry": ((), ()),
+    "wall": ((), ("temperature", "velocity")),
+    "far-field": ((), ("state",)),
+    "supersonic-inlet": ((), ("state",)),
+    "supersonic-outlet": ((), ()),
+    "total-inlet": (("pressure", "temperature"), ("direction",)),
+    "velocity-inlet": (("velocity",), ("temperature", "density")),
+    "mass-inlet": (("mass_flux", "temperature"), ("direction",)),
+    "outlet": (("pressure",), ()),
+}
+"""For each type of a boundary the keys that it needs, and those that it may have."""
+
+InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+Vector = Annotated[list[float], Field(max_length=3)]
+State = Annotated[list[float], Field(max_length=5)]
+Positive = Annotated[float, Field(gt=0)]
+Optional = Annotated[float, Field(ge=0)]
+
+
+def _one_of(known: Collection[str]) -> Callable[[str], str]:
+    """Return a check of pydantic: a text is a known name."""
+
+    def check(name: str) -> str:
+        if name not in known:
+            raise ValueError(f'unknown value "{name}"{did_you_mean(name, known)} (allowed: {", ".join(known)})')
+        return name
+
+    return check
+
+
+class GasTable(Table):
+    """``[gas]``: what flows; air by default.
+
+    Attributes
+    ----------
+    gamma, constant
+        Ratio of the specific heats, and the constant ``R`` of ``p = rho R T``, J/kg/K.
+    viscosity
+        ``"none"``: the Euler equations; ``"sutherland"``: that of air, or of ``mu0``, ``t0`` and ``s``; ``"constant"``:
+        ``mu``.
+    mu
+        Pa s.
+    mu0, t0, s
+        Viscosity, Pa s, at a temperature, K, and Sutherland's constant, K.
+    prandtl, prandtl_turbulent
+        Of molecules and of eddies.
+    """
+
+    gamma: Annotated[float, Field(gt=1)] = 1.4
+    constant: Positive = 287.05
+    viscosity: Literal["none", "sutherland", "constant"] = "none"
+    mu: Optional = 0.0
+    mu0: Positive = 1.716e-5
+    t0: Positive = 273.15
+    s: Positive = 110.4
+    prandtl: Positive = 0.72
+    prandtl_turbulent: Positive = 0.9
+
+    @model_validator(mode="after")
+    def _consistent(self) -> GasTable:
+        owners = {"mu": "constant", "mu0": "sutherland", "t0": "sutherland", "s": "sutherland"}
+        for key in self.changed(owners):
+            if self.viscosity != owners[key]:
+                raise ValueError(f'{key} is of viscosity = "{owners[key]}", not "{self.viscosity}"')
+        if self.viscosity == "constant" and not self.mu:
+            raise ValueError('viscosity = "constant" needs mu, Pa s')
+        if self.viscosity == "none" and (extra := self.changed(("prandtl", "prandtl_turbulent"))):
+            raise ValueError(f"{extra[0]} is there but viscosity is not: give it, or leave {extra[0]} out")
+        return self
+
+
+class FreeStreamTable(Table):
+    """``[flow]``: the uniform flow far away; gas at rest by default.
+
+    Attributes
+    ----------
+    mach
+        Mach number.
+    alpha, beta
+        Angles of attack and of sideslip, degrees.
+    up
+        Axis from the lower to the upper side: ``"y"`` or ``"z"``; in two dimensions y, in three z by default.
+    pressure, temperature
+        Static, Pa and K; a pressure of 0 is that of the sea level, 101325 Pa.
+    reynolds, length
+        Instead of the pressure: ``rho U length / mu``; the mesh has the unit of the length, m.
+    turbulence
+        Variable of the model of Spalart and Allmaras over the kinematic viscosity.
+    """
+
+    mach: Optional = 0.0
+    alpha: Annotated[float, Field(ge=-180, le=180)] = 0.0
+    beta: Annotated[float, Field(ge=-180, le=180)] = 0.0
+    up: Literal["", "y", "z"] = ""
+    pressure: Optional = 0.0
+    temperature: Positive = 288.15
+    reynolds: Optional = 0.0
+    length: Positive = 1.0
+    turbulence: Optional = 3.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FreeStreamTable:
+        if self.reynolds and self.pressure:
+            raise ValueError("give only one of pressure and reynolds: the other follows")
+        if self.reynolds and not self.mach:
+            raise ValueError("reynolds needs a mach above 0")
+        if not self.reynolds and self.changed(("length",)):
+            raise ValueError("length is there but reynolds is not: give it, or leave length out")
+        return self
+
+
+class SchemeTable(Table):
+    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has."""
+
+    flux: Annotated[str, AfterValidator(_one_of(FLUXES))] = "roe"
+    order: Literal[1, 2] = 2
+    limiter: Annotated[str, AfterValidator(_one_of(LIMITERS))] = "venkatakrishnan"
+    smoothness: Positive = 5.0
+    length: Positive = 1.0
+    unlimited: Positive = 0.03
+    time: Annotated[str, AfterValidator(_one_of(STAGES))] = "ssp-rk3"
+    entropy_fix: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    cutoff: Positive = 0.1
+    turbulence: Annotated[str, AfterValidator(_one_of(TURBULENCE))] = "none"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> SchemeTable:
+        if self.order == 1 and (extra := self.changed(("limiter", "smoothness", "unlimited"))):
+            raise ValueError(f"order = 1 has no {extra[0]}")
+        if self.limiter != "venkatakrishnan" and (extra := self.changed(("smoothness", "length", "unlimited"))):
+            raise ValueError(f'{extra[0]} is of limiter = "venkatakrishnan", not "{self.limiter}"')
+        if self.flux != "ausm+-up" and self.changed(("cutoff",)):
+            raise ValueError(f'cutoff is of flux = "ausm+-up", not "{self.flux}"')
+        if self.flux != "roe" and self.changed(("entropy_fix",)):
+            raise ValueError(f'entropy_fix is of flux = "roe", not "{self.flux}"')
+        return self
+
+
+class MarchTable(Table):
+    """``[time]``: steps towards a steady flow, or in time.
+
+    Attributes
+    ----------
+    cfl
+        ``dt = 2 cfl V / sum A (|u_n| + c)``.
+    end
+        Time, which the last step hits: all cells have one step. 0: each cell has its own, towards a steady flow.
+    drop
+        A steady flow has been reached when the residual is this part of the first one; 0: it does not look.
+        ``run.iterations`` are the most steps in any case.
+    """
+
+    cfl: Annotated[float, Field(gt=0, le=1e6)] = 0.8
+    end: Optional = 0.0
+    drop: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MarchTable:
+        if self.end and self.drop:
+            raise ValueError("drop is of a steady flow, and end of one in time: give only one of them")
+        return self
+
+
+class InitialTable(Table):
+    """``[initial]``: the flow at the start; the free stream by default.
+
+    Attributes
+    ----------
+    left, right
+        Density, velocities and pressure on both sides of a plane.
+    axis, at
+        Which the plane is across, and where.
+    density, velocity_x, velocity_y, velocity_z, pressure
+        Instead: formulas in x, y and z; those that are left out are of the free stream.
+    """
+
+    left: State = Field(default=[])
+    right: State = Field(default=[])
+    axis: Literal["x", "y", "z"] = "x"
+    at: float = 0.0
+    density: InSpace = ""
+    velocity_x: InSpace = ""
+    velocity_y: InSpace = ""
+    velocity_z: InSpace = ""
+    pressure: InSpace = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> InitialTable:
+        if bool(self.left) != bool(self.right):
+            raise ValueError("give both of left and right, or neither")
+        if self.left and (extra := self.changed(FORMULA_KEYS)):
+            raise ValueError(f"give only one of left and {extra[0]}")
+        if not self.left and (extra := self.changed(("axis", "at"))):
+            raise ValueError(f"{extra[0]} is there but left and right are not: give them, or leave {extra[0]} out")
+        return self
+
+
+class BoundaryTable(Table):
+    """``[boundary.PATCH]``: what is beyond a patch of the mesh; every patch that is not periodic needs one.
+
+    Attributes
+    ----------
+    type
+        ``"slip"``, ``"symmetry"``, ``"wall"`` (with friction), ``"far-field"``, ``"supersonic-inlet"``,
+        ``"supersonic-outlet"``, ``"total-inlet"``, ``"velocity-inlet"``, ``"mass-inlet"``, ``"outlet"``.
+    state
+        Density, velocities and pressure beyond a far field or an inlet; by default the free stream.
+    pressure, temperature
+        Of an outlet; at rest, of a total inlet or a mass inlet; of a wall that is not adiabatic; of gas that enters.
+    density
+        Of gas that enters a velocity inlet, instead of the temperature.
+    velocity
+        Of gas that enters, or of a wall that slides.
+    direction
+        Of gas that enters; by default against the normal.
+    mass_flux
+        That enters through a unit of area, kg/(m^2 s).
+    """
+
+    type: Annotated[str, AfterValidator(_one_of(BOUNDARY_KEYS))]
+    state: State = Field(default=[])
+    pressure: Optional = 0.0
+    temperature: Optional = 0.0
+    density: Optional = 0.0
+    velocity: Vector = Field(default=[])
+    direction: Vector = Field(default=[])
+    mass_flux: Optional = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> BoundaryTable:
+        needed, allowed = BOUNDARY_KEYS[self.type]
+        keys = ("state", "pressure", "temperature", "density", "velocity", "direction", "mass_flux")
+        given = self.changed(keys)
+        for key in given:
+            if key not in needed + allowed:
+                known = ", ".join(needed + allowed)
+                has = f"it may have {known}" if known else "it has no other keys"
+                raise ValueError(f'type = "{self.type}" has no {key}: {has}')
+        for key in needed:
+            if key not in given:
+                raise ValueError(f'type = "{self.type}" needs {key}')
+        if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):
+            raise ValueError('type = "velocity-inlet" needs one of temperature and density')
+        return self
+
+
+class CompressibleCase(CaseModel):
+    """A case file of compressible flow."""
+
+    gas: GasTable = GasTable()
+    flow: FreeStreamTable = FreeStreamTable()
+    mesh: FlowMeshTable = FlowMeshTable()
+    initial: InitialTable = InitialTable()
+    boundary: dict[str, BoundaryTable] = Field(default={})
+    scheme: SchemeTable = SchemeTable()
+    time: MarchTable = MarchTable()
+    history: HistoryTable = HistoryTable()
+    forces: dict[str, CoefficientsTable] = Field(default={})
+    surface: SurfaceTable = SurfaceTable()
+    snapshots: SnapshotsTable = SnapshotsTable()
+    checkpoint: CheckpointTable = CheckpointTable()
+
+    @model_validator(mode="after")
+    def _supported(self) -> CompressibleCase:
+        """Refuse what would otherwise be passed over."""
+        viscous = self.gas.viscosity != "none"
+        walls = [name for name, table in self.boundary.items() if table.type == "wall"]
+        if walls and not viscous:
+            raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
+        if self.flow.reynolds and not viscous:
+            raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
+        if self.scheme.turbulence != "none" and not (viscous and walls):
+            lacking = 'a patch of type = "wall"' if viscous else "gas.viscosity"
+            raise ValueError(f'scheme.turbulence = "{self.scheme.turbulence}" needs {lacking}')
+        if self.scheme.turbulence == "none" and self.flow.changed(("turbulence",)):
+            raise ValueError("flow.turbulence is there but scheme.turbulence is not: give it, or leave it out")
+        for key in self.run.changed(("schedule", "fused")):
+            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        return self

@@ -1,0 +1,40 @@
+"""What a case of flow looks at while it runs: forces, probes, averages are observers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+__all__ = ["Observer"]
+
+
+class Observer:
+    """Looks at a flow and adds nothing; what looks at something overrides what it needs.
+
+    On several ranks all methods are collective; files are written by rank 0.
+    """
+
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first step."""
+
+    def stepped(self, *, repeated: bool = False) -> None:
+        """Take note of a step; ``repeated``: on the way to a checkpoint, dats do not have their values."""
+
+    def columns(self) -> dict[str, float]:
+        """Return columns of ``history.csv``, always the same ones."""
+        return {}
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return fields of the owned cells, ``(cells,)`` each."""
+        return {}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return rows of the summary."""
+        return ()
+
+    def finish(self) -> Sequence[str]:
+        """Write what belongs to the whole run; return the names of the files."""
+        return ()

@@ -1,0 +1,325 @@
+"""The case of compressible flow: its tables, what wrong ones are answered with, and what a run leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fluxloom.app.application import applications
+from fluxloom.app.case import load_case
+from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.cases.compressible_setup import gas_of
+from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
+from fluxloom.core.errors import CaseError, FluxloomError, SolverError
+from fluxloom.dsl.context import Context
+from fluxloom.fv.compressible_boundary import Boundary
+from fluxloom.fv.gas import Gas
+from fluxloom.mesh import box2d, write
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+
+CASE = """
+[case]
+name = "stream"
+solver = "compressible"
+
+[mesh]
+x = [0.0, 2.0]
+nx = 12
+ny = 6
+
+[flow]
+mach = 0.5
+alpha = 2.0
+
+[boundary.xmin]
+type = "far-field"
+[boundary.xmax]
+type = "far-field"
+[boundary.ymin]
+type = "slip"
+[boundary.ymax]
+type = "slip"
+
+[run]
+iterations = 3
+threads = 1
+"""
+XMIN = '[boundary.xmin]\ntype = "far-field"\n'
+YMIN = '[boundary.ymin]\ntype = "slip"\n'
+WALL = (YMIN, '[boundary.ymin]\ntype = "wall"\n')
+AIR = ("[run]", '[gas]\nviscosity = "sutherland"\n[run]')
+MODEL = ("[run]", '[gas]\nviscosity = "sutherland"\n[scheme]\nturbulence = "spalart-allmaras"\n[run]')
+SPAN = ("ny = 6", "ny = 6\nz = [0.0, 1.0]\nnz = 2")
+ENDS = ("[run]", '[boundary.zmin]\ntype = "symmetry"\n[boundary.zmax]\ntype = "symmetry"\n[run]')
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Write:
+    """Return a function that writes the case with some texts replaced."""
+
+    def write_case(*changes: tuple[str, str]) -> Path:
+        text = CASE
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new, 1)
+        path = tmp_path / "stream.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_case
+
+
+def build(path: Path, device: str = "cpu") -> CompressibleRunner:
+    case, application = load_case(path)
+    runner = application.build(case, Context(device, threads=1, tuning=False))
+    assert isinstance(runner, CompressibleRunner)
+    return runner
+
+
+def advanced(runner: CompressibleRunner, steps: int) -> CompressibleRunner:
+    for _ in range(steps):
+        runner.advance()
+    return runner
+
+
+def test_registered() -> None:
+    assert "compressible" in applications().names()
+
+
+def test_tables_have_the_names_of_the_objects() -> None:
+    """And their defaults: what a scheme or a gas can be, a case file can say."""
+    scheme = {field.name: field.default for field in fields(CompressibleScheme)}
+    table = SchemeTable().model_dump() | {"cfl": MarchTable().cfl}
+    assert table == scheme
+    gas = {field.name for field in fields(Gas)}
+    assert gas <= set(GasTable.model_fields)
+    assert gas_of(GasTable()) == Gas()
+
+
+def test_free_stream_at_the_start(stream: Write) -> None:
+    """Air at the level of the sea, along the angle of attack."""
+    runner = build(stream())
+    assert np.isnan(runner.residual())
+    fields = runner.fields()
+    assert set(fields) == {"rho", "u", "v", "p", "T", "mach"}
+    assert fields["p"] == pytest.approx(101325.0)
+    assert fields["T"] == pytest.approx(288.15)
+    assert fields["mach"] == pytest.approx(0.5)
+    assert fields["v"] / fields["u"] == pytest.approx(np.tan(np.radians(2.0)))
+    advanced(runner, 1)
+    assert runner.residual() == 1.0
+    advanced(runner, 60)
+    assert 0.0 < runner.residual() < 0.3
+    assert dict(runner.summary())["steps"] == "61"
+
+
+def test_steady_end(stream: Write) -> None:
+    """A run ends when the residual has dropped so far."""
+    runner = build(stream(("[run]", "[time]\ndrop = 0.5\n[run]")))
+    while not runner.finished and runner.flow.steps < 100:
+        advanced(runner, 1)
+    assert runner.residual() < 0.5
+    assert 3 < runner.flow.steps < 100
+
+
+def test_time_end(stream: Write) -> None:
+    """The last step hits the end exactly; the last two are equal."""
+    runner = build(stream(("[run]", "[time]\nend = 1e-3\n[run]")))
+    lengths = []
+    while not runner.finished:
+        before = runner.flow.time
+        advanced(runner, 1)
+        lengths.append(runner.flow.time - before)
+    assert runner.flow.time == 1e-3
+    assert len(lengths) > 3
+    assert lengths[-1] == pytest.approx(lengths[-2], rel=1e-9)
+
+
+def test_two_gases(stream: Write) -> None:
+    """Densities on both sides of a plane across y."""
+    sides = '[initial]\nleft = [1.0, 0.0, 0.0, 1.0]\nright = [2.0, 0.1, 0.0, 3.0]\naxis = "y"\nat = 0.5\n[run]'
+    fields = build(stream(("[run]", sides))).fields()
+    above = np.repeat([False, True], 36)
+    assert fields["rho"] == pytest.approx(np.where(above, 2.0, 1.0))
+    assert fields["u"] == pytest.approx(np.where(above, 0.1, 0.0))
+    assert fields["p"] == pytest.approx(np.where(above, 3.0, 1.0))
+
+
+def test_formulas(stream: Write) -> None:
+    """What is not given is that of the free stream."""
+    fields = build(stream(("[run]", '[initial]\npressure = "1e5 * (1 + x)"\n[run]'))).fields()
+    assert fields["p"].reshape(6, 12)[0] == pytest.approx(1e5 * (1 + (np.arange(12) + 0.5) / 6))
+    assert fields["rho"] == pytest.approx(101325.0 / (287.05 * 288.15))
+
+
+def test_reynolds(stream: Write) -> None:
+    """The density follows from the Reynolds number, and the pressure from it."""
+    runner = build(stream(AIR, ("alpha = 2.0", "reynolds = 5000.0\nlength = 0.5")))
+    fields, gas = runner.fields(), runner.flow.gas
+    assert gas.viscosity is not None
+    mu = float(gas.viscosity.at(288.15))
+    assert fields["rho"] * fields["u"] * 0.5 / mu == pytest.approx(5000.0)
+    assert fields["p"] == pytest.approx(fields["rho"] * 287.05 * 288.15)
+    advanced(runner, 2)
+
+
+def test_friction_and_turbulence(stream: Write) -> None:
+    """With walls and the model of Spalart and Allmaras: its variable is a field, and tables have friction."""
+    runner = advanced(build(stream(WALL, MODEL)), 3)
+    assert runner.fields()["nu_tilde"].min() > 0.0
+    assert runner.flow.distance.read().min() > 0.0
+
+
+@pytest.mark.parametrize("kind", BOUNDARY_KEYS)
+def test_every_boundary(stream: Write, kind: str) -> None:
+    """Each type of the table becomes a boundary of its own, and a step is made with it."""
+    values = {
+        "pressure": "120000.0", "temperature": "300.0", "velocity": "[50.0, 0.0]", "mass_flux": "60.0",
+    }  # fmt: skip
+    needed, _ = BOUNDARY_KEYS[kind]
+    given = "".join(f"{key} = {values[key]}\n" for key in needed)
+    given += "temperature = 300.0\n" if kind == "velocity-inlet" else ""
+    runner = advanced(build(stream((XMIN, f'[boundary.xmin]\ntype = "{kind}"\n{given}'), AIR)), 2)
+    assert np.isfinite(runner.residual())
+
+
+def test_every_boundary_can_be_named() -> None:
+    assert len(BOUNDARY_KEYS) == len(Boundary.__args__) + 1  # symmetry and slip are the same
+
+
+def test_periodic(stream: Write) -> None:
+    """Between periodic sides a uniform flow stays as it is; there is nothing to balance."""
+    changes = ((XMIN, ""), ('[boundary.xmax]\ntype = "far-field"\n', ""), ("alpha = 2.0", ""))
+    runner = advanced(build(stream(*changes, ("ny = 6", 'ny = 6\nperiodic = [["xmin", "xmax"]]'))), 5)
+    assert runner.fields()["mach"] == pytest.approx(0.5, rel=1e-9)
+    assert "mass" not in dict(runner.summary())
+
+
+def test_run_leaves(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
+    """Files of a run, and what they have."""
+    tables = (
+        '[forces.ymin]\narea = 2.0\npoint = [0.5, 0.0]\n[forces.both]\npatches = ["ymin", "ymax"]\n'
+        '[surface]\npatches = ["ymin"]\n[history]\nevery = 2\n[snapshots]\nevery = 4\n[run]'
+    )
+    path, out = stream(("[run]", tables), ("iterations = 3", "iterations = 9")), tmp_path / "out"
+    found = fluxloom("run", path, "--output", out)
+    assert found.code == 0, found.text
+    history = np.genfromtxt(out / "history.csv", delimiter=",", names=True)
+    assert history["step"].tolist() == [0, 2, 4, 6, 8]
+    assert {"residual", "fixed", "bad", "imbalance", "yminlift", "bothdrag", "yminmoment"} <= set(
+        history.dtype.names or ()
+    )
+    assert history["bothlift"][0] == pytest.approx(0.0, abs=1e-12)
+    surface = np.genfromtxt(out / "surface_ymin.csv", delimiter=",", names=True)
+    assert surface.dtype.names == ("x", "y", "nx", "ny", "area", "p", "cp")
+    assert surface["x"] == pytest.approx((np.arange(12) + 0.5) / 6)
+    record = json.loads((out / "run.json").read_text())
+    assert {"history.csv", "surface_ymin.csv", "history.png", "mach.png", "pressure.png"} <= set(record["files"])
+    assert {"ymin", "both", "mass", "steps"} <= set(record["results"])
+    assert len([name for name in record["files"] if name.startswith("snapshot_00000")]) == 2
+    assert all((out / name).stat().st_size for name in record["files"])
+
+
+def test_run_with_a_span(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
+    """In three dimensions, with a cut through patches and a section."""
+    tables = '[surface]\npatches = ["ymin", "ymax"]\naxis = "z"\ncuts = [0.4]\n[flow]'
+    path = stream(SPAN, ENDS, ("[flow]", tables), ("alpha = 2.0", 'alpha = 2.0\nup = "y"'))
+    found = fluxloom("run", path, "--output", tmp_path)
+    assert found.code == 0, found.text
+    cut = np.genfromtxt(tmp_path / "cut_z_0.4.csv", delimiter=",", names=True)
+    assert len(cut) == 24
+    assert cut["z"] == pytest.approx(0.4)
+    assert (tmp_path / "section_y.png").stat().st_size > 1000
+
+
+def test_run_on_two_ranks(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
+    """The files are those of one rank."""
+    path = stream(("[run]", '[forces.ymin]\n[surface]\npatches = ["ymin", "ymax"]\n[history]\nevery = 1\n[run]'))
+    for out, words in ((tmp_path / "one", ()), (tmp_path / "two", ("--ranks", "cpu:1*2"))):
+        found = fluxloom("run", path, "--output", out, "--no-picture", *words)
+        assert found.code == 0, found.text
+    for name in ("history.csv", "surface_ymin.csv", "surface_ymax.csv"):
+        one, two = (np.genfromtxt(tmp_path / d / name, delimiter=",", skip_header=1) for d in ("one", "two"))
+        np.testing.assert_allclose(two, one, rtol=1e-7, atol=1e-7, err_msg=name)
+
+
+def test_mesh_from_a_file(stream: Write, tmp_path: Path) -> None:
+    write(tmp_path / "box.su2", box2d(4, 4))
+    changes = (("x = [0.0, 2.0]\nnx = 12\nny = 6", f'file = "{tmp_path / "box.su2"}"'),)
+    assert build(stream(*changes)).cells == 16
+
+
+def test_lost(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
+    """A state that is no number ends the run: which cell, where, what to do, and which checkpoint there is."""
+    runner = build(stream(("[run]", "[checkpoint]\nevery = 1\n[run]")))
+    runner.begin(tmp_path)
+    advanced(runner, 3)
+    states = runner.flow.w.read()
+    states[17, 0] = np.nan
+    runner.flow.w.write(states)
+    with pytest.raises(SolverError) as error:
+        advanced(runner, 2)
+    text = str(error.value)
+    assert re.search(r"the state of cell \d+ at \[.*\] is not finite; lower cfl \(now 0.8\)", text)
+    assert f"the last checkpoint is {tmp_path / 'checkpoint.h5'}" in text
+
+
+def test_mended_states_are_counted(stream: Write) -> None:
+    """A strong blast with long steps is kept positive, and the summary says how often."""
+    blast = "[initial]\nleft = [1.0, 0.0, 0.0, 1000.0]\nright = [0.01, 0.0, 0.0, 0.001]\nat = 1.0\n"
+    runner = build(stream(("[run]", f"{blast}[time]\ncfl = 2.5\n[run]")))
+    advanced(runner, 5)
+    assert "that were not positive" in dict(runner.summary())["mended"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([("mach = 0.5", "mach = -0.5")], "flow.mach: must be at least 0, got -0.5"),
+        ([("mach = 0.5", "mahc = 0.5")], "[flow] has no key 'mahc'; did you mean 'mach'?"),
+        ([("[boundary.ymin]", "[boundary.ymni]")], "the mesh has no patch 'ymni'; did you mean 'ymin'?"),
+        ([(YMIN, "")], "the patch 'ymin' has none; add a table [boundary.ymin] with a type (slip, symmetry, wall,"),
+        ([('"slip"', '"slop"')], 'boundary.ymin.type: unknown value "slop"; did you mean \'slip\'?'),
+        ([(XMIN, XMIN + "pressure = 1.0\n")], 'type = "far-field" has no pressure: it may have state'),
+        ([(XMIN, '[boundary.xmin]\ntype = "total-inlet"\npressure = 2.0\n')], 'type = "total-inlet" needs temperature'),
+        ([(XMIN, '[boundary.xmin]\ntype = "velocity-inlet"\nvelocity = [1.0, 0.0]\n')], "needs one of"),
+        ([(XMIN, XMIN + "state = [1.0, 0.0, 1.0]\n")], "boundary.xmin.state: density, 2 velocities and pressure"),
+        ([(XMIN, XMIN + "state = [1.0, 0.0, 0.0, -1.0]\n")], "density and pressure have to be above 0"),
+        ([(YMIN, YMIN + "velocity = [1.0]\n")], "boundary.ymin.velocity: 2 numbers are wanted"),
+        ([WALL], 'boundary.ymin: a wall with friction needs gas.viscosity; or type = "slip"'),
+        ([("[run]", '[scheme]\nflux = "row"\n[run]')], "unknown value \"row\"; did you mean 'roe'?"),
+        ([("[run]", '[scheme]\nlimiter = "none"\nsmoothness = 2.0\n[run]')], "smoothness is of limiter"),
+        ([("[run]", '[scheme]\nflux = "hllc"\nentropy_fix = 0.2\n[run]')], "entropy_fix is of flux"),
+        ([("[run]", '[scheme]\nturbulence = "spalart-allmaras"\n[run]')], "needs gas.viscosity"),
+        ([("[run]", "[time]\nend = 1.0\ndrop = 1e-3\n[run]")], "give only one of them"),
+        ([("mach = 0.5", "mach = 0.5\nreynolds = 100.0")], "flow.reynolds needs gas.viscosity"),
+        ([("mach = 0.5", "mach = 0.5\nbeta = 3.0")], "beta = 0 in 2 dimensions"),
+        ([("mach = 0.5", 'mach = 0.5\nup = "z"')], 'flow.up: "z" is no axis'),
+        ([("[run]", "[gas]\nmu = 1.0\n[run]")], 'mu is of viscosity = "constant", not "none"'),
+        ([("[run]", "[forces.ymn]\n[run]")], "forces: no patch 'ymn'; did you mean 'ymin'?"),
+        ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces on ymin: a point of 2 coordinates"),
+        ([("mach = 0.5\n", ""), ("[run]", "[forces.ymin]\n[run]")], "forces.ymin: reference: the free stream is at"),
+        ([("[run]", '[surface]\npatches = ["ymn"]\n[run]')], "surface.patches: no patch 'ymn'; did you mean 'ymin'?"),
+        ([("[run]", '[surface]\npatches = ["ymin"]\ncuts = [0.1]\n[run]')], "surface.cuts: the mesh has 2 dimensions"),
+        ([("[run]", "[surface]\ncuts = [0.1]\n[run]")], "cuts is there but patches is not"),
+        ([("[run]", "[initial]\nleft = [1.0, 0.0, 0.0, 1.0]\n[run]")], "give both of left and right"),
+        ([("[run]", '[initial]\npressure = "x - 1"\n[run]')], "initial.pressure: above 0 is wanted"),
+        ([("[run]", '[initial]\nvelocity_z = "x"\n[run]')], "initial.velocity_z: the mesh has 2 dimensions"),
+        ([("threads = 1", "threads = 1\nfused = false")], "run.fused: this solver chooses"),
+        ([("x = [0.0, 2.0]\nnx = 12\nny = 6", 'shape = "airfoil"\nprofile = "12"')], 'four digits, as "0012"'),
+        ([("nx = 12", "around = 32\nnx = 12")], 'around is none of shape = "box"'),
+    ],
+)  # fmt: skip
+def test_refused(stream: Write, changes: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(FluxloomError, match=re.escape(message)) as error:
+        build(stream(*changes))
+    assert isinstance(error.value, CaseError)
