@@ -34,8 +34,9 @@ class RaggedStorage:
     Entry ``j`` of row ``r`` is at ``start(r) + j * stride(r)``. ``row_major`` stores have stride 1
     and a table of starts; ``column_major`` ones have slices of ``slice`` rows (0: one slice of all).
     ``compact`` stores hold row after row, so that a row ends where the next one starts; the starts of
-    ``narrow`` ones fit into 32 bits, the lengths of ``short`` rows into 8. In stores with chunks for ``group`` rows at a time (0: without), entry
-    ``j`` is at ``start(r) + j // C + (j % C) N``, with the ``C`` and ``N`` of the group (`RowGroupedCSR`).
+    ``narrow`` ones fit into 32 bits, the lengths of ``short`` rows into 8. In stores with chunks for ``group`` rows
+    at a time (0: without), entry ``j`` is at ``start(r) + j // C + (j % C) N``, with the ``C`` and ``N`` of the group
+    (`RowGroupedCSR`).
     """
 
     column_major: bool = False

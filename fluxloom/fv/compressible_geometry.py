@@ -145,14 +145,19 @@ def _slope_weights(volumes: ControlVolumes, sides: Sides) -> Array:
 
 
 def _inner_weights(volumes: ControlVolumes, sides: Sides) -> Family:
-    """Return the rows of the cells at boundaries, without what is at the boundary."""
-    edge = np.zeros(sides.cells, dtype=bool)
-    edge[sides.cell[sides.outside]] = True
-    kept = np.flatnonzero(edge[sides.cell] & ~sides.outside)
+    """Return the rows of the cells at boundaries, without what is at the boundary.
+
+    They are empty for cells with no more inner neighbours than dimensions, such as triangles at a wall: slopes through
+    all values, continued to the wall, would make noise grow without end.
+    """
+    chosen = np.zeros(sides.cells, dtype=bool)
+    chosen[sides.cell[sides.outside]] = True
+    chosen &= np.bincount(sides.cell[~sides.outside], minlength=sides.cells) > volumes.dimension
+    kept = np.flatnonzero(chosen[sides.cell] & ~sides.outside)
     lengths = np.bincount(sides.cell[kept], minlength=sides.cells)
-    number = np.cumsum(edge) - 1
+    number = np.cumsum(chosen) - 1
     way = volumes.ways[sides.face[kept]] * sides.sign[kept, None]
-    weights = _weights(way, number[sides.cell[kept]], int(edge.sum()))
+    weights = _weights(way, number[sides.cell[kept]], int(chosen.sum()))
     return Family(np.concatenate([[0], np.cumsum(lengths)]), sides.other[kept], weights)
 
 

@@ -33,10 +33,10 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, rounded
 from fluxloom.fv.compressible_friction import molecular, turbulent
-from fluxloom.fv.compressible_outside import FAR_FIELD, NO_SLIP_WALL, SLIP_WALL, boundary_state, transported
+from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, transported
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, max, select, sqrt, zeros
 
 __all__ = ["FLOOR", "NO_FRICTION", "blocks", "clear", "conserved_change", "destruction_blocks", "lessen", "relax"]
 
@@ -177,7 +177,7 @@ def boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t
     if law != NO_FRICTION:
         mu = share * molecular(b[1 + d] / (b[0] * constant), law, mu0, t0, s)
         conductivity = gamma * constant / (gamma - 1.0) * mu / prandtl
-        conductivity = select(kind == SLIP_WALL or kind == NO_SLIP_WALL, 0.0, conductivity)
+        conductivity = select(SLIP_WALL <= kind <= NO_SLIP_WALL, 0.0, conductivity)
         for v in range(2 + d):
             z[v] = w[v] - b[v]
             g[v] = 0.0
@@ -209,9 +209,9 @@ def add_boundary(kind, par, n, w, matrix, area, share, gamma, constant, prandtl,
         b = zeros(2 + d)
         boundary_state(kind, par, n, w, b, gamma, d)
         follows = transported(kind, par, n, w, b, 1.0, d) - transported(kind, par, n, w, b, 0.0, d)
-        nu = molecular(b[1 + d] / (b[0] * constant), law, mu0, t0, s) / b[0]
-        wall = kind > SLIP_WALL and kind < FAR_FIELD
-        rate = area * (max(f[0], 0.0) * follows + select(wall, share * b[0] * nu / SIGMA, 0.0))
+        nut = transported(kind, par, n, w, b, w[2 + d], d)
+        spread = share * b[0] * diffusivity(nut, molecular(b[1 + d] / (b[0] * constant), law, mu0, t0, s) / b[0])
+        rate = area * (max(f[0], 0.0) * follows + select(kind == SLIP_WALL, 0.0, (1.0 - follows) * spread / SIGMA))
     return rate
 
 
@@ -320,7 +320,9 @@ def destruction_blocks(
 
 
 @func
-def add_neighbours(w, near, far, face, sign, total, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d):
+def add_neighbours(
+    w, near, far, face, sign, total, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d
+):
     """Take ``sum_j O_ij z_j`` from ``total``."""
     z = zeros(nv)
     f = zeros(nv)

@@ -11,7 +11,7 @@ import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
+from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
@@ -22,26 +22,29 @@ from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 
-def flow_of(comm: Comm, mesh: MeshData) -> CompressibleFlow:
-    """Return a turbulent flow over a wall, periodic in one direction."""
+def flow_of(comm: Comm, mesh: MeshData, turbulent: bool) -> CompressibleFlow:
+    """Return a flow over a wall, periodic in one direction: turbulent with friction, or without both."""
     periodic = [("xmin", "xmax")]
     volumes = control_volumes(mesh, periodic) if comm.size == 1 else shared_volumes(
         distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS), periodic)  # fmt: skip
     stream = [1.0, 0.4, *[0.0] * (mesh.dimension - 1), 1.0]
     sides: dict[str, Any] = {name: FarField(stream, turbulence=0.02) for name in volumes.patches}
-    sides["ymin"] = NoSlipWall()
+    sides["ymin"] = NoSlipWall() if turbulent else SlipWall()
     context = fl.Context("cpu", comm=comm, tuning=False, threads=1)
-    gas = Gas(constant=1.0, viscosity=ConstantViscosity(0.01))
-    scheme = CompressibleScheme(turbulence="spalart-allmaras")
+    gas = Gas(constant=1.0, viscosity=ConstantViscosity(0.01) if turbulent else None)
+    scheme = CompressibleScheme(turbulence="spalart-allmaras" if turbulent else "none")
     flow = CompressibleFlow(context, volumes, sides, gas, scheme, volumes.centres[: volumes.cells, 1].copy())
     bump = lambda x: 1.0 + 0.2 * np.exp(-20.0 * ((x - 0.5) ** 2).sum(axis=1))  # noqa: E731
-    flow.start(lambda x: np.column_stack([bump(x), np.tile(stream[1:-1], (len(x), 1)), bump(x), 0.02 + 0.0 * x[:, 0]]))
+    last = np.full((1, int(turbulent)), 0.02)
+    flow.start(
+        lambda x: np.column_stack([bump(x), np.tile(stream[1:-1], (len(x), 1)), bump(x), last.repeat(len(x), 0)])
+    )
     return flow
 
 
-def run(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def run(comm: Comm, mesh: MeshData, turbulent: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Return numbers and states of the cells of this rank, residuals and time."""
-    flow = flow_of(comm, mesh)
+    flow = flow_of(comm, mesh, turbulent)
     for _ in range(3):
         flow.advance()
     flow.iterate(2)
@@ -50,11 +53,14 @@ def run(comm: Comm, mesh: MeshData) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     return number, flow.states(), flow.residuals().norms, flow.time
 
 
-@pytest.mark.parametrize(("kind", "ranks"), [("triangle", 3), pytest.param("prism", 2, marks=pytest.mark.long)])
-def test_states_of_one_rank(kind: str, ranks: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "turbulent", "ranks"),
+    [("triangle", False, 2), *(pytest.param(kind, True, 3, marks=pytest.mark.long) for kind in ("triangle", "prism"))],
+)
+def test_states_of_one_rank(kind: str, turbulent: bool, ranks: int) -> None:
     mesh = box2d(8, 6, kind=kind, perturb=0.15) if kind == "triangle" else box3d(5, 4, 3, kind=kind)
-    alone = run_threads(1, lambda comm: run(comm, mesh))[0]
-    found = run_threads(ranks, lambda comm: run(comm, mesh))
+    alone = run_threads(1, lambda comm: run(comm, mesh, turbulent))[0]
+    found = run_threads(ranks, lambda comm: run(comm, mesh, turbulent))
     together = np.empty_like(alone[1])
     for number, states, norms, time in found:
         together[number] = states
@@ -67,7 +73,7 @@ def test_every_rank_hears_of_a_state_that_is_not_finite() -> None:
     mesh = box2d(8, 6)
 
     def work(comm: Comm) -> str:
-        flow = flow_of(comm, mesh)
+        flow = flow_of(comm, mesh, False)
         values = flow.w.read().copy()
         if comm.rank == 0:
             values[0] = np.nan

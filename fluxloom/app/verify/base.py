@@ -117,12 +117,14 @@ def verifications() -> Registry[Verification]:
     """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
     from fluxloom.app.verify.airfoil import AirfoilVerification
     from fluxloom.app.verify.cavity import CavityVerification
+    from fluxloom.app.verify.compressible import CompressibleVerification
     from fluxloom.app.verify.incompressible import IncompressibleVerification
     from fluxloom.app.verify.tsunami import TsunamiVerification
 
     registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
     registry.register("airfoil", AirfoilVerification())
     registry.register("cavity", CavityVerification())
+    registry.register("compressible", CompressibleVerification())
     registry.register("incompressible", IncompressibleVerification())
     registry.register("tsunami", TsunamiVerification())
     return registry

@@ -88,6 +88,7 @@ def test_sods_tube(flux: str, limiter: str, worst: float) -> None:
     assert 0.3 * worst < error < worst
 
 
+@pytest.mark.long
 def test_first_order_is_worse() -> None:
     errors = []
     for order in (1, 2):
@@ -201,6 +202,7 @@ def test_a_state_that_is_not_finite_is_found() -> None:
         flow.advance()
 
 
+@pytest.mark.long
 def test_limiters_keep_a_front_within_bounds() -> None:
     for limiter in LIMITERS:
         flow = flow_of(box2d(40, 2), scheme=CompressibleScheme(limiter=limiter, smoothness=0.1))
@@ -249,7 +251,7 @@ def test_gas_that_turns_with_its_walls() -> None:
         flow.advance_to(1.0)
         np.testing.assert_allclose(flow.totals()[0], mass, rtol=1e-13)
         errors.append(np.abs(flow.states() - solid(flow.volumes.centres[: n * n])).mean())
-    assert errors[1] < 2.5e-4
+    assert errors[1] < 4e-4
     assert np.log2(errors[0] / errors[1]) > 2.0
 
 

@@ -1,0 +1,326 @@
+r"""Implicit steps towards a steady compressible flow: Newton's method with pseudo-time, or sweeps alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.fv.newton_kernels import keep, moved, pace, sizes, unsteady
+from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.compressible_sweeps import Sweeps
+from fluxloom.solvers.krylov_space import KrylovSpace, Solved
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["Implicit", "ImplicitStep", "SteadySteps"]
+
+Array = npt.NDArray[np.float64]
+
+_WORST = 2.0
+"""Balance of a step over the residual before it, above which the step is refused."""
+_RISE = 10.0
+"""How far above the first residual others count as the largest so far."""
+_BACK, _LESS, _HARD, _AGAIN = 0.5, 0.7, 0.8, 1.1
+"""Factors of the CFL number: after a refused step; at least after another; after GMRES did not end; of the sweeps'."""
+_AIM = 1.2
+"""The CFL number falls where the residual grows by more than this."""
+_LEAST_CFL = 1e-3
+
+
+@dataclass(frozen=True)
+class Implicit:
+    """How implicit steps are made.
+
+    Attributes
+    ----------
+    cfl, cfl_max
+        Of the first step, and at most; the step of each cell is as in `CompressibleScheme`.
+    growth
+        At most how much the CFL number grows from one step to the next.
+    sweeps
+        Symmetric Gauss-Seidel sweeps through the linearised equations, in a step or a product of GMRES.
+    krylov
+        Vectors of GMRES in a step; 0: sweeps make all steps.
+    switch
+        Part of the largest residual so far, below which steps are Newton's with GMRES; before, the sweeps make them,
+        which is cheaper while shocks are still on their way. 1: all steps are Newton's.
+    tolerance
+        Part of the right-hand side at which GMRES ends.
+    change
+        Part of themselves by which density and pressure change at most in a step; a cell with more takes less of it.
+
+    Raises
+    ------
+    SolverError
+        If a number is out of range.
+    """
+
+    cfl: float = 10.0
+    cfl_max: float = 1e8
+    growth: float = 2.0
+    sweeps: int = 4
+    krylov: int = 40
+    switch: float = 0.01
+    tolerance: float = 0.2
+    change: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("cfl", 0.0, 1e300), ("cfl_max", 0.0, 1e300), ("growth", 1.0, 1e3),
+                                ("switch", 0.0, 1.0), ("tolerance", 0.0, 1.0), ("change", 0.0, 1.0)):  # fmt: skip
+            value = getattr(self, name)
+            if not (isfinite(value) and low < value <= high):
+                raise SolverError(f"Implicit: {name}: above {low:g} and at most {high:g} is wanted, not {value!r}")
+        for name, least in (("sweeps", 1), ("krylov", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise SolverError(f"Implicit: {name} is a whole number of at least {least}, not {value!r}")
+        if self.cfl_max < self.cfl:
+            raise SolverError(f"Implicit: cfl_max ({self.cfl_max:g}) is less than cfl ({self.cfl:g})")
+
+
+@dataclass(frozen=True)
+class ImplicitStep:
+    """What a step did.
+
+    Attributes
+    ----------
+    norms : (nv,)
+        Roots of the mean squares of ``R``, of mass, momentum and energy, after it.
+    total
+        The same of all components over their sizes: what falls to nothing.
+    cfl
+        Of the step.
+    share
+        The least that a cell took of its increments; 0: the step was refused.
+    products
+        Of GMRES; 0: sweeps alone.
+    rest
+        What GMRES left of the right-hand side.
+    """
+
+    norms: Array
+    total: float
+    cfl: float
+    share: float
+    products: int = 0
+    rest: float = 0.0
+
+
+class SteadySteps:
+    r"""Implicit steps of a `CompressibleFlow` towards a steady state.
+
+    A step solves
+
+    .. math:: \Big(\frac{V}{\Delta t} \frac{\partial U}{\partial w} - \frac{\partial R}{\partial w}\Big) z = R(w)
+
+    with steps ``dt`` of each cell's own, ``dt = cfl V / (sum A lambda / 2)``. With ``krylov`` the derivative is that of
+    the full residual (Newton's method), and converges as fast as the residual is smooth: Venkatakrishnan's limiter is
+    smooth enough, that of Barth and Jespersen has corners, at which steps stall. With ``krylov = 0`` the derivative is
+    that of a scheme of first order, and convergence is linear.
+
+    Steps begin as sweeps with the CFL number that was given, or less where the residual grows by more, until the
+    residual has fallen by ``switch``. Newton's steps follow: their CFL number grows as the residual falls, by
+    ``growth`` at most, and falls where it grows, or where GMRES did not get as far as was asked. So it finds the steps
+    that the sweeps can precondition by itself. A step is refused, and made again with half the CFL number, where its
+    balance :math:`|R(w + z) - V / \Delta t\, \partial U / \partial w\, z|` is twice the residual before, or not finite.
+
+    Parameters
+    ----------
+    flow
+        The flow; its states are the first ones and become the last ones.
+    implicit
+        How.
+
+    Attributes
+    ----------
+    cfl
+        Of the next step.
+    total
+        Norm of the residual now, its components over their sizes, as in `ImplicitStep`.
+    highest
+        The largest one since the begin.
+
+    References
+    ----------
+    W. A. Mulder, B. van Leer: *Experiments with implicit upwind methods for the Euler equations*. J. Comput. Phys. 59,
+    1985 (steps that grow as the residual falls).
+    M. A. Ceze, K. J. Fidkowski: *Pseudo-transient continuation, solution update methods, and CFL strategies for DG
+    discretizations of the RANS-SA equations*. AIAA 2013-2686 (shares of steps and their balance).
+    """
+
+    def __init__(self, flow: CompressibleFlow, implicit: Implicit | None = None) -> None:
+        self.flow, self.implicit = flow, implicit or Implicit()
+        context, nv, over = flow.context, flow.components, flow.elements
+        self.cfl = self.implicit.cfl
+        shared = flow.volumes.shared
+        self.cells = flow.volumes.cells if shared is None else shared.cells.total
+        self.sweeps = Sweeps(flow, self.implicit.sweeps)
+        self.base, self.trial = (
+            context.dat(over, name=name, shape=(nv,), layout=flow.w.layout) for name in ("base", "trial")
+        )
+        self.waves = context.dat(over, name="waves")
+        self.rows, self.columns = (context.scalar(np.ones(nv), name) for name in ("rows", "columns"))
+        self.share, self.norm, self.left = (
+            context.scalar(value, name) for value, name in ((1.0, "share"), (np.zeros(nv), "norm"), (0.0, "left"))
+        )
+        self.total = self.highest = self._most = 0.0
+        self._chains()
+        self._krylov = None if self.implicit.krylov == 0 else KrylovSpace(
+            flow, self.sweeps, self.rows, self.columns, self.base, self.trial, self._find, self.implicit.krylov,
+            self.cells,
+        )  # fmt: skip
+        self._begun = self._newton = False
+
+    def _chains(self) -> None:
+        flow, over, z, trial = self.flow, self.flow.elements, self.sweeps.z, self.trial
+        nv: dict[str, Any] = {"nv": flow.components}
+        both: dict[str, Any] = {"d": flow.dimension, **nv}
+        copies: dict[str, Any] = {"systems": flow.components}
+        self._find = Chain(flow.right_hand_side(trial), name="implicit.residual")
+        self._judge = Chain([
+            Reset(self.norm), Reset(self.left),
+            Loop(unsteady, over, flow.w, z, flow.res, self.sweeps.rate, self.rows, self.norm, self.left,
+                 gamma=flow.gas.gamma, **both),
+        ], name="implicit.judge")  # fmt: skip
+        self._pace = Loop(pace, over, self.waves, flow.volume, self.sweeps.rate, cfl=self.cfl)
+        self._copy = Loop(copy, over, flow.w, trial, **copies)
+        self._keep = Loop(keep, over, flow.res, flow.speed, self.base, self.waves, **nv)
+        self._linearise = Chain([self._pace, *self.sweeps.linearise()], fuse=False, name="implicit.linearise")
+        self._right = Loop(copy, over, self.base, self.sweeps.r, **copies)
+        self._move = Chain([
+            Reset(self.share, 1.0), Loop(moved, over, flow.w, z, trial, self.share, most=self.implicit.change, **both),
+        ], name="implicit.move")  # fmt: skip
+        self._accept = Loop(copy, over, trial, flow.w, **copies)
+
+    # --------------------------------------------------------------------------------------- running
+    def begin(self) -> ImplicitStep:
+        """Look at the states of the flow anew, as at the start: sizes, residual, and the first CFL number."""
+        self._sizes()
+        self.cfl = self.implicit.cfl
+        self._before()
+        norms = self._norms()
+        self.total = self._total(norms)
+        if not isfinite(self.total):
+            self.flow.check()
+            raise SolverError("implicit steps: the residual of the first states is not finite: look at the boundaries")
+        self._most = _RISE * self.total
+        self.highest, self._begun, self._newton = self.total, True, False
+        return ImplicitStep(norms, self.total, self.cfl, 0.0)
+
+    def step(self) -> ImplicitStep:
+        """Make a step, or try one. Collective.
+
+        Raises
+        ------
+        SolverError
+            If steps are refused until the CFL number is below 0.001.
+        """
+        if not self._begun:
+            self.begin()
+        cfl, before = self.cfl, self.total
+        newton = self._newton = self.newton
+        self._keep()
+        self._pace.set(cfl=cfl)
+        self._linearise()
+        solved = self._solve(newton)
+        self._move()
+        self._find()
+        self._judge()
+        share, norms, left = self._look()
+        total = self._total(norms)
+        self.flow.steps += 1
+        if not (isfinite(solved.residual) and left <= _WORST * before):
+            self._refuse()
+            return ImplicitStep(self._norms(), self.total, cfl, 0.0, solved.iterations, solved.residual)
+        self._accept()
+        self.total, self.highest = total, max(self.highest, min(total, self._most))
+        self.cfl = self._next(cfl, total / before if before else 0.0, solved.residual, newton)
+        return ImplicitStep(norms, total, cfl, share, solved.iterations, solved.residual)
+
+    @property
+    def newton(self) -> bool:
+        """Whether the next step is one of Newton's; after one of them it is until the residual has grown much."""
+        switch = self.implicit.switch
+        level = sqrt(switch) if self._newton else switch
+        return self._krylov is not None and self.total <= level * self.highest
+
+    def _next(self, cfl: float, ratio: float, rest: float, newton: bool) -> float:
+        """Return the next CFL number after a step that changed the residual by a ratio."""
+        factor = max(_LESS, _AIM / ratio) if ratio > 0.0 else self.implicit.growth
+        if not newton:
+            return min(self.implicit.cfl, min(factor, _AGAIN) * cfl)
+        factor = min(factor, self.implicit.growth if rest <= self.implicit.tolerance else _HARD)
+        return min(self.implicit.cfl_max, factor * cfl)
+
+    def solve(self, drop: float = 1e-10, iterations: int = 1000) -> list[float]:
+        """Make steps until the residual is a part ``drop`` of the first one; return its norms, the first one too.
+
+        It may end before with ``iterations`` steps; look at the last norm. Collective.
+        """
+        found = [self.begin().total]
+        while len(found) <= iterations and found[-1] > drop * found[0]:
+            found.append(self.step().total)
+        return found
+
+    def _solve(self, newton: bool) -> Solved:
+        if newton and self._krylov is not None:
+            return self._krylov.solve(self.implicit.tolerance)
+        self._right()
+        self.sweeps.solve()
+        return Solved(0, 0.0)
+
+    def _before(self) -> None:
+        """Find the residual of the states of the flow."""
+        self._copy()
+        self._find()
+        self._judge()
+
+    def _refuse(self) -> None:
+        self.cfl *= _BACK
+        if self.cfl < _LEAST_CFL:
+            self.flow.check()
+            raise SolverError(
+                f"implicit steps: refused down to a CFL number of {self.cfl:g}; make some explicit steps before "
+                "(CompressibleFlow.iterate), take a lower cfl or growth, or look for a boundary that does not fit"
+            )
+        self._before()
+
+    def _sizes(self) -> None:
+        """Find how large the components of states and residuals are, from means over the cells."""
+        flow, d = self.flow, self.flow.dimension
+        sums = flow.context.scalar(np.zeros(4), "sizes")
+        Loop(sizes, flow.elements, flow.w, flow.volume, sums, nv=flow.components, d=d)()
+        volume, mass, pressure, square = np.asarray(sums.value)
+        rho, p = mass / volume, pressure / volume
+        sound = sqrt(flow.gas.gamma * p / rho)
+        state, flux = np.full(flow.components, sound), np.full(flow.components, rho * sound * sound)
+        state[0], state[1 + d], flux[0], flux[1 + d] = rho, p, rho * sound, rho * sound**3
+        if flow.turbulent and flow.gas.viscosity is not None:
+            temperature = p / (rho * flow.gas.constant)
+            nu = float(flow.gas.viscosity.at(temperature)) / rho
+            state[-1] = max(sqrt(square / volume), nu)
+            flux[-1] = rho * sound * state[-1]
+        self.rows.value, self.columns.value = 1.0 / flux, 1.0 / state
+
+    def _look(self) -> tuple[float, Array, float]:
+        share, norms, left = Global.read_all([self.share, self.norm, self.left])
+        return float(share), self._mean(norms), sqrt(float(left) / self.cells)
+
+    def _norms(self) -> Array:
+        return self._mean(self.norm.value)
+
+    def _mean(self, squares: Any) -> Array:
+        return np.sqrt(np.asarray(squares) / self.cells)
+
+    def _total(self, norms: Array) -> float:
+        return float(np.linalg.norm(norms * np.asarray(self.rows.value)))

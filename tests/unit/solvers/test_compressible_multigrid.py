@@ -1,0 +1,185 @@
+"""Multigrid for compressible flow: what a cycle leaves alone, what is conserved, how fast it is, what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_geometry import Rotation
+from fluxloom.fv.compressible_multigrid import corrected
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.mesh import MeshData, box2d, box3d
+from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_scheme import CompressibleScheme
+
+STREAM = [1.0, 0.5 * 1.4**0.5, 0.0, 1.0]
+
+
+def pushed(x: np.ndarray) -> np.ndarray:
+    """Return a source of momentum across the stream."""
+    found = np.zeros((len(x), x.shape[1] + 2))
+    found[:, 2] = 0.3 * np.exp(-30.0 * ((x - 0.5) ** 2).sum(axis=1))
+    return found
+
+
+def flow_of(mesh: MeshData, device: str = "cpu", walls: Any = None, **options: Any) -> CompressibleFlow:
+    """Return a channel in which a force pushes the gas aside."""
+    volumes = control_volumes(mesh)
+    stream = [*STREAM[:3], *[0.0] * (mesh.dimension - 2), 1.0]
+    boundaries = {name: FarField(stream) if name[0] == "x" else walls or SlipWall() for name in volumes.patches}
+    context = fl.Context(device, threads=1, tuning=False)
+    options = {"scheme": CompressibleScheme(time="rk5", cfl=1.15), "source": pushed} | options
+    flow = CompressibleFlow(context, volumes, boundaries, **options)
+    flow.start(stream)
+    return flow
+
+
+def solved_of(how: Multigrid) -> MultigridSteps:
+    """Return cycles of a flow that is steady as it is: its source is what its residual lacks."""
+    flow = flow_of(box2d(12, 10, kind="triangle", perturb=0.2), source=np.zeros(4))
+    wave = lambda x: 1.0 + 0.1 * np.sin(3.0 * x[:, :1] + 2.0 * x[:, 1:])  # noqa: E731
+    flow.start(lambda x: np.array(STREAM) * wave(x) + [0.0, 0.0, 0.05, 0.0])
+    steps = MultigridSteps(flow, how)
+    steps.norms()
+    volume = flow.volume.read()[:, None]
+    assert flow.source is not None
+    flow.source.write(np.where(volume > 0.0, -flow.res.read() / np.where(volume > 0.0, volume, 1.0), 0.0))
+    assert steps.total() < 1e-15
+    return steps
+
+
+@pytest.mark.parametrize("cycle", [pytest.param("V", marks=pytest.mark.long), "W"])
+def test_a_cycle_leaves_a_solution_alone(cycle: str) -> None:
+    steps = solved_of(Multigrid(levels=2, cycle=cycle))
+    before = steps.flow.states().copy()
+    steps.step()
+    np.testing.assert_allclose(steps.flow.states(), before, rtol=0.0, atol=1e-13)
+    assert steps.lessened() == 0
+    steps.passages[0].sources()  # without its forcing the coarse level goes another way
+    coarse = steps.levels[1]
+    there = coarse.states().copy()
+    coarse.iterate()
+    assert np.abs(coarse.states() - there).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["triangle", pytest.param("tetra", marks=pytest.mark.long)])
+def test_nothing_is_lost_between_levels(kind: str) -> None:
+    mesh = box2d(9, 8, kind=kind, perturb=0.2) if kind == "triangle" else box3d(4, 4, 3, kind=kind, perturb=0.2)
+    flow = flow_of(mesh, source=None)
+    flow.start(lambda x: np.tile(flow.states()[0], (len(x), 1)) * (1.0 + 0.3 * np.sin(3.0 * x[:, :1])))
+    steps = MultigridSteps(flow, Multigrid(levels=1, start=1))
+    steps.passages[0].down()
+    coarse = steps.levels[1]
+    np.testing.assert_allclose(coarse.totals(), flow.totals(), rtol=1e-13)
+    cells = flow.volumes.cells
+    forced = coarse.res.read() + coarse.volume.read()[:, None] * coarse.source.read()  # type: ignore[union-attr]
+    sums = np.zeros_like(forced)
+    np.add.at(sums, steps.coarse[0].group[:cells], flow.res.read()[:cells])
+    few = coarse.volumes.cells
+    np.testing.assert_allclose(forced[:few], sums[:few], rtol=0.0, atol=1e-13)
+    steps.passages[0].hand_down()
+    np.testing.assert_array_equal(flow.states(), coarse.states()[steps.coarse[0].group[:cells]])
+
+
+@pytest.mark.parametrize("cycle", ["V", "W"])
+def test_ten_steps_of_the_flow_alone_do_less_than_a_cycle(cycle: str) -> None:
+    steps = MultigridSteps(flow_of(box2d(32, 16, (2.0, 1.0))), Multigrid(levels=2, cycle=cycle))
+    norms = steps.solve(1e-9, 20)
+    alone = flow_of(box2d(32, 16, (2.0, 1.0)))
+    alone.iterate(200)
+    steps.flow.w.write(alone.w.read())
+    assert norms[-1] < 0.2 * norms[0]
+    assert norms[-1] < 0.7 * steps.total()
+
+
+@pytest.mark.long
+def test_start_on_coarse_levels() -> None:
+    flow = flow_of(box2d(32, 16, (2.0, 1.0)))
+    begin = flow.states().copy()
+    steps = MultigridSteps(flow, Multigrid(levels=2, start=15))
+    steps.start()
+    handed = flow.states().copy()
+    steps.flow.iterate(600)
+    found = flow.states()
+    assert np.abs(handed - found).mean() < 0.5 * np.abs(begin - found).mean()
+
+
+@pytest.mark.long
+def test_friction_and_turbulence() -> None:
+    mesh = box2d(20, 16, (2.0, 1.0))
+    gas = Gas(constant=1.0, viscosity=ConstantViscosity(2e-3))
+    scheme = CompressibleScheme(time="rk5", cfl=1.0, turbulence="spalart-allmaras")
+    volumes = control_volumes(mesh)
+    distance = np.minimum(volumes.centres[: volumes.cells, 1], 1.0 - volumes.centres[: volumes.cells, 1])
+    boundaries = {name: FarField(STREAM, 0.01) if name[0] == "x" else NoSlipWall() for name in volumes.patches}
+    flow = CompressibleFlow(fl.Context("cpu", threads=1, tuning=False), volumes, boundaries, gas, scheme, distance)
+    flow.start([*STREAM, 0.01])
+    steps = MultigridSteps(flow, Multigrid(levels=2))
+    norms = steps.solve(1e-4, 30)
+    assert norms[-1] < 0.06 * norms[0]
+    steps.passages[0].down()
+    coarse = steps.levels[1]
+    before = coarse.states()
+    coarse.iterate(2)
+    after = coarse.states()
+    np.testing.assert_allclose(after[:, 0] * after[:, -1], before[:, 0] * before[:, -1], rtol=1e-13)
+    assert after[:, -1].max() > 0.005
+
+
+@pytest.mark.long
+def test_reference_device() -> None:
+    found = []
+    for device in ("cpu", "reference"):
+        flow = flow_of(box2d(10, 8), device)
+        steps = MultigridSteps(flow, Multigrid(levels=1, smoothing=1, start=1))
+        steps.start()
+        steps.step()
+        found.append(flow.states())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12, atol=1e-13)
+
+
+def test_corrections_leave_gas() -> None:
+    flow = flow_of(box2d(4, 4))
+    change = np.zeros((flow.volumes.elements, 4))
+    change[0], change[1], change[2] = [-3.0, 0.0, 0.0, 0.0], [0.0, 5.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.1]
+    lessened = flow.context.scalar(0.0, "lessened")
+    dat = flow.context.dat(flow.elements, change, "change")
+    before = flow.states().copy()
+    Loop(corrected, flow.elements, dat, flow.volume, flow.w, lessened, most=0.5, gamma=1.4, nv=4, d=2)()
+    after = flow.states()
+    np.testing.assert_allclose(after[0, 0], 0.5, rtol=1e-14)
+    assert 0.5 <= after[1, 3] < 0.9
+    assert after[2, 0] == pytest.approx(1.1)
+    np.testing.assert_allclose(after[3:], before[3:], rtol=1e-14)
+    assert lessened.value == 2.0
+
+
+def test_errors() -> None:
+    for options, message in (
+        ({"cycle": "F"}, "cycle 'F' is unknown"),
+        ({"levels": -1}, "levels is a whole number"),
+        ({"before": 0, "after": 0}, "both 0"),
+        ({"smoothing": 1.5}, "smoothing is a whole number"),
+        ({"cfl": 0.0}, "cfl lies between"),
+        ({"change": 1.0}, "change lies between"),
+    ):
+        with pytest.raises(SolverError, match=message):
+            Multigrid(**options)  # type: ignore[arg-type]
+    with pytest.raises(SolverError, match="no coarse level"):
+        MultigridSteps(flow_of(box2d(3, 2)))
+    with pytest.raises(SolverError, match="the mesh turns"):
+        MultigridSteps(flow_of(box2d(8, 8), rotation=Rotation(0.1)))
+    steps = MultigridSteps(flow_of(box2d(8, 8), source=None))
+    with pytest.raises(SolverError, match="drop lies between"):
+        steps.solve(2.0)
+    steps.flow.w.write(np.full_like(steps.flow.w.read(), np.nan))
+    with pytest.raises(SolverError, match="is not finite"):
+        steps.norms()
