@@ -32,9 +32,8 @@ E. F. Toro: *Riemann Solvers and Numerical Methods for Fluid Dynamics*, 3rd ed.,
 
 from __future__ import annotations
 
-from fluxloom.core.access import Const, Read, Write
 from fluxloom.fv.compressible_fluxes import normal_velocity, sound
-from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import max, min, pow, sqrt, zeros
 
 __all__ = [
@@ -51,7 +50,6 @@ __all__ = [
     "TEMPERATURE_INLET",
     "TOTAL_INLET",
     "boundary_state",
-    "boundary_states",
     "far_field",
     "from_reservoir",
     "leaving",
@@ -305,33 +303,3 @@ def transported(kind, par, n, w, b, nut, d):
     elif kind != SLIP_WALL and kind != INSIDE_STATE and normal_velocity(b, n, d) < 0.0:
         found = par[_ENTERING]
     return found
-
-
-@kernel
-def boundary_states(
-    kind: Read, par: Read, normal: Read, arm: Read, w: Read, slope: Read, share: Read, out: Write, *,
-    gamma: Const[float], d: Const[int], nv: Const[int], linear: Const[int],
-):  # fmt: skip
-    r"""State of a boundary element.
-
-    ``w``, ``slope`` and ``share`` are those of the cell behind, of ``nv``, ``d nv`` (component ``k`` of variable ``v``
-    at ``d v + k``) and ``nv`` numbers; ``arm`` leads from its centroid to the face. With ``linear`` 1 the state inside
-    is :math:`w_v + \phi_v\, \nabla w_v \cdot arm`, and where that has no positive density or pressure, or with
-    ``linear`` 0, the state ``w`` of the cell. With ``nv = d + 3`` the last variable is that of a turbulence model.
-    """
-    inside = zeros(nv)
-    for v in range(nv):
-        inside[v] = w[v]
-    if linear == 1:
-        for v in range(nv):
-            for k in range(d):
-                inside[v] += share[v] * slope[d * v + k] * arm[k]
-        if not (inside[0] > 0.0 and inside[1 + d] > 0.0):
-            for v in range(nv):
-                inside[v] = w[v]
-    b = zeros(2 + d)
-    boundary_state(kind[0], par, normal, inside, b, gamma, d)
-    for v in range(2 + d):
-        out[v] = b[v]
-    if nv == d + 3:
-        out[nv - 1] = transported(kind[0], par, normal, inside, b, inside[nv - 1], d)

@@ -120,7 +120,10 @@ def test_goes_on(text: str, tmp_path: Path) -> None:
         assert (out / name).read_text() == (tmp_path / "whole" / name).read_text()
 
 
-@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 2, marks=pytest.mark.long), (1, 2), pytest.param(2, 1, marks=pytest.mark.long)])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 2, marks=LONG), (1, 2), pytest.param(2, 1, marks=LONG)])
 def test_ranks(before: int, after: int, tmp_path: Path) -> None:
     """With as many ranks or others: to round-off, in fields and files."""
     fields, _, steps = run_of(1, tmp_path / "whole", without(TUBE))[0]

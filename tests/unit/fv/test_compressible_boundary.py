@@ -34,12 +34,12 @@ from fluxloom.fv.compressible_outside import (
     SLIP_WALL,
     TEMPERATURE_INLET,
     TOTAL_INLET,
-    boundary_states,
 )
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh.generate import box2d, box3d
+from tests.unit.fv.boundary_kernel import boundary_states
 
 AIR = Gas(gamma=1.4, constant=287.0)
 STREAM = FreeStream(0.5, 1e5, 300.0, (1.0, 0.0))

@@ -21,9 +21,9 @@ from fluxloom.fv.compressible_outside import (
     SLIP_WALL,
     TEMPERATURE_INLET,
     TOTAL_INLET,
-    boundary_states,
 )
 from fluxloom.fv.riemann import RiemannProblem
+from tests.unit.fv.boundary_kernel import boundary_states
 
 Array = np.ndarray
 GAMMA = 1.4
