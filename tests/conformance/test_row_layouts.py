@@ -157,7 +157,7 @@ def choices(device: str, stores: tuple[str, ...] = tuple(STORES)) -> dict[str, d
     return {f"{s} {n}": {"store": s, "schedule": schedule} for s in stores for n, schedule in known.items()}
 
 
-@pytest.mark.parametrize("kind", ["mixed", "long"])
+@pytest.mark.parametrize("kind", ["mixed", pytest.param("long", marks=pytest.mark.long)])
 @pytest.mark.parametrize("device", DEVICES)
 def test_products(device: str, kind: str) -> None:
     found = variants(product, device, choices(device), kind=kind)

@@ -40,7 +40,10 @@ def advanced(comm: Comm, name: str) -> Found:
     return numbers, step.velocity(), flow.velocity(), step.pressure(), step.counts
 
 
-@pytest.mark.parametrize(("name", "ranks"), [("duct", 2), ("periodic", 3), ("box", 4)])
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [("duct", 2), *(pytest.param(*case, marks=pytest.mark.long) for case in (("periodic", 3), ("box", 4)))],
+)
 def test_steps_of_one_rank(name: str, ranks: int) -> None:
     alone = run_threads(1, lambda comm: advanced(comm, name))[0]
     found = run_threads(ranks, lambda comm: advanced(comm, name))

@@ -67,7 +67,13 @@ def test_vortex(context: Context, kind: str) -> None:
     assert order(vortex(context, kind, 24), vortex(context, kind, 48)) > 1.8
 
 
-@pytest.mark.parametrize(("kind", "n"), [("quad", 8), ("triangle", 6), ("hexahedron", 5), ("prism", 4)])
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        ("quad", 8),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("triangle", 6), ("hexahedron", 5), ("prism", 4))),
+    ],
+)
 def test_manufactured(context: Context, kind: str, n: int) -> None:
     coarse, fine = (manufactured(context, kind, m, 0.1) for m in (n, 2 * n))
     assert order(size(coarse), size(fine)) > 1.8
@@ -120,6 +126,7 @@ def test_nozzle(context: Context) -> None:
     assert pressure == pytest.approx(wanted, rel=0.01)
 
 
+@pytest.mark.long
 def test_couette(context: Context) -> None:
     (coarse, _), (fine, heat) = couette(context, 4), couette(context, 8)
     assert order(coarse[0], fine[0]) > 1.8

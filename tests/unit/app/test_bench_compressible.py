@@ -59,6 +59,7 @@ def test_record() -> None:
     assert len([line for line in told if "ns a cell and stage" in line]) == 2
 
 
+@pytest.mark.long
 def test_models_fluxes_limiters() -> None:
     """Kernels that run as Python need no compiler."""
     python: dict[str, Any] = {"device": "reference", "cells": "2", "iterations": 1}
@@ -81,6 +82,7 @@ def test_a_mesh_of_a_file(tmp_path: Path) -> None:
     assert finer["sizes"] == {"cells": 160}
 
 
+@pytest.mark.long
 def test_ranks_share_the_mesh() -> None:
     """Two ranks do the steps of one: the residual says so."""
 
@@ -124,6 +126,7 @@ def test_table_of_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert {(row["loop"], row["strategy"]) for row in metrics["not_possible"]} == {("K2", "gather"), ("K9", "gather")}
 
 
+@pytest.mark.long
 def test_ways_that_disagree_are_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     first = _Table._check
 

@@ -262,7 +262,7 @@ def test_programs_in_turn(fake: Path, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- OpenFOAM itself
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_icofoam_computes_the_same_flow(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     try:
         find_openfoam()

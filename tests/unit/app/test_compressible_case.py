@@ -229,6 +229,7 @@ def test_run_leaves(stream: Write, tmp_path: Path, fluxloom: Callable[..., Simpl
     assert all((out / name).stat().st_size for name in record["files"])
 
 
+@pytest.mark.long
 def test_run_with_a_span(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
     """In three dimensions, with a cut through patches and a section."""
     tables = '[surface]\npatches = ["ymin", "ymax"]\naxis = "z"\ncuts = [0.4]\n[flow]'

@@ -104,7 +104,7 @@ def without(text: str) -> str:
     return text.replace("[checkpoint]\nevery = 10\n", "")
 
 
-@pytest.mark.parametrize("text", [TUBE, STEADY], ids=["in time", "steady"])
+@pytest.mark.parametrize("text", [TUBE, pytest.param(STEADY, marks=pytest.mark.long)], ids=["in time", "steady"])
 def test_goes_on(text: str, tmp_path: Path) -> None:
     """Killed twice: bit by bit, and line by line."""
     fields, residual, steps = run_of(1, tmp_path / "whole", without(text))[0]
@@ -123,7 +123,7 @@ def test_goes_on(text: str, tmp_path: Path) -> None:
 LONG = pytest.mark.long
 
 
-@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 2, marks=LONG), (1, 2), pytest.param(2, 1, marks=LONG)])
+@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 2, marks=LONG), pytest.param(1, 2, marks=LONG), (2, 1)])
 def test_ranks(before: int, after: int, tmp_path: Path) -> None:
     """With as many ranks or others: to round-off, in fields and files."""
     fields, _, steps = run_of(1, tmp_path / "whole", without(TUBE))[0]

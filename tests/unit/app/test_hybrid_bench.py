@@ -18,6 +18,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"fluxloom.app.bench.hybrid.{name}", value)
 
 
+@pytest.mark.long
 def test_record() -> None:
     told: list[str] = []
     options = BenchOptions(devices="cpu:1, cpu:1", strong="3k,9k", rounds=1)

@@ -248,7 +248,7 @@ def test_launchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --------------------------------------------------------------------------------------- PETSc itself
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_petsc(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     try:
         find_petsc()

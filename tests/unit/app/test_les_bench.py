@@ -116,6 +116,7 @@ def test_bytes_of_the_solver() -> None:
     assert solver_bytes(step) == matrices + 5 * 64 * 8
 
 
+@pytest.mark.long
 def test_ranks() -> None:
     """On two ranks there are exchanges, which the second model adds to the kernels."""
     found = run_threads(2, lambda comm: rank_record(comm, cells="6", iterations=8))[0]

@@ -61,7 +61,8 @@ def test_uniform_flow_stays(kind: str, flux: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "time"), [("quad", "ssp-rk3"), ("prism", "rk2"), pytest.param("quad", "rk5", marks=LONG)]
+    ("kind", "time"),
+    [("quad", "ssp-rk3"), pytest.param("prism", "rk2", marks=LONG), pytest.param("quad", "rk5", marks=LONG)],
 )
 def test_nothing_is_lost_between_walls(kind: str, time: str) -> None:
     flow = flow_of(MESHES[kind](), scheme=CompressibleScheme(time=time))

@@ -153,6 +153,7 @@ def test_newton_converges_faster_than_linearly() -> None:
     assert (steps.flow.states()[:, 1] > 0.2).all()
 
 
+@pytest.mark.long
 def test_sweeps_then_newton() -> None:
     """From sweeps to Newton's steps, whose CFL number grows; the explicit steps stand still there."""
     steps = jet(cfl=10.0, switch=0.1)
