@@ -67,9 +67,9 @@ def together(ranks: int, *arguments: Any, **choices: Any) -> tuple[np.ndarray, S
 
 @pytest.mark.parametrize(
     ("ranks", "groups", "mixed"),
-    [(2, 1, False), (2, 2, True), (4, 2, True),
+    [(2, 2, True), (4, 2, True),
      *(pytest.param(*case, marks=pytest.mark.long)
-       for case in ((3, 1, True), (3, 3, False), (4, 1, False), (4, 4, False)))],
+       for case in ((2, 1, False), (3, 1, True), (3, 3, False), (4, 1, False), (4, 4, False)))],
 )
 def test_solution_of_one_rank(ranks: int, groups: int, mixed: bool) -> None:
     plane = neumann(SIDE)

@@ -534,6 +534,7 @@ def test_incompressible_flow(tmp_path: Path) -> None:
     np.testing.assert_allclose(two["u_rms"], one["u_rms"], atol=1e-7)
 
 
+@pytest.mark.long
 def test_incompressible_flow_that_does_not_balance(tmp_path: Path) -> None:
     """Every rank ends with the one message."""
     case = tmp_path / "flow.toml"

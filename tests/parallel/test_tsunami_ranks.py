@@ -71,7 +71,8 @@ def mixed(nx: int, ny: int) -> MeshData:
     )
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long), 3])
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_island_at_rest_stays_at_rest(ranks: int) -> None:
     data = box2d(16, 10, (2.0, 1.2), "triangle", perturb=0.2)
 

@@ -120,10 +120,8 @@ def test_goes_on(text: str, tmp_path: Path) -> None:
         assert (out / name).read_text() == (tmp_path / "whole" / name).read_text()
 
 
-LONG = pytest.mark.long
-
-
-@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 2, marks=LONG), pytest.param(1, 2, marks=LONG), (2, 1)])
+@pytest.mark.long
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 2), (2, 1)])
 def test_ranks(before: int, after: int, tmp_path: Path) -> None:
     """With as many ranks or others: to round-off, in fields and files."""
     fields, _, steps = run_of(1, tmp_path / "whole", without(TUBE))[0]

@@ -28,6 +28,7 @@ def test_the_triangle_mesh(nx: int, ny: int) -> None:
     assert border == 2 * (nx - 1) + 2 * (ny - 1)
 
 
+@pytest.mark.long
 def test_the_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fluxloom.device.bandwidth._default_size", lambda: 4 << 20)
     monkeypatch.setenv("FLUXLOOM_TUNING", str(tmp_path / "tuning.json"))

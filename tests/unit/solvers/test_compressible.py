@@ -233,6 +233,7 @@ def test_gas_that_does_not_turn_with_the_mesh(kind: str) -> None:
     np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), atol=2e-13)
 
 
+@pytest.mark.long
 def test_gas_that_turns_with_its_walls() -> None:
     """Gas that turns as a solid with the box around it stays: its pressure balances the centrifugal force."""
     rotation = Rotation(0.8, (0.5, 0.5))
