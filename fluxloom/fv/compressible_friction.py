@@ -70,6 +70,17 @@ def turbulent(w, mu, nv, d):
     return mut
 
 
+@func
+def vorticity(slope, d):
+    """Return the size of the vorticity, from the slopes of a cell."""
+    square = 0.0
+    for i in range(d):
+        for k in range(i):
+            curl = slope[d * (1 + i) + k] - slope[d * (1 + k) + i]
+            square += curl * curl
+    return sqrt(square)
+
+
 @kernel
 def friction(
     w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
@@ -199,16 +210,12 @@ def turbulence(
     """Add what the model of Spalart and Allmaras produces, destroys and diffuses by gradients in a cell to ``R``."""
     nut = w[2 + d]
     nu = molecular(w[1 + d] / (w[0] * constant), law, mu0, t0, s) / w[0]
-    spin = 0.0
-    for i in range(d):
-        for k in range(i):
-            curl = slope[d * (1 + i) + k] - slope[d * (1 + k) + i]
-            spin += curl * curl
+    spin = vorticity(slope, d)
     square = 0.0
     across = 0.0
     for k in range(d):
         square += slope[d * (2 + d) + k] * slope[d * (2 + d) + k]
         across += slope[k] * slope[d * (2 + d) + k]
-    total = w[0] * (source(nut, nu, sqrt(spin), distance[0]) + CB2 / SIGMA * square)
+    total = w[0] * (source(nut, nu, spin, distance[0]) + CB2 / SIGMA * square)
     total -= diffusivity(nut, nu) / SIGMA * across
     res[2 + d] += volume[0] * total

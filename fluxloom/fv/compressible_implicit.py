@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, rounded
-from fluxloom.fv.compressible_friction import molecular, turbulent
+from fluxloom.fv.compressible_friction import molecular, turbulent, vorticity
 from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, transported
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
 from fluxloom.kernel.frontend import func, kernel
@@ -307,13 +307,9 @@ def destruction_blocks(
     """Add what the source of a model of turbulence loses with its variable to the diagonal; what it gains is left."""
     nut = w[2 + d]
     nu = molecular(w[1 + d] / (w[0] * constant), law, mu0, t0, s) / w[0]
-    spin = 0.0
-    for i in range(d):
-        for k in range(i):
-            curl = slope[d * (1 + i) + k] - slope[d * (1 + k) + i]
-            spin += curl * curl
+    spin = vorticity(slope, d)
     step = _STEP * (fabs(nut) + nu)
-    loss = source(nut, nu, sqrt(spin), distance[0]) - source(nut + step, nu, sqrt(spin), distance[0])
+    loss = source(nut, nu, spin, distance[0]) - source(nut + step, nu, spin, distance[0])
     rate = volume[0] * w[0] * max(loss, 0.0) / step
     inverse = block[(2 + d) * (2 + d)]
     block[(2 + d) * (2 + d)] = inverse / (1.0 + inverse * rate)

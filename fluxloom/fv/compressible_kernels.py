@@ -241,6 +241,18 @@ def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
         res[v] += volume[0] * source[v]
 
 
+@func
+def continued(w, slope, share, face, inside, nv, d):
+    """Write the state of a cell continued to a face of it, or where that is not physical the state itself."""
+    for v in range(nv):
+        inside[v] = w[v]
+        for k in range(d):
+            inside[v] += share[v] * slope[d * v + k] * face[d + 1 + k]
+    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
+    for v in range(nv):
+        inside[v] = select(sound, inside[v], w[v])
+
+
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
@@ -258,13 +270,7 @@ def boundary_flux(
     f = zeros(2 + d)
     for k in range(d):
         n[k] = face[k]
-    for v in range(nv):
-        inside[v] = w[v]
-        for k in range(d):
-            inside[v] += share[v] * slope[d * v + k] * face[d + 1 + k]
-    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
-    for v in range(nv):
-        inside[v] = select(sound, inside[v], w[v])
+    continued(w, slope, share, face, inside, nv, d)
     boundary_state(kind[0], par, n, inside, b, gamma, d)
     if moving == 1:
         for k in range(d):
@@ -289,18 +295,15 @@ def face_states(
     The cell behind is continued to the face with slopes that know no boundary: what a boundary takes from inside then
     changes no slope, and what it prescribes does.
     """
+    whole = zeros(nv)
     n = zeros(d)
     inside = zeros(nv)
     b = zeros(2 + d)
     for k in range(d):
         n[k] = face[k]
     for v in range(nv):
-        inside[v] = w[v]
-        for k in range(d):
-            inside[v] += slope[d * v + k] * face[d + 1 + k]
-    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
-    for v in range(nv):
-        inside[v] = select(sound, inside[v], w[v])
+        whole[v] = 1.0
+    continued(w, slope, whole, face, inside, nv, d)
     boundary_state(kind[0], par, n, inside, b, gamma, d)
     for v in range(2 + d):
         out[v] = b[v]
