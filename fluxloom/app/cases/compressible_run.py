@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fluxloom.app.cases.flow_checkpoint import CheckpointPlan, FlowCheckpoint
 from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
+from fluxloom.app.cases.flow_reports import merged_reports
 from fluxloom.app.gathering import gathered
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
@@ -282,13 +283,7 @@ class CompressibleRunner:
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group; those of the same name and size together."""
-        found: dict[tuple[str, int, str], LoopReport] = {}
-        for report in (report for chain in self._chains for report in chain.reports()):
-            key = (report.name, report.useful_bytes, report.strategy)
-            if (known := found.get(key)) is not None:
-                report = replace(report, calls=known.calls + report.calls, seconds=known.seconds + report.seconds)
-            found[key] = report
-        return list(found.values())
+        return merged_reports(self._chains)
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return steps, time, residual, what was mended, forces and the imbalance of mass."""
