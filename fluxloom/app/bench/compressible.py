@@ -12,6 +12,7 @@ import numpy as np
 from fluxloom.app.bench.base import BenchOptions, Record, Tell
 from fluxloom.app.bench.compressible_domain import domain_of, flow_on, model_of
 from fluxloom.app.bench.compressible_table import measure_table
+from fluxloom.app.bench.compressible_transports import compare_transports
 from fluxloom.app.bench.rounds import Rounds, measure_rounds
 from fluxloom.app.crew import crew_of
 from fluxloom.app.rank_loops import rows_of_ranks
@@ -36,7 +37,7 @@ class CompressibleBench:
     """
 
     title = "Compressible flow: a cell and stage of an explicit step; --table kernels: loops over faces, K1 to K10"
-    extras = ("ranks", "layout", "table", "model", "flux", "limiter", "mesh", "refine")
+    extras = ("ranks", "transports", "layout", "table", "model", "flux", "limiter", "mesh", "refine")
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
@@ -62,11 +63,14 @@ class CompressibleBench:
             "setup_seconds": setup, "threads": context.threads, "mended_faces": found.fixed, "bad_cells": found.bad,
             "residual_of_mass": float(found.norms[0]),
         }  # fmt: skip
+        loops = [row for row in rows_of_ranks(context.comm, _by_name(rounds.loops), copy) if row.calls]
+        if options.transports:
+            some = options.rounds or ROUNDS
+            metrics["transports"] = compare_transports(options, context.device, domain, model, iterations, some, tell)
         return Record(
             case="compressible", model=model, device=crew.device, device_name=crew.device_name,
             precision="float64", sizes={"cells": domain.cells}, copy_gbs=copy, seconds=rounds.seconds, metrics=metrics,
-            loops=[row for row in rows_of_ranks(context.comm, _by_name(rounds.loops), copy) if row.calls],
-            command=options.command, gpus=crew.gpus, ranks=context.comm.size,
+            loops=loops, command=options.command, gpus=crew.gpus, ranks=context.comm.size,
         )  # fmt: skip
 
 

@@ -93,7 +93,9 @@ SourcesOption = Annotated[
 ]
 StrongOption = Annotated[str, _word("--strong", "CELLS,...", "Sizes that stay: 720k,2.88M (scaling, mixed, hybrid).")]
 WeakOption = Annotated[str, _word("--weak", "CELLS", "Cells a rank (scaling); rows a rank, of a product alone (les).")]
-TransportsOption = Annotated[bool, typer.Option("--transports", help="Compare all ways of messages too (airfoil).")]
+TransportsOption = Annotated[
+    bool, typer.Option("--transports", help="Compare all ways of messages too (airfoil, compressible).")
+]
 
 
 def command(
