@@ -20,6 +20,7 @@ from fluxloom.app.verify.compressible_cases import (
     turned_flow,
     vortex,
 )
+from fluxloom.app.verify.compressible_devices import device_checks
 from fluxloom.app.verify.compressible_steady import Ramp, couette, nozzle, ringleb
 from fluxloom.dsl.context import Context
 from fluxloom.fv.gas_dynamics import oblique_shock
@@ -177,4 +178,4 @@ _GROUPS: dict[str, Group] = {
     "Ringleb's flow": _ringleb,
 }
 
-_LONG: dict[str, Group] = {"an airfoil": airfoil_checks}
+_LONG: dict[str, Group] = {"an airfoil": airfoil_checks, "forces on two devices": device_checks}
