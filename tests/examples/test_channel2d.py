@@ -13,6 +13,7 @@ from fluxloom.dsl.context import Context
 CASE = Path(__file__).resolve().parents[2] / "examples" / "channel2d.toml"
 
 
+@pytest.mark.long
 def test_developed_flow() -> None:
     """``u = 3/2 (1 - y^2)`` and ``dp/dx = -3 nu`` at the outlet, for a mean speed of 1."""
     case, application = load_case(CASE)

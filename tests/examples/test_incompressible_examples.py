@@ -128,6 +128,7 @@ def test_heated_cavity(tmp_path: Path) -> None:
     assert runner.history.column("temperature.flux_xmax")[-1] == pytest.approx(-warm, rel=1e-3)
 
 
+@pytest.mark.long
 def test_sphere(tmp_path: Path) -> None:
     """Gmsh makes prisms and tetrahedra, whose flow stays finite; the drag goes to about 1.1."""
     pytest.importorskip("gmsh", reason="needs Gmsh and its libraries", exc_type=ImportError)

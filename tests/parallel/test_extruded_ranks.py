@@ -80,7 +80,7 @@ def test_solution_of_one_rank(ranks: int, groups: int, mixed: bool) -> None:
     np.testing.assert_allclose(x, want, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize(("ranks", "groups"), [(2, 2), (4, 2)])
+@pytest.mark.parametrize(("ranks", "groups"), [(2, 2), pytest.param(4, 2, marks=pytest.mark.long)])
 def test_other_preconditioners(ranks: int, groups: int) -> None:
     plane = laplacian(SIDE)
     want, status = together(1, plane, 1, preconditioner=ApproximateInverse())

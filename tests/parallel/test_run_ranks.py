@@ -202,6 +202,7 @@ def test_mixed_ranks(launcher: Starter, alone: Path, case: Path, tmp_path: Path)
     assert f"divided by kway: {100 * record['shares'][0]:.2f} %" in done.stderr
 
 
+@pytest.mark.long
 def test_lost_solution(launcher: Starter, case: Path, tmp_path: Path) -> None:
     """All ranks end with one message, which names the cell as one rank would; files are kept."""
     case.write_text(CASE + "[flow]\ncfl = 9.0\n")
@@ -402,6 +403,7 @@ def is_rank(environ: Path, folder: Path) -> bool:
 # ------------------------------------------------------------------------------------ bench and verify
 
 
+@pytest.mark.long
 def test_bench(launcher: Starter, tmp_path: Path) -> None:
     words = ("bench", "airfoil", "--cells", "8,12", "-n", 5, "--rounds", 2, "--threads", 1, "--json")
     done = mpi(launcher, 2, [*words, tmp_path / "two.json", "--partition", "rcb", "--transports"])
@@ -519,6 +521,7 @@ picture = false
 """
 
 
+@pytest.mark.long
 def test_incompressible_flow(tmp_path: Path) -> None:
     """Two ranks write the files of one."""
     case = tmp_path / "flow.toml"

@@ -47,6 +47,7 @@ def rank_record(comm: Comm, **options: Any) -> dict[str, Any]:
     return LesBench().run(BenchOptions(comm=comm, threads=1, rounds=1, **options), lambda _: None).as_json()
 
 
+@pytest.mark.long
 def test_record() -> None:
     """The parts of the model add up to what it says, and calls are those of the sub-steps."""
     record = benches()["les"].run(BenchOptions(cells="5,4,3", rounds=1, threads=1, iterations=9), lambda _: None)
