@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -162,6 +163,8 @@ def _table(model: type[BaseModel], keys: tuple[str, ...]) -> type[BaseModel] | N
         annotation = field.annotation if field is not None else None
         if get_origin(annotation) in (list, dict) and next(rest, None) is not None:
             annotation = get_args(annotation)[-1]  # tables with a number or a name of their own
+        if get_origin(annotation) in (Union, UnionType) and get_args(annotation)[1:] == (NoneType,):
+            annotation = get_args(annotation)[0]  # tables that may be left out
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return None
         model = annotation

@@ -121,7 +121,7 @@ def _visible(
     pieces: list[npt.NDArray[np.int64]] = []
     for name, numbers in mesh.cell_ranges.items():
         block = mesh.cells[name]
-        if block.shape[1] not in (3, 4) or not len(block):
+        if block.shape[1] < 3 or not len(block):
             continue
         centre = mesh.points[block].mean(axis=1)
         inside = (

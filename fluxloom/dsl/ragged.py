@@ -128,20 +128,17 @@ class RaggedStore:
         self.index[places] = indices
 
     def _positions(self, offsets: npt.NDArray[np.int64], slice_rows: int, column: bool) -> npt.NDArray[np.int64]:
-        n_slices = -(-self.rows // slice_rows) if self.rows else 0
-        width = np.zeros(n_slices, dtype=np.int64)
         row = np.arange(self.rows)
-        np.maximum.at(width, row // slice_rows, self.length)
+        slices, lane = np.divmod(row, slice_rows)
+        width = np.maximum.reduceat(self.length, row[::slice_rows]).astype(np.int64) if self.rows else row
         bounds = np.concatenate([[0], np.cumsum(width * slice_rows)])
         self.places = int(bounds[-1])
-        rows = np.repeat(row, self.length)
-        j = np.arange(self.entries) - offsets[:-1][rows]
-        first, lane = bounds[rows // slice_rows], rows % slice_rows
-        if column:
-            self.start = np.ascontiguousarray(bounds[:-1])
-            return first + j * slice_rows + lane
-        self.start = bounds[row // slice_rows] + (row % slice_rows) * width[row // slice_rows]
-        return first + lane * width[rows // slice_rows] + j
+        begin, step = bounds[slices] + (lane if column else lane * width[slices]), slice_rows if column else 1
+        self.start = np.ascontiguousarray(bounds[:-1]) if column else begin
+        places = np.arange(self.entries)
+        places *= step
+        places += np.repeat(begin - step * offsets[:-1], self.length)
+        return places
 
     def _chunked(self, offsets: npt.NDArray[np.int64], layout: RowGroupedCSR) -> npt.NDArray[np.int64]:
         """Return the place of each entry of rows in chunks."""

@@ -82,6 +82,8 @@ def cell_means(mesh: MeshData, function: Function, points: int = 3) -> Array:
     points
         Of `simplex_rule`.
     """
+    if mesh.polyhedra is not None:
+        raise SolverError(f"{mesh.source.path}: means over polyhedra are not there; take the values at their centroids")
     places, weights = simplex_rule(mesh.dimension, points)
     found: list[Array] = []
     for name in mesh.cell_ranges:

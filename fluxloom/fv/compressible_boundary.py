@@ -232,8 +232,8 @@ class MassFlowInlet:
 class PressureOutlet:
     """Gas leaves into a room with a given pressure; see `fluxloom.fv.compressible_outside.leaving`.
 
-    Where the flow inside draws it back it enters from rest along the normal: the given pressure is its total pressure
-    then, and its entropy that of the gas inside.
+    Where the flow inside draws it back it enters with the tangential velocity and the entropy of the gas inside: the
+    given pressure is the total pressure of its motion along the normal then.
 
     Attributes
     ----------
@@ -269,6 +269,8 @@ def boundary_table(
 ) -> tuple[npt.NDArray[np.int32], Array]:
     """Return kind and parameters of each boundary element, ``(n,)`` and ``(n, PARAMETERS)``.
 
+    The kind of an image beyond the side of a sector is -1 less the number of its rotation (`fluxloom.fv.sectors`).
+
     Raises
     ------
     SolverError
@@ -278,6 +280,8 @@ def boundary_table(
     count = volumes.elements - volumes.cells
     kinds, rows = np.full(count, SLIP_WALL, dtype=np.int32), np.zeros((count, PARAMETERS))
     normals = volumes.normals[volumes.interior :]
+    if volumes.turned is not None:
+        kinds[volumes.turned.elements - volumes.cells] = -1 - volumes.turned.which
     for name, elements in volumes.patches.items():
         boundary = boundaries.get(name)
         if not isinstance(boundary, Boundary):

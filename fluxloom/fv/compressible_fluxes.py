@@ -109,44 +109,74 @@ def mean_state(left, right, u, n, gamma, d):
 
 
 @func
-def rounded(speed, delta):
-    """Return ``|speed|``, below ``delta`` Harten's parabola, which is nowhere less than ``delta / 2``."""
+def rounded(speed, delta, inverse):
+    """Return ``|speed|``, below ``delta`` Harten's parabola, which is nowhere less than ``delta / 2``.
+
+    ``inverse`` is ``1 / delta``, not used where ``delta`` is 0.
+    """
     size = fabs(speed)
-    return 0.5 * (size * size / delta + delta) if size < delta else size
+    return 0.5 * (size * size * inverse + delta) if size < delta else size
 
 
 @func
 def roe(left, right, n, f, gamma, d, fix):
     """Write Roe's flux; sound waves slower than ``fix (|u_n| + a)`` are rounded (Harten), for ``fix = 0`` none.
 
-    ``f = (F(left) + F(right)) / 2 - sum_k |lambda_k| alpha_k r_k / 2`` with the waves of Roe's mean state.
+    ``f = (F(left) + F(right)) / 2 - sum_k |lambda_k| alpha_k r_k / 2`` with the waves of Roe's mean state. Divisions
+    cost more than all else: each reciprocal is found once, and those of both densities from that of their product.
     """
-    g = zeros(2 + d)
     u = zeros(d)
-    ul = euler(left, n, f, gamma, d)
-    ur = euler(right, n, g, gamma, d)
-    mean = sqrt(left[0] * right[0])
-    un, kinetic, h, a = mean_state(left, right, u, n, gamma, d)
-    a2 = a * a
+    product = left[0] * right[0]
+    mean = sqrt(product)
+    inverse = 1.0 / product
+    part = left[0] / (left[0] + mean)
+    rest = 1.0 - part
+    ratio = gamma / (gamma - 1.0)
+    ul = 0.0
+    ur = 0.0
+    un = 0.0
+    kl = 0.0
+    kr = 0.0
+    kinetic = 0.0
+    for k in range(d):
+        u[k] = part * left[1 + k] + rest * right[1 + k]
+        ul += left[1 + k] * n[k]
+        ur += right[1 + k] * n[k]
+        un += u[k] * n[k]
+        kl += left[1 + k] * left[1 + k]
+        kr += right[1 + k] * right[1 + k]
+        kinetic += u[k] * u[k]
+    hl = ratio * left[1 + d] * right[0] * inverse + 0.5 * kl
+    hr = ratio * right[1 + d] * left[0] * inverse + 0.5 * kr
+    h = part * hl + rest * hr
+    a2 = (gamma - 1.0) * (h - 0.5 * kinetic)
+    a = sqrt(a2)
+    slower = 1.0 / a2
     delta = fix * (fabs(un) + a)
-    slow = rounded(un - a, delta)
-    fast = rounded(un + a, delta)
+    sharper = 1.0 / max(delta, 1.0e-300)
+    slow = rounded(un - a, delta, sharper)
+    fast = rounded(un + a, delta, sharper)
     middle = fabs(un)
-    dp = right[1 + d] - left[1 + d]
+    dp = (right[1 + d] - left[1 + d]) * slower
     jump = ur - ul
-    back = slow * (dp - mean * a * jump) / (2.0 * a2)
-    ahead = fast * (dp + mean * a * jump) / (2.0 * a2)
-    entropy = middle * (right[0] - left[0] - dp / a2)
+    push = mean * jump * a * slower
+    back = 0.5 * slow * (dp - push)
+    ahead = 0.5 * fast * (dp + push)
+    entropy = middle * (right[0] - left[0] - dp)
     shear = middle * mean
     total = back + ahead + entropy
+    turned = (ahead - back) * a
+    ml = left[0] * ul
+    mr = right[0] * ur
+    pressure = left[1 + d] + right[1 + d] - turned + shear * jump
     work = 0.0
-    f[0] = 0.5 * (f[0] + g[0] - total)
+    f[0] = 0.5 * (ml + mr - total)
     for k in range(d):
-        turn = shear * (right[1 + k] - left[1 + k] - jump * n[k])
+        turn = shear * (right[1 + k] - left[1 + k])
         work += u[k] * turn
-        f[1 + k] = 0.5 * (f[1 + k] + g[1 + k] - total * u[k] - (ahead - back) * a * n[k] - turn)
-    sounds = (back + ahead) * h + (ahead - back) * a * un
-    f[1 + d] = 0.5 * (f[1 + d] + g[1 + d] - sounds - entropy * 0.5 * kinetic - work)
+        f[1 + k] = 0.5 * (ml * left[1 + k] + mr * right[1 + k] + pressure * n[k] - total * u[k] - turn)
+    sounds = (back + ahead) * h + turned * un
+    f[1 + d] = 0.5 * (ml * hl + mr * hr - sounds - entropy * 0.5 * kinetic - work + shear * jump * un)
 
 
 @func

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read
 from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL
-from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, source
+from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, source, viscosities
 from fluxloom.fv.viscous_fluxes import sutherland, viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
@@ -35,21 +35,21 @@ _DIFFUSION = 2.0
 
 
 @func
-def corrected(g, jump, way, square, first, d):
-    """Correct a gradient, at ``first`` of ``g``, along the way between two places."""
+def corrected(g, jump, way, inverse, first, d):
+    """Correct a gradient, at ``first`` of ``g``, along the way between two places; ``inverse`` is ``1 / |way|^2``."""
     along = jump
     for k in range(d):
         along -= g[first + k] * way[k]
     for k in range(d):
-        g[first + k] += along / square * way[k]
+        g[first + k] += along * inverse * way[k]
 
 
 @func
-def heat_slope(w, slope, heat, constant, d):
-    """Add half the gradient of the temperature in a cell to ``heat``."""
-    share = 0.5 / (w[0] * constant)
+def heat_slope(w, slope, light, heat, rough, d):
+    """Add half the gradient of the temperature in a cell to ``heat``; ``light`` is ``1 / rho``, ``rough`` ``1 / R``."""
+    share = 0.5 * light * rough
     for k in range(d):
-        heat[k] += share * (slope[d * (1 + d) + k] - w[1 + d] / w[0] * slope[k])
+        heat[k] += share * (slope[d * (1 + d) + k] - w[1 + d] * light * slope[k])
 
 
 @func
@@ -81,6 +81,70 @@ def vorticity(slope, d):
     return sqrt(square)
 
 
+@func
+def carriers(w, light, temperature, law, mu0, t0, s, nv, d):
+    """Return what carries momentum, heat and the model's variable in a state: molecular, eddy, and its diffusivity.
+
+    The first two are dynamic, the last one is times the density, 0 without a model; ``light`` is ``1 / rho``.
+    """
+    mu = molecular(temperature, law, mu0, t0, s)
+    mut = 0.0
+    spread = 0.0
+    if nv == d + 3:
+        eddy, loose = viscosities(w[nv - 1], mu * light)
+        mut = w[0] * eddy
+        spread = w[0] * loose
+    return mu, mut, spread
+
+
+@func
+def face_friction(
+    w, slope, near, far, n, way, light, thin, warmer, viscosity, conductivity, spread, f, rough, nv, d
+):  # fmt: skip
+    """Write what friction and heat bring into an element through a face, per unit of area.
+
+    ``near`` and ``far`` are state and slopes of the element across, ``n`` and ``way`` lead to it, ``light`` and
+    ``thin`` are ``1 / rho`` of both, ``warmer`` is its temperature above that of the element. ``viscosity``,
+    ``conductivity`` and ``spread`` are those at the face of momentum, heat and the model's variable; ``rough`` is
+    ``1 / R``.
+    """
+    u = zeros(d)
+    heat = zeros(d)
+    g = zeros(d * d)
+    h = zeros(d)
+    flow = zeros(2 + d)
+    square = 0.0
+    for k in range(d):
+        square += way[k] * way[k]
+        u[k] = 0.5 * (w[1 + k] + near[1 + k])
+    inverse = 1.0 / square
+    heat_slope(w, slope, light, heat, rough, d)
+    heat_slope(near, far, thin, heat, rough, d)
+    corrected(heat, warmer, way, inverse, 0, d)
+    for i in range(d):
+        for k in range(d):
+            g[d * i + k] = 0.5 * (slope[d * (1 + i) + k] + far[d * (1 + i) + k])
+        corrected(g, near[1 + i] - w[1 + i], way, inverse, d * i, d)
+    viscous(u, g, heat, n, flow, viscosity, conductivity, d)
+    for v in range(2 + d):
+        f[v] = flow[v]
+    if nv == d + 3:
+        for k in range(d):
+            h[k] = 0.5 * (slope[d * (2 + d) + k] + far[d * (2 + d) + k])
+        corrected(h, near[2 + d] - w[2 + d], way, inverse, 0, d)
+        rate = 0.0
+        for k in range(d):
+            rate += h[k] * n[k]
+        f[2 + d] = spread * (1.0 / SIGMA) * rate
+
+
+@func
+def step_share(waves, density, volume, gamma):
+    """Return what friction and heat take of a step, beside half the sum of waves; 0 for boundary elements."""
+    rate = 0.5 * _DIFFUSION * max(4.0 / 3.0, gamma) * waves / density
+    return select(volume > 0.0, rate / volume, 0.0)
+
+
 @kernel
 def friction(
     w: Read, slope: Read, near: Read, far: Read, face: Read, sign: Read, volume: Read, res: RW, speed: RW,
@@ -90,57 +154,36 @@ def friction(
     """Add friction and heat through the faces between cells to ``R``, and what they take of the step to ``speed``."""
     total = zeros(nv)
     waves = 0.0
-    own = w[1 + d] / (w[0] * constant)
-    mu_own = molecular(own, law, mu0, t0, s)
-    mut_own = turbulent(w, mu_own, nv, d)
+    rough = 1.0 / constant
+    laminar = 1.0 / prandtl
+    eddies = 1.0 / prandtl_turbulent
+    heat_capacity = gamma * constant / (gamma - 1.0)
+    light = 1.0 / w[0]
+    own = w[1 + d] * light * rough
+    mu_own, mut_own, spread_own = carriers(w, light, own, law, mu0, t0, s, nv, d)
     n = zeros(d)
-    u = zeros(d)
     way = zeros(d)
-    heat = zeros(d)
-    f = zeros(2 + d)
-    g = zeros(d * d)
-    h = zeros(d)
+    f = zeros(nv)
     for j in range(len(near)):
         side = select(sign[j] < 0.0, -1.0, 1.0)
-        between = select(sign[j] == 0.0, 0.0, 1.0)
-        square = 0.0
         for k in range(d):
             n[k] = side * face[j][k]
             way[k] = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
-            square += way[k] * way[k]
-            heat[k] = 0.0
-            u[k] = 0.5 * (w[1 + k] + near[j][1 + k])
-        other = near[j][1 + d] / (near[j][0] * constant)
-        heat_slope(w, slope, heat, constant, d)
-        heat_slope(near[j], far[j], heat, constant, d)
-        corrected(heat, other - own, way, square, 0, d)
-        for i in range(d):
-            for k in range(d):
-                g[d * i + k] = 0.5 * (slope[d * (1 + i) + k] + far[j][d * (1 + i) + k])
-            corrected(g, near[j][1 + i] - w[1 + i], way, square, d * i, d)
-        mu_other = molecular(other, law, mu0, t0, s)
-        mut = 0.5 * (mut_own + turbulent(near[j], mu_other, nv, d))
+        thin = 1.0 / near[j][0]
+        other = near[j][1 + d] * thin * rough
+        mu_other, mut_other, spread_other = carriers(near[j], thin, other, law, mu0, t0, s, nv, d)
         mu = 0.5 * (mu_own + mu_other)
-        heat_capacity = gamma * constant / (gamma - 1.0)
-        viscous(u, g, heat, n, f, mu + mut, heat_capacity * (mu / prandtl + mut / prandtl_turbulent), d)
-        area = between * face[j][d]
-        for v in range(2 + d):
+        mut = 0.5 * (mut_own + mut_other)
+        conducted = mu * laminar + mut * eddies
+        face_friction(w, slope, near[j], far[j], n, way, light, thin, other - own, mu + mut, heat_capacity * conducted,
+                      0.5 * (spread_own + spread_other), f, rough, nv, d)  # fmt: skip
+        area = select(sign[j] == 0.0, 0.0, face[j][d])
+        for v in range(nv):
             total[v] += area * f[v]
-        if nv == d + 3:
-            for k in range(d):
-                h[k] = 0.5 * (slope[d * (2 + d) + k] + far[j][d * (2 + d) + k])
-            corrected(h, near[j][2 + d] - w[2 + d], way, square, 0, d)
-            rate = 0.0
-            for k in range(d):
-                rate += h[k] * n[k]
-            spread = w[0] * diffusivity(w[2 + d], mu_own / w[0])
-            spread += near[j][0] * diffusivity(near[j][2 + d], mu_other / near[j][0])
-            total[2 + d] += area * 0.5 * spread / SIGMA * rate
-        waves += area * face[j][d] * (mu / prandtl + mut / prandtl_turbulent)
+        waves += area * area * conducted
     for v in range(nv):
         res[v] += total[v]
-    rate = 0.5 * _DIFFUSION * max(4.0 / 3.0, gamma) * waves / w[0]
-    speed[0] += select(volume[0] > 0.0, rate / volume[0], 0.0)
+    speed[0] += step_share(waves, w[0], volume[0], gamma)
 
 
 @kernel
@@ -168,13 +211,13 @@ def boundary_friction(
         square += way[k] * way[k]
     here = b[1 + d] / (b[0] * constant)
     inside = w[1 + d] / (w[0] * constant)
-    heat_slope(w, slope, heat, constant, d)
-    heat_slope(w, slope, heat, constant, d)
-    corrected(heat, here - inside, way, square, 0, d)
+    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / constant, d)
+    heat_slope(w, slope, 1.0 / w[0], heat, 1.0 / constant, d)
+    corrected(heat, here - inside, way, 1.0 / square, 0, d)
     for i in range(d):
         for k in range(d):
             g[d * i + k] = slope[d * (1 + i) + k]
-        corrected(g, b[1 + i] - w[1 + i], way, square, d * i, d)
+        corrected(g, b[1 + i] - w[1 + i], way, 1.0 / square, d * i, d)
     mu = molecular(here, law, mu0, t0, s)
     mut = turbulent(b, mu, nv, d)
     closed = kind[0] == SLIP_WALL or kind[0] == NO_SLIP_WALL
@@ -194,7 +237,7 @@ def boundary_friction(
     if nv == d + 3:
         for k in range(d):
             h[k] = slope[d * (2 + d) + k]
-        corrected(h, b[2 + d] - w[2 + d], way, square, 0, d)
+        corrected(h, b[2 + d] - w[2 + d], way, 1.0 / square, 0, d)
         rate = 0.0
         for k in range(d):
             rate += h[k] * n[k]

@@ -12,7 +12,8 @@ Slopes are those of least squares, each difference weighted with the inverse squ
 .. math:: \nabla q = \sum_j g_j (q_j - q), \quad g_j = G^{-1} \frac{v_j}{|v_j|^2}, \quad
           G = \sum_j \frac{v_j v_j^T}{|v_j|^2}
 
-with the ways ``v_j`` to the elements across the sides: exact for linear fields on any mesh.
+with the ways ``v_j`` to the elements across the sides: exact for linear fields on any mesh. Thin cells, as in boundary
+layers, have other weights (`fluxloom.fv.thin_slopes`).
 
 References
 ----------
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -32,14 +34,17 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
+from fluxloom.fv.thin_slopes import thin_inner_slopes, thin_slopes
 
-__all__ = ["CompressibleGeometry", "Rotation"]
+__all__ = ["CompressibleGeometry", "Rotation", "least_squares"]
 
 Array = npt.NDArray[np.float64]
 
 _FLAT = 1e-10
 """Eigenvalue over the largest one below which the neighbours of a cell lie in a plane: no slope along its normal."""
-_CHUNK = 1 << 18
+_POOR = 1e-6
+"""Determinant over that of as large a multiple of one, below which a matrix is inverted by its eigenvectors."""
+_CHUNK = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -117,34 +122,46 @@ class CompressibleGeometry:
         """Return what loops over the sides of some control volumes need, which may turn."""
         sides = Sides.of(volumes)
         sign = np.where(sides.outside, 0.0, sides.sign)
-        across = volumes.arms - volumes.ways
-        across[volumes.interior :] = 0.0
-        faces = np.concatenate([volumes.normals, volumes.area[:, None], volumes.arms, across], axis=1)
+        d, ways = volumes.dimension, volumes.ways
+        faces = np.empty((len(volumes.faces), 3 * d + 1 + (rotation is not None)))
+        np.divide(volumes.areas, volumes.area[:, None], out=faces[:, :d])
+        faces[:, d], faces[:, d + 1 : 2 * d + 1] = volumes.area, volumes.arms
+        np.subtract(volumes.arms, ways, out=faces[:, 2 * d + 1 : 3 * d + 1])
+        faces[volumes.outer - volumes.cells + volumes.interior, 2 * d + 1 : 3 * d + 1] = 0.0
         swept = None
         if rotation is not None:
             middles = volumes.centres[volumes.faces[:, 0]] + volumes.arms
-            pace = np.einsum("ij,ij->i", rotation.velocity(middles), volumes.normals)
-            faces = np.concatenate([faces, pace[:, None]], axis=1)
+            pace = faces[:, -1] = np.einsum("ij,ij->i", rotation.velocity(middles), volumes.normals)
             swept = np.zeros(volumes.elements)
             swept[: sides.cells] = sides.sum(sides.sign * (pace * volumes.area)[sides.face])
         volume = np.zeros(volumes.elements)
         volume[: volumes.cells] = volumes.volumes
         signs = Family(sides.offsets, sides.other, sign)
-        across_faces, weights = Family(sides.offsets, sides.face, sign), _slope_weights(volumes, sides)
-        return cls(faces, signs, across_faces, weights, _inner_weights(volumes, sides), volume, swept)
+        across_faces = Family(sides.offsets, sides.face, sign)
+        weights = thin_slopes(volumes, sides, _slope_weights(ways, sides))
+        return cls(faces, signs, across_faces, weights, _inner_weights(volumes, ways, sides), volume, swept)
+
+    def ways(self) -> Array:
+        """Return the ways from the cells to their faces, entry by entry ``(entries, d)``; 0 to those of a boundary."""
+        d, sign = self.weights.shape[1], self.signs.values
+        out = np.zeros_like(self.weights)
+        for chosen, first in ((sign > 0.0, d + 1), (sign < 0.0, 2 * d + 1)):
+            out[chosen] = self.faces[self.sides.columns[chosen], first : first + d]
+        return out
 
 
-def _slope_weights(volumes: ControlVolumes, sides: Sides) -> Array:
+def _slope_weights(ways: Array, sides: Sides) -> Array:
     """Return the weights of least squares, ``(entries, d)``, some cells at a time."""
-    out, ways = np.empty((sides.face.size, volumes.dimension)), volumes.ways
+    out = np.empty((sides.face.size, ways.shape[1]))
     for first in range(0, sides.cells, _CHUNK):
         last = min(first + _CHUNK, sides.cells)
         span = slice(int(sides.offsets[first]), int(sides.offsets[last]))
-        out[span] = _weights(ways[sides.face[span]] * sides.sign[span, None], sides.cell[span] - first, last - first)
+        way = ways[sides.face[span]] * sides.sign[span, None]
+        out[span] = least_squares(way, sides.cell[span] - first, last - first)
     return out
 
 
-def _inner_weights(volumes: ControlVolumes, sides: Sides) -> Family:
+def _inner_weights(volumes: ControlVolumes, ways: Array, sides: Sides) -> Family:
     """Return the rows of the cells at boundaries, without what is at the boundary.
 
     They are empty for cells with no more inner neighbours than dimensions, such as triangles at a wall: slopes through
@@ -152,28 +169,53 @@ def _inner_weights(volumes: ControlVolumes, sides: Sides) -> Family:
     """
     chosen = np.zeros(sides.cells, dtype=bool)
     chosen[sides.cell[sides.outside]] = True
-    chosen &= np.bincount(sides.cell[~sides.outside], minlength=sides.cells) > volumes.dimension
+    chosen &= np.bincount(sides.cell[~sides.outside], minlength=sides.cells) > ways.shape[1]
     kept = np.flatnonzero(chosen[sides.cell] & ~sides.outside)
     lengths = np.bincount(sides.cell[kept], minlength=sides.cells)
     number = np.cumsum(chosen) - 1
-    way = volumes.ways[sides.face[kept]] * sides.sign[kept, None]
-    weights = _weights(way, number[sides.cell[kept]], int(chosen.sum()))
+    way = ways[sides.face[kept]] * sides.sign[kept, None]
+    weights = least_squares(way, number[sides.cell[kept]], int(chosen.sum()))
+    weights = thin_inner_slopes(volumes, sides, kept, weights)
     return Family(np.concatenate([[0], np.cumsum(lengths)]), sides.other[kept], weights)
 
 
-def _weights(way: Array, cell: npt.NDArray[np.integer[Any]], cells: int) -> Array:
+def least_squares(way: Array, cell: npt.NDArray[np.integer[Any]], cells: int) -> Array:
     """Return the weights of least squares of the ways to the neighbours of cells with numbers below ``cells``."""
-    d, near = way.shape[1], way / np.einsum("ij,ij->i", way, way)[:, None]
-    moment = np.empty((cells, d, d))
+    d, cell = way.shape[1], cell.astype(np.intp)
+    columns = np.ascontiguousarray(way.T)
+    near = columns / sum(column * column for column in columns)
+    moment = np.empty((d, d, cells))
     for i in range(d):
         for j in range(i, d):
-            moment[:, i, j] = moment[:, j, i] = np.bincount(cell, way[:, i] * near[:, j], minlength=cells)
-    return np.einsum("eij,ej->ei", _inverse(moment)[cell], near)
+            moment[i, j] = moment[j, i] = np.bincount(cell, columns[i] * near[j], minlength=cells)
+    inverse, out = _inverse(moment), np.empty_like(way)
+    for i in range(d):
+        out[:, i] = sum(inverse[i, j][cell] * near[j] for j in range(d))
+    return out
 
 
 def _inverse(moment: Array) -> Array:
-    """Return the inverses of symmetric matrices, along directions without neighbours zero."""
-    size, vectors = np.linalg.eigh(moment)
-    kept = size > _FLAT * size[:, -1:]
-    inverse = np.where(kept, 1.0 / np.where(kept, size, 1.0), 0.0)
-    return np.einsum("nik,nk,njk->nij", vectors, inverse, vectors)
+    """Return the inverses of symmetric matrices ``(d, d, n)``, along directions without neighbours zero."""
+    d = len(moment)
+    inverse = np.empty_like(moment)
+    for i, j in combinations_with_replacement(range(d), 2):
+        inverse[i, j] = inverse[j, i] = _cofactor(moment, i, j)
+    determinant = np.asarray(sum(moment[0, j] * inverse[0, j] for j in range(d)))
+    size = np.trace(moment) / d
+    poor = np.flatnonzero(~(determinant > _POOR * size**d))
+    determinant[poor] = 1.0
+    inverse /= determinant
+    if poor.size:
+        values, vectors = np.linalg.eigh(moment[..., poor].transpose(2, 0, 1))
+        kept = values > _FLAT * values[:, -1:]
+        values = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+        inverse[..., poor] = np.einsum("nik,nk,njk->ijn", vectors, values, vectors)
+    return inverse
+
+
+def _cofactor(matrix: Array, i: int, j: int) -> Array:
+    """Return the cofactors of matrices ``(2, 2, n)`` or ``(3, 3, n)``."""
+    if len(matrix) == 2:
+        return matrix[1 - i, 1 - j] * (1.0 if i == j else -1.0)
+    (a, b), (c, e) = (((k + 1) % 3, (k + 2) % 3) for k in (i, j))
+    return matrix[a, c] * matrix[b, e] - matrix[a, e] * matrix[b, c]

@@ -89,9 +89,10 @@ def flux_change(w, n, z, f, gamma, d):
 def add_upwinding(z, u, n, f, d, mean, un, kinetic, h, a, part):
     """Add ``part`` of ``|A| dU`` of a mean state: density ``mean``, velocity ``u``, and what `mean_state` returns."""
     delta = FLOOR * (fabs(un) + a)
-    slow = rounded(un - a, delta)
-    fast = rounded(un + a, delta)
-    middle = rounded(un, delta)
+    inverse = 1.0 / delta
+    slow = rounded(un - a, delta, inverse)
+    fast = rounded(un + a, delta, inverse)
+    middle = rounded(un, delta, inverse)
     jump = 0.0
     for k in range(d):
         jump += z[1 + k] * n[k]
@@ -160,6 +161,43 @@ def layer(w, other, temperature, far, share, gamma, constant, prandtl, prandtl_t
             spread += other[0] * diffusivity(other[2 + d], there / other[0])
             spread = 0.5 * share * spread / SIGMA
     return mu, conductivity, spread
+
+
+@func
+def outward(face, sign, n, d):
+    """Write the normal of a face out of a cell; return the inverse of the distance between both sides along it."""
+    side = select(sign < 0.0, -1.0, 1.0)
+    along = 0.0
+    square = 0.0
+    for k in range(d):
+        n[k] = side * face[k]
+        way = side * (face[d + 1 + k] - face[2 * d + 1 + k])
+        along += way * n[k]
+        square += way * way
+    return along / square
+
+
+@func
+def add_own(w, other, n, matrix, area, share, gamma, constant, prandtl, prandtl_turbulent, mu0, t0, s, law, nv, d):
+    """Add the derivative of the flux to a neighbour by a cell's own state to a block; return that of the model's."""
+    z = zeros(nv)
+    f = zeros(nv)
+    u = zeros(d)
+    un, kinetic, h, a = mean_state(w, other, u, n, gamma, d)
+    rho = sqrt(w[0] * other[0])
+    here = w[1 + d] / (w[0] * constant)
+    there = other[1 + d] / (other[0] * constant)
+    mu, conductivity, spread = layer(w, other, here, there, share, gamma, constant, prandtl, prandtl_turbulent,
+                                     mu0, t0, s, law, nv, d)  # fmt: skip
+    for v in range(2 + d):
+        for i in range(nv):
+            z[i] = 0.0
+        z[v] = 1.0
+        side_change(1.0, w, w, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
+                    gamma, constant, law, nv, d)  # fmt: skip
+        for i in range(2 + d):
+            matrix[(2 + d) * i + v] += area * f[i]
+    return area * (max(rho * un, 0.0) + spread)
 
 
 # ------------------------------------------------------------------------------------------ at a boundary face
@@ -249,39 +287,18 @@ def blocks(
     z = zeros(nv)
     f = zeros(nv)
     n = zeros(d)
-    u = zeros(d)
-    temperature = w[1 + d] / (w[0] * constant)
     model = rate[0] * w[0]
     for j in range(len(near)):
-        side = select(sign[j] < 0.0, -1.0, 1.0)
         area = face[j][d]
-        along = 0.0
-        square = 0.0
-        for k in range(d):
-            n[k] = side * face[j][k]
-            way = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
-            along += way * n[k]
-            square += way * way
-        share = along / square
+        share = outward(face[j], sign[j], n, d)
         if sign[j] == 0.0:
-            own = add_boundary(kind[j], par[j], n, w, matrix, area, share, gamma, constant, prandtl, mu0, t0, s,
-                               law, nv, d)  # fmt: skip
-            model += own
+            outer = add_boundary(kind[j], par[j], n, w, matrix, area, share, gamma, constant, prandtl, mu0, t0, s,
+                                 law, nv, d)  # fmt: skip
+            model += outer
         else:
-            un, kinetic, h, a = mean_state(w, near[j], u, n, gamma, d)
-            rho = sqrt(w[0] * near[j][0])
-            far = near[j][1 + d] / (near[j][0] * constant)
-            mu, conductivity, spread = layer(w, near[j], temperature, far, share, gamma, constant, prandtl,
-                                             prandtl_turbulent, mu0, t0, s, law, nv, d)  # fmt: skip
-            for v in range(2 + d):
-                for i in range(nv):
-                    z[i] = 0.0
-                z[v] = 1.0
-                side_change(1.0, w, w, u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
-                            gamma, constant, law, nv, d)  # fmt: skip
-                for i in range(2 + d):
-                    matrix[q * i + v] += area * f[i]
-            model += area * (max(rho * un, 0.0) + spread)
+            inner = add_own(w, near[j], n, matrix, area, share, gamma, constant, prandtl, prandtl_turbulent, mu0, t0,
+                            s, law, nv, d)  # fmt: skip
+            model += inner
     for v in range(2 + d):
         for i in range(nv):
             z[i] = 0.0
@@ -326,20 +343,13 @@ def add_neighbours(
     u = zeros(d)
     temperature = w[1 + d] / (w[0] * constant)
     for j in range(len(near)):
-        side = select(sign[j] < 0.0, -1.0, 1.0)
-        along = 0.0
-        square = 0.0
-        for k in range(d):
-            n[k] = side * face[j][k]
-            way = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
-            along += way * n[k]
-            square += way * way
+        share = outward(face[j], sign[j], n, d)
         for v in range(nv):
             z[v] = far[j][v]
         un, kinetic, h, a = mean_state(w, near[j], u, n, gamma, d)
         rho = sqrt(w[0] * near[j][0])
         other = near[j][1 + d] / (near[j][0] * constant)
-        mu, conductivity, spread = layer(w, near[j], temperature, other, along / square, gamma, constant, prandtl,
+        mu, conductivity, spread = layer(w, near[j], temperature, other, share, gamma, constant, prandtl,
                                          prandtl_turbulent, mu0, t0, s, law, nv, d)  # fmt: skip
         side_change(-1.0, near[j], near[j], u, z, n, f, rho, un, kinetic, h, a, mu, conductivity, spread,
                     gamma, constant, law, nv, d)  # fmt: skip

@@ -1,10 +1,10 @@
-r"""Loops of a compressible flow over cells: slopes, their limits, the sum of fluxes, the step.
+r"""Loops of a compressible flow over cells: the sum of fluxes, the step.
 
 Everything lives on *elements* (`fluxloom.fv.compressible_geometry`): primitive states ``w = (rho, u_1 ... u_d, p)``,
 with a model of turbulence its variable behind them, ``nv`` components; slopes ``(nv, d)`` at ``d v + k``, and the share
-of each slope that a limiter leaves. The slopes of a boundary element are not slopes: its first ``nv`` numbers are the
-flux out of its face, per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a
-kind of boundary, and what the walls feel is there to be summed.
+of each slope that a limiter leaves. The shares of a boundary element are not shares: they are the flux out of its face,
+per unit of area, which a loop over the boundary has put there. So no kernel over cells knows a kind of boundary, and
+what the walls feel is there to be summed.
 
 .. math:: V \frac{d U}{d t} = R, \quad R = -\sum_f A_f f(w_l, w_r, n_f)
 
@@ -17,18 +17,14 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
 from fluxloom.fv.compressible_outside import boundary_state, transported
-from fluxloom.fv.limiters import bounded, smooth_share
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, isfinite, min, select, sqrt, zeros
 
 __all__ = [
     "AUSM",
-    "BARTH",
     "HLLC",
-    "NOT_LIMITED",
     "ROE",
     "RUSANOV",
-    "VENKATAKRISHNAN",
     "advance",
     "boundary_flux",
     "common_step",
@@ -36,65 +32,13 @@ __all__ = [
     "face_states",
     "gained",
     "least_step",
-    "limits",
     "local_step",
     "residual",
-    "slopes",
     "turned",
 ]  # fmt: skip
 
 RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
 """Fluxes."""
-NOT_LIMITED, BARTH, VENKATAKRISHNAN = 0, 1, 2
-"""Limiters."""
-
-
-@kernel
-def slopes(w: Read, near: Read, weights: Read, slope: Write, *, nv: Const[int], d: Const[int]):
-    """Slopes by least squares, ``sum_j g_j (q_j - q)``."""
-    g = zeros(nv * d)
-    for j in range(len(near)):
-        for v in range(nv):
-            jump = near[j][v] - w[v]
-            for k in range(d):
-                g[d * v + k] += weights[j][k] * jump
-    for i in range(nv * d):
-        slope[i] = g[i]
-
-
-@kernel
-def limits(
-    w: Read, near: Read, slope: Read, face: Read, sign: Read, rough: Read, scale: Read, share: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[int],
-):  # fmt: skip
-    """The share of each slope that keeps the values at faces between the least and the largest ones around.
-
-    Boundary faces and what is there do not count. ``rough`` is ``(K h)^3`` of the cell, ``scale`` the square of the
-    size of each component: changes below ``rough * scale`` are not limited (Venkatakrishnan).
-    """
-    low = zeros(nv)
-    high = zeros(nv)
-    kept = zeros(nv)
-    for v in range(nv):
-        kept[v] = 1.0
-    for j in range(len(near)):
-        for v in range(nv):
-            jump = select(sign[j] == 0.0, 0.0, near[j][v] - w[v])
-            low[v] = min(low[v], jump)
-            high[v] = max(high[v], jump)
-    for j in range(len(near)):
-        into = sign[j] < 0.0
-        inner = select(sign[j] == 0.0, 0.0, 1.0)
-        for v in range(nv):
-            change = 0.0
-            for k in range(d):
-                change += inner * slope[d * v + k] * select(into, face[j][2 * d + 1 + k], face[j][d + 1 + k])
-            if limiter == BARTH:
-                kept[v] = bounded(kept[v], change, low[v], high[v])
-            else:
-                kept[v] = smooth_share(kept[v], change, low[v], high[v], rough[0] * scale[v])
-    for v in range(nv):
-        share[v] = kept[v]
 
 
 @func
@@ -226,7 +170,7 @@ def residual(
         area = face[j][d]
         push = select(into, area, -area)
         for v in range(nv):
-            total[v] += push * select(outer, far[j][v], f[v])
+            total[v] += push * select(outer, kept[j][v], f[v])
         waves += area * (fabs(un - pace) + c)
     for v in range(nv):
         res[v] = total[v]
@@ -278,8 +222,6 @@ def boundary_flux(
     euler(b, n, f, gamma, d)
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
-    for v in range(nv * d):
-        out[v] = 0.0
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:

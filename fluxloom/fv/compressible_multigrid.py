@@ -73,7 +73,7 @@ def to_primitive(u, w, gamma, nv, d):
 
 @kernel
 def coarse_residual(
-    w: Read, near: Read, far: Read, face: Read, wetted: Read, sign: Read, res: Write, speed: Write,
+    w: Read, near: Read, out: Read, face: Read, wetted: Read, sign: Read, res: Write, speed: Write,
     *, gamma: float, nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """``R`` of a group of cells, of first order, and half the sum over its faces of area times the fastest wave.
@@ -112,7 +112,7 @@ def coarse_residual(
             f[v] += more * (f[v] - 0.5 * (a[v] + b[v]))
         push = select(into, area, -area)
         for v in range(nv):
-            total[v] += push * select(outer, far[j][v], f[v])
+            total[v] += push * select(outer, out[j][v], f[v])
         waves += area * (1.0 + more) * (fabs(un) + c)
     for v in range(nv):
         res[v] = total[v]

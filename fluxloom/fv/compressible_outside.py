@@ -266,11 +266,17 @@ def walls(kind, par, n, w, b, d):
 
 @func
 def openings(kind, par, n, w, b, gamma, d):
-    """Write the state at an opening to a room: through an inlet with a direction, or an outlet, along the normal."""
+    """Write the state at an opening to a room: through an inlet with a direction, or an outlet.
+
+    Gas that comes back through an outlet has the tangential velocity of that inside, as it has where it leaves: a swirl
+    that is drawn back is not stopped. Fluxes are continuous, for no gas passes where the one turns into the other.
+    """
     way = zeros(1 + d)
     for k in range(d):
         way[1 + k] = par[1 + k] if kind == TOTAL_INLET else -n[k]
     open_end(w, n, way, par[1 + d], par[0], kind == PRESSURE_OUTLET, b, gamma, d)
+    if kind == PRESSURE_OUTLET:
+        turned(w, n, b, d, normal_velocity(b, n, d))
 
 
 @func

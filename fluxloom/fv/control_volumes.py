@@ -17,12 +17,14 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
-from fluxloom.mesh.geometry import geometry
+from fluxloom.mesh.connectivity import Connectivity
+from fluxloom.mesh.geometry import Geometry, geometry
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = [
     "ControlVolumes",
     "SharedVolumes",
+    "Turned",
     "Wrapped",
     "check_names",
     "check_spacing",
@@ -83,6 +85,26 @@ class Wrapped:
 
 
 @dataclass(frozen=True, eq=False)
+class Turned:
+    """Boundary elements that are the images of cells beyond the sides of a sector; see `fluxloom.fv.sectors`.
+
+    Attributes
+    ----------
+    elements, partners : (n,)
+        Their numbers, and the cells whose images they are.
+    which : (n,)
+        Number of the rotation.
+    rotations : (m, d, d)
+        What turns the vectors of a partner into those of its image.
+    """
+
+    elements: Index
+    partners: Index
+    which: Index
+    rotations: Array
+
+
+@dataclass(frozen=True, eq=False)
 class ControlVolumes:
     """The geometry of collocated finite volumes in ``d`` dimensions.
 
@@ -108,6 +130,8 @@ class ControlVolumes:
     shared
         On several ranks, what this one has: its own cells, then those across a face of them, in ascending order of
         their global numbers each, boundary elements and faces of its cells. None: everything.
+    turned
+        Boundary elements that are images of cells, at the centroids of these, in no patch; None: there are none.
     """
 
     volumes: Array
@@ -119,6 +143,13 @@ class ControlVolumes:
     patches: Mapping[str, range]
     wrapped: Wrapped
     shared: SharedVolumes | None = None
+    turned: Turned | None = None
+
+    @property
+    def outer(self) -> Index:
+        """Numbers of the boundary elements that are no images of cells."""
+        found = np.arange(self.cells, self.elements)
+        return found if self.turned is None else np.setdiff1d(found, self.turned.elements, assume_unique=True)
 
     @property
     def ways(self) -> Array:
@@ -172,7 +203,9 @@ class Pairs:
     shift: Array
 
 
-def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) -> ControlVolumes:
+def control_volumes(
+    mesh: MeshData, periodic: Sequence[tuple[str, str]] = (), links: Connectivity | None = None
+) -> ControlVolumes:
     """Return the control volumes of a mesh.
 
     Parameters
@@ -181,6 +214,8 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         Any mesh; warped faces are planar here, with the mean normal.
     periodic
         Pairs of patches of which one is the other, moved: translations.
+    links
+        The connectivity of the mesh, where it is known already.
 
     Raises
     ------
@@ -188,7 +223,7 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, or a boundary face
         is in no patch.
     """
-    links = mesh.connectivity()
+    links = mesh.connectivity() if links is None else links
     terms = geometry(mesh, links)
     if (links.boundary_patch < 0).any():
         count = int(np.count_nonzero(links.boundary_patch < 0))
@@ -198,36 +233,50 @@ def control_volumes(mesh: MeshData, periodic: Sequence[tuple[str, str]] = ()) ->
         match_faces(mesh.source.path, pair, links.patches, terms.boundary_centres, terms.boundary_normals)
         for pair in periodic
     ]
-    owner = links.boundary_cells.astype(np.int64)
-    gone = np.zeros(links.n_boundary, dtype=bool)
-    for pair in pairs:
-        gone[pair.first] = gone[pair.second] = True
-    kept = np.flatnonzero(~gone)
     volumes, cells = terms.cell_volumes, links.n_cells
-    inner = [links.interior_cells.astype(np.int64), *(np.stack([owner[p.first], owner[p.second]], 1) for p in pairs)]
-    outer = np.stack([owner[kept], cells + np.arange(kept.size)], axis=1)
-    faces = np.concatenate([*inner, outer])
-    areas = np.concatenate(
-        [terms.face_normals, *(terms.boundary_normals[p.first] for p in pairs), terms.boundary_normals[kept]]
-    )
-    centres = np.concatenate([terms.cell_centroids, terms.boundary_centres[kept]])
-    middles = [terms.face_centres, *(terms.boundary_centres[p.first] for p in pairs), terms.boundary_centres[kept]]
-    arms = np.concatenate(middles) - centres[faces[:, 0]]
-    way = centres[faces[:, 1]] - centres[faces[:, 0]]
+    kept = np.ones(links.n_boundary, dtype=bool)
+    for pair in pairs:
+        kept[pair.first] = kept[pair.second] = False
+    faces = _elements_of_faces(links, pairs, np.flatnonzero(kept))
+    areas, centres, arms = _joined(terms, pairs, np.flatnonzero(kept))
+    del terms
+    ways = np.empty_like(arms)
+    for axis, centre in enumerate(centres.T):
+        place = centre[faces[:, 0]]
+        arms[:, axis] -= place
+        np.subtract(centre[faces[:, 1]], place, out=ways[:, axis])
     start = links.n_interior
     for pair in pairs:
-        way[start : start + pair.first.size] -= pair.shift
+        ways[start : start + pair.first.size] -= pair.shift
         start += pair.first.size
-    spacing = np.abs(np.einsum("ij,ij->i", areas, way)) / np.linalg.norm(areas, axis=1)
+    spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
     check_spacing(mesh.source.path, spacing, faces)
-    numbers = np.cumsum(~gone) - 1
+    numbers = np.cumsum(kept) - 1
     used = {name for pair in periodic for name in pair}
     patches = {
         name: range(cells + int(numbers[p.start]), cells + int(numbers[p.stop - 1]) + 1) if len(p) else range(0)
         for name, p in links.patches.items()
         if name not in used
     }
-    return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, Wrapped.of(centres, faces, way))
+    wrapped = Wrapped.of(centres, faces, ways) if pairs else Wrapped(np.empty(0, np.int64), np.empty((0, len(ways.T))))
+    return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, wrapped)
+
+
+def _elements_of_faces(links: Connectivity, pairs: Sequence[Pairs], kept: Index) -> Index:
+    """Return the two elements of each face: of those between cells, of periodic ones, and of the boundary's kept."""
+    owner = links.boundary_cells
+    joined = [np.stack([owner[pair.first], owner[pair.second]], axis=1) for pair in pairs]
+    outer = np.stack([owner[kept], links.n_cells + np.arange(kept.size)], axis=1)
+    return np.concatenate([links.interior_cells, *joined, outer], dtype=np.int64)
+
+
+def _joined(terms: Geometry, pairs: Sequence[Pairs], kept: Index) -> tuple[Array, Array, Array]:
+    """Return the area vectors of these faces, the centres of all elements, and the centres of the faces."""
+    normals, middles = terms.boundary_normals, terms.boundary_centres
+    areas = np.concatenate([terms.face_normals, *(normals[pair.first] for pair in pairs), normals[kept]])
+    centres = np.concatenate([terms.cell_centroids, middles[kept]])
+    places = np.concatenate([terms.face_centres, *(middles[pair.first] for pair in pairs), middles[kept]])
+    return areas, centres, places
 
 
 def check_names(path: str, patches: Collection[str], periodic: Sequence[tuple[str, str]]) -> None:

@@ -191,12 +191,13 @@ def face_friction(
         square += way[k] * way[k]
         first = d * (2 + d) + k
         heat[k] = part[0] * slope[0][first] + (1.0 - part[0]) * slope[1][first]
-    corrected(heat, right[2 + d] - left[2 + d], way, square, 0, d)
+    inverse = 1.0 / square
+    corrected(heat, right[2 + d] - left[2 + d], way, inverse, 0, d)
     for i in range(d):
         for k in range(d):
             along = part[0] * slope[0][d * (1 + i) + k] + (1.0 - part[0]) * slope[1][d * (1 + i) + k]
             g[d * i + k] = along
-        corrected(g, right[1 + i] - left[1 + i], way, square, d * i, d)
+        corrected(g, right[1 + i] - left[1 + i], way, inverse, d * i, d)
     mu = sutherland(0.5 * (left[2 + d] + right[2 + d]), mu0, t0, s)
     density = 0.5 * (left[0] + right[0])
     mut = density * eddy_viscosity(0.5 * (nut[0][0] + nut[1][0]), mu / density)

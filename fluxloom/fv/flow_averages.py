@@ -15,7 +15,7 @@ from fluxloom.core.access import RW, Const, Read
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["average_flow", "average_scalar"]
+__all__ = ["average_flow", "average_scalar", "average_states"]
 
 
 @kernel
@@ -45,3 +45,20 @@ def average_scalar(theta: Read, u: Read, mean: Read, share: Read, moments: RW, *
         moments[2 + k] = (1.0 - r) * (moments[2 + k] + r * change * (u[k] - mean[k]))
     moments[1] = (1.0 - r) * (moments[1] + r * change * change)
     moments[0] = moments[0] + r * change
+
+
+@kernel
+def average_states(w: Read, share: Read, mean: RW, moments: RW, *, nv: Const[int], d: Const[int]):
+    """Means of primitive states ``(rho, u, p, ..)``; variances of each, then ``(u_1 u_2, u_1 u_3, u_2 u_3)``."""
+    r = share[0]
+    change = zeros(nv)
+    for v in range(nv):
+        change[v] = w[v] - mean[v]
+        moments[v] = (1.0 - r) * (moments[v] + r * change[v] * change[v])
+    place = nv
+    for i in range(d):
+        for k in range(i + 1, d):
+            moments[place] = (1.0 - r) * (moments[place] + r * change[1 + i] * change[1 + k])
+            place += 1
+    for v in range(nv):
+        mean[v] = mean[v] + r * change[v]

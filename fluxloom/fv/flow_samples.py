@@ -10,7 +10,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["keep_sample", "locate", "sample_flow", "sample_scalar"]
+__all__ = ["keep_sample", "locate", "sample_flow", "sample_scalar", "sample_states"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -42,6 +42,18 @@ def sample_scalar(weight: Read, theta: Read, found: Write):
     for j in range(len(weight)):
         total += weight[j] * theta[j][0]
     found[0] = total
+
+
+@kernel
+def sample_states(weight: Read, w: Read, found: Write, *, nv: Const[int], d: Const[int]):
+    """``sum w_j W_j`` of primitive states at a point; that of the first, where density or pressure are not positive."""
+    total = zeros(nv)
+    for j in range(len(weight)):
+        for v in range(nv):
+            total[v] += weight[j] * w[j][v]
+    sound = total[0] > 0.0 and total[1 + d] > 0.0
+    for v in range(nv):
+        found[v] = total[v] if sound else w[0][v]
 
 
 @kernel

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from fluxloom.core.errors import MeshError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
 
@@ -51,6 +52,8 @@ class Operators:
     @cached_property
     def sides(self) -> Sides:
         """The faces around each cell."""
+        if self.volumes.turned is not None:
+            raise MeshError("patches that are joined by a rotation (mesh.sectors) are of compressible flow alone")
         return Sides.of(self.volumes)
 
     # ------------------------------------------------------------------------------------- faces

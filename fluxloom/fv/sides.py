@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csc_array, csr_array
 
 from fluxloom.fv.control_volumes import ControlVolumes
 
-__all__ = ["Family", "Sides"]
+__all__ = ["Family", "Sides", "spread"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -51,7 +51,7 @@ class Sides:
     sign : (n,)
         1 where the normal of the face leads out of the cell, else -1.
     outside : (n,)
-        Whether a boundary element is across.
+        Whether a boundary element is across that is no image of a cell.
     """
 
     offsets: Index
@@ -64,21 +64,27 @@ class Sides:
     @classmethod
     def of(cls, volumes: ControlVolumes) -> Sides:
         """Return the sides of the owned cells of some control volumes."""
-        inner = volumes.faces[: volumes.interior]
-        faces = np.arange(len(volumes.faces), dtype=np.int32)
-        row = np.concatenate([volumes.faces[:, 0], inner[:, 1]])
-        column = np.concatenate([faces, faces[: volumes.interior]])
-        sign = np.concatenate([np.ones(faces.size), -np.ones(len(inner))])
-        if volumes.owned < volumes.cells:
-            kept = row < volumes.owned
-            row, column, sign = row[kept], column[kept], sign[kept]
-        found = csr_array(coo_array((sign, (row, column)), shape=(volumes.owned, faces.size)))
-        found.eliminate_zeros()
-        offsets = found.indptr.astype(np.int64)
+        cut, faces = 2 * volumes.interior, volumes.faces
+        bounds = np.arange(len(faces) + 1) + np.minimum(np.arange(len(faces) + 1), volumes.interior)
+        rows = np.concatenate([faces[: volumes.interior].reshape(-1), faces[volumes.interior :, 0]])
+        signs = np.ones(rows.size, dtype=np.int8)
+        signs[1:cut:2] = -1
+        # Column by column these are the faces, so that turning them over leaves those of a cell in ascending order.
+        found = csr_array(csc_array((signs, rows, bounds), shape=(volumes.cells, len(faces))))
+        if (faces[: volumes.interior, 0] == faces[: volumes.interior, 1]).any():
+            found.sum_duplicates()
+            found.eliminate_zeros()
+        offsets = found.indptr[: volumes.owned + 1].astype(np.int64)
+        face = found.indices[: offsets[-1]].astype(np.int32, copy=False)
+        sign = found.data[: offsets[-1]].astype(np.float64)
         cell = np.repeat(np.arange(volumes.owned, dtype=np.int32), np.diff(offsets))
-        face = found.indices.astype(np.int32)
-        other = (volumes.faces[face].sum(axis=1) - cell).astype(np.int32)
-        return cls(offsets, cell, face, other, np.asarray(found.data, dtype=np.float64), other >= volumes.cells)
+        other = faces.sum(axis=1)[face]
+        other -= cell
+        other = other.astype(np.int32)
+        outside = other >= volumes.cells
+        if volumes.turned is not None:
+            outside &= ~np.isin(other, volumes.turned.elements)
+        return cls(offsets, cell, face, other, sign, outside)
 
     @property
     def cells(self) -> int:
@@ -116,3 +122,20 @@ class Sides:
         places = starts[first]
         columns, entries = np.insert(other, places, first), np.insert(values, places, own[first], axis=0)
         return Family(ends + np.cumsum(added), columns, entries)
+
+
+def spread(rows: Family, pattern: Family) -> Family:
+    """Return rows with the entries of another pattern: those that are in both keep their values, others have 0."""
+    columns = max(int(found.columns.max(initial=0)) for found in (rows, pattern)) + 1
+
+    def keys(found: Family) -> Index:
+        row = np.repeat(np.arange(found.offsets.size - 1, dtype=np.int64), np.diff(found.offsets))
+        return row * columns + found.columns
+
+    mine, wanted = keys(rows), keys(pattern)
+    order = np.argsort(mine, kind="stable")
+    place = np.minimum(np.searchsorted(mine, wanted, sorter=order), mine.size - 1)
+    values = np.zeros((wanted.size, *rows.values.shape[1:]), dtype=rows.values.dtype)
+    both = mine[order[place]] == wanted
+    values[both] = rows.values[order[place[both]]]
+    return pattern._replace(values=values)

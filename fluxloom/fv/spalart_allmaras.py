@@ -24,7 +24,7 @@ from __future__ import annotations
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import exp, max, min, pow, select
 
-__all__ = ["CB2", "SIGMA", "diffusivity", "eddy_viscosity", "source"]
+__all__ = ["CB2", "SIGMA", "diffusivity", "eddy_viscosity", "source", "viscosities"]
 
 CB1, CB2, SIGMA, KAPPA = 0.1355, 0.622, 2.0 / 3.0, 0.41
 CW1, CW2, CW3 = CB1 / KAPPA**2 + (1.0 + CB2) / SIGMA, 0.3, 2.0
@@ -55,6 +55,15 @@ def diffusivity(nut, nu):
     cube = chi * chi * chi
     share = select(nut < 0.0, (CN1 + cube) / (CN1 - cube), 1.0)
     return nu + share * nut
+
+
+@func
+def viscosities(nut, nu):
+    """Return `eddy_viscosity` and `diffusivity` with one division beside ``nut / nu``: never do both need it."""
+    chi = nut / nu
+    cube = chi * chi * chi
+    share = select(chi < 0.0, CN1 + cube, cube) / select(chi < 0.0, CN1 - cube, cube + CV1 * CV1 * CV1)
+    return select(chi < 0.0, 0.0, nut * share), nu + nut * select(chi < 0.0, share, 1.0)
 
 
 @func

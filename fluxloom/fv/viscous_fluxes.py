@@ -25,7 +25,7 @@ __all__ = ["sutherland", "viscous"]
 @func
 def sutherland(temperature, mu0, t0, s):
     """Return the viscosity at a temperature."""
-    ratio = temperature / t0
+    ratio = temperature * (1.0 / t0)
     return mu0 * ratio * sqrt(ratio) * (t0 + s) / (temperature + s)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fluxloom.mesh.airfoil import AirfoilMesh, AirfoilSlice, airfoil_mesh, airfoil_slice
 from fluxloom.mesh.bind import Mesh, bind
 from fluxloom.mesh.check import check
+from fluxloom.mesh.cluster import Clustering, cluster
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.distribute import MeshPart, RankedMesh, distribute, distribute_mesh
 from fluxloom.mesh.generate import box2d, box3d
@@ -23,6 +24,7 @@ from fluxloom.mesh.slices import MeshSlice
 __all__ = [
     "AirfoilMesh",
     "AirfoilSlice",
+    "Clustering",
     "Connectivity",
     "Geometry",
     "Mesh",
@@ -42,6 +44,7 @@ __all__ = [
     "box2d",
     "box3d",
     "check",
+    "cluster",
     "distribute",
     "distribute_mesh",
     "orient",

@@ -369,7 +369,7 @@ class Mesh:
         if self.part is not None:
             comm, owned = self.context.comm, f"{self.nodes.size} nodes, {self.cells.size} cells"
             return f"Mesh({self.path}, {self.dimension}D, rank {comm.rank} of {comm.size}: {owned})"
-        path, cells = self.data.source.path, " + ".join(f"{len(b)} {k}" for k, b in self.data.cells.items())
+        path, cells = self.data.source.path, " + ".join(f"{n} {k}" for k, n in self.data.cell_counts.items())
         return f"Mesh({path}, {self.dimension}D, {self.nodes.size} nodes, {cells})"
 
 

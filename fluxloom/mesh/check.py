@@ -13,6 +13,7 @@ from fluxloom.mesh.connectivity import HalfFaces, connectivity, face_keys, half_
 from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.geometry import cell_geometry, geometry
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
 
 __all__ = ["check", "check_cells"]
@@ -41,7 +42,7 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
     MeshError
         Naming the file, the element (with its line, where the file has one element a line), the node, and what to
         do: for elements of the wrong dimension, node numbers out of range, coordinates that are not finite, orphan
-        nodes, repeated nodes, duplicate cells, inverted and flat cells, faces of three or more cells, boundary
+        nodes, repeated nodes, duplicate cells, inverted, flat and open cells, faces of three or more cells, boundary
         faces in no patch, patch faces that are not on the boundary, and absent required patches.
     """
     if not mesh.n_cells:
@@ -79,6 +80,8 @@ def check_cells(mesh: MeshData, numbers: npt.NDArray[np.int64] | None = None) ->
     for name in mesh.cells:
         _check_repeated(mesh, name, numbers)
         _check_duplicates(mesh, name)
+    if mesh.polyhedra is not None:
+        check_polyhedra(mesh, mesh.polyhedra)
     volumes, _ = cell_geometry(mesh)
     _check_volumes(mesh, volumes)
 
@@ -97,6 +100,9 @@ def _check_nodes(mesh: MeshData) -> None:
                 mesh, numbers.start + bad[0], f"node {bad[1]} is outside 0 ... {mesh.n_points - 1}; mend the file"
             )
         used[block] = True
+    if mesh.polyhedra is not None:
+        check_node_range(mesh, mesh.polyhedra)
+        used[mesh.polyhedra.faces.indices] = True
     for name, faces in mesh.patches.items():
         for kind, block in faces.blocks.items():
             bad = _first_bad(block, mesh.n_points)
@@ -157,7 +163,9 @@ def _check_duplicates(mesh: MeshData, name: str) -> None:
 
 def _check_volumes(mesh: MeshData, volumes: FloatArray) -> None:
     word = "area" if mesh.dimension == 2 else "volume"
-    scale = np.concatenate([_extent(mesh, block) for block in mesh.cells.values()]) ** mesh.dimension
+    extents = [_extent(mesh, block) for block in mesh.cells.values()]
+    extents += [] if mesh.polyhedra is None else [extent_of(mesh.points, mesh.polyhedra)]
+    scale = np.concatenate(extents) ** mesh.dimension
     flat = np.flatnonzero(np.abs(volumes) <= _FLAT * scale)
     if len(flat):
         cell = int(flat[0])
@@ -216,13 +224,15 @@ def _check_patches(mesh: MeshData, half: HalfFaces) -> None:
 
 def _fail_stray(mesh: MeshData, half: HalfFaces, name: str, index: int, count: int) -> NoReturn:
     """Say why a patch face cannot be used."""
-    nodes = mesh.patches[name].padded(4)[index]
+    nodes = mesh.patches[name].padded(mesh.patches[name].width)[index]
     real = nodes[nodes >= 0]
     where = f"{mesh.source.path}: patch {name!r}, {face_name(len(real))} {index} with the nodes {_nodes(real)}"
     width = half.nodes.shape[1]
     inside = half.twins[:0]
     if len(real) <= width:
-        inside = half.twins[half.keys == face_keys(nodes[None, :width].copy(), mesh.n_points)[0]]
+        wide = np.full((1, width), -1, dtype=np.int32)
+        wide[0, : len(real)] = real
+        inside = half.twins[half.keys == face_keys(wide, mesh.n_points)[0]]
     if not len(inside):
         reason = "is not a face of any cell"
     elif (inside >= 0).all():

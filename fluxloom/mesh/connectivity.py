@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
+from fluxloom.mesh.face_pairs import face_keys, pair_keys, paired
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
+from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["Connectivity", "HalfFaces", "connectivity", "half_faces", "match_patches", "transpose"]
 
 _NONE = -1
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,8 @@ class Connectivity:
     cell_nodes : n_cells rows
         Cell to nodes.
     cell_faces : n_cells rows
-        Cell to faces in the order of the element's face table; numbers from ``n_interior`` on are boundary faces.
+        Cell to faces in the order of the element's face table, of polyhedra in that of their list; numbers from
+        ``n_interior`` on are boundary faces.
     interior_nodes : n_interior rows
         Interior face to nodes, turning anticlockwise seen from the neighbour (outward from the owner).
     interior_cells : (n_interior, 2) int32
@@ -62,6 +66,7 @@ class Connectivity:
     patch_names: tuple[str, ...]
     patch_offsets: npt.NDArray[np.int64]
     edge_table: tuple[tuple[str, range], ...]
+    polyhedra: Polyhedra | None = None
 
     @property
     def n_interior(self) -> int:
@@ -110,7 +115,9 @@ class Connectivity:
             last = self.cell_nodes.offsets[numbers.stop]
             block = self.cell_nodes.indices[first:last].reshape(-1, kind.n_nodes)
             pairs = block[:, np.array(kind.edges)].reshape(-1, 2)
-            parts.append(_pair_keys(pairs, self.n_points))
+            parts.append(pair_keys(pairs, self.n_points))
+        if self.polyhedra is not None:
+            parts.append(pair_keys(np.stack(self.polyhedra.sides()[1:], axis=1), self.n_points))
         keys = np.sort(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
         return np.stack([keys // self.n_points, keys % self.n_points], axis=1).astype(np.int32)
@@ -122,8 +129,8 @@ class HalfFaces:
 
     Attributes
     ----------
-    nodes : (n, 2 or 3 or 4) int32
-        Outward nodes; -1 pads triangles beside quads.
+    nodes : (n, most nodes of a face) int32
+        Outward nodes; -1 pads faces with fewer, as triangles beside quads.
     cells : (n,) int32
         The cell.
     keys : (n,) uint64
@@ -168,7 +175,7 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
             f"{mesh.source.path}: a face is shared by the cells {cells}; at most two cells may share a face: "
             "remove duplicate or overlapping cells"
         )
-    first = np.flatnonzero(half.twins > np.arange(len(half.twins)))
+    first = _firsts(half.twins)
     second = half.twins[first]
     outer = np.flatnonzero(half.twins == _NONE)
     order, patch, stray = match_patches(mesh, half, outer)
@@ -197,7 +204,17 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
         patch_names=tuple(mesh.patches),
         patch_offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         edge_table=tuple(mesh.cell_ranges.items()),
+        polyhedra=mesh.polyhedra,
     )
+
+
+def _firsts(twins: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the half faces that come before their twins, in pieces to bound the memory."""
+    found: list[npt.NDArray[np.int64]] = []
+    for start in range(0, len(twins), _CHUNK):
+        part = twins[start : start + _CHUNK]
+        found.append(start + np.flatnonzero(part > np.arange(start, start + len(part))))
+    return np.concatenate(found)
 
 
 def half_faces(mesh: MeshData) -> HalfFaces:
@@ -208,7 +225,8 @@ def half_faces(mesh: MeshData) -> HalfFaces:
     MeshError
         When a node number is out of range or a cell's dimension is not the mesh's.
     """
-    width = max((element(name).face_width for name in mesh.cells), default=2)
+    more, width = mesh.polyhedra, max((element(name).face_width for name in mesh.cells), default=2)
+    width = width if more is None else max(width, int(more.faces.counts.max()))
     nodes: list[IntArray] = []
     cells: list[IntArray] = []
     for name, numbers in mesh.cell_ranges.items():
@@ -217,80 +235,27 @@ def half_faces(mesh: MeshData) -> HalfFaces:
             raise MeshError(f"{mesh.source.path}: {name} cells in a mesh of dimension {mesh.dimension}")
         if block.size and (int(block.min()) < 0 or int(block.max()) >= mesh.n_points):
             raise MeshError(f"{mesh.source.path}: a {name} has a node number outside 0 ... {mesh.n_points - 1}")
-        faces = np.full((len(block), len(kind.faces), width), _NONE, dtype=np.int32)
+        places = np.full((len(kind.faces), width), _NONE)
         for local, face in enumerate(kind.faces):
-            for corner, node in enumerate(face):
-                faces[:, local, corner] = block[:, node]
+            places[local, : len(face)] = face
+        faces = np.take(block, np.maximum(places, 0).reshape(-1), axis=1).reshape(-1, *places.shape)
+        if (places < 0).any():
+            faces[:, places < 0] = _NONE
         nodes.append(faces.reshape(-1, width))
         cells.append(np.repeat(np.arange(numbers.start, numbers.stop, dtype=np.int32), len(kind.faces)))
+    if more is not None:
+        if not 0 <= int(more.faces.indices.min()) <= int(more.faces.indices.max()) < mesh.n_points:
+            raise MeshError(f"{mesh.source.path}: a polyhedron has a node number outside 0 ... {mesh.n_points - 1}")
+        nodes.append(more.faces.padded(width=width))
+        cells.append((mesh.n_elements + more.owners).astype(np.int32))
     if not nodes:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
     table = nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
     cell = cells[0] if len(cells) == 1 else np.concatenate(cells)
     del nodes, cells
     keys = face_keys(table, mesh.n_points)
-    twins, groups = _pair(keys, table)
+    twins, groups = paired(keys, table)
     return HalfFaces(table, cell, keys, twins, groups)
-
-
-def face_keys(nodes: IntArray, n_points: int) -> npt.NDArray[np.uint64]:
-    """Return a number per face that does not depend on the order of its nodes.
-
-    Exact for two nodes; for three and four a sum of mixed node numbers modulo 2**64 (splitmix64), whose
-    rare collisions `_pair` detects and resolves.
-    """
-    if nodes.shape[1] == 2:
-        return _pair_keys(nodes, n_points).view(np.uint64)
-    z = np.arange(1, n_points + 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    total = z[nodes[:, 0]]
-    for column in range(1, nodes.shape[1]):
-        total += z[nodes[:, column]]  # the pad -1 takes the last, extra, number
-    return total
-
-
-def _pair_keys(pairs: npt.NDArray[np.integer], n_points: int) -> npt.NDArray[np.int64]:
-    """Return ``smaller * n_points + larger`` for node pairs."""
-    low = np.minimum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
-    low *= n_points
-    low += np.maximum(pairs[:, 0], pairs[:, 1])
-    return low
-
-
-def _pair(
-    keys: npt.NDArray[np.uint64], nodes: IntArray
-) -> tuple[npt.NDArray[np.int64], tuple[npt.NDArray[np.int64], ...]]:
-    """Find the twin of every half face, and the groups of three and more."""
-    order = np.argsort(keys)
-    ordered = keys[order]
-    same = ordered[1:] == ordered[:-1]
-    if nodes.shape[1] > 2 and not _really_same(nodes, order, same):
-        order = np.lexsort(np.sort(nodes, axis=1).T)
-        ordered_nodes = np.sort(nodes[order], axis=1)
-        same = (ordered_nodes[1:] == ordered_nodes[:-1]).all(axis=1)
-    twins = np.full(len(keys), _NONE, dtype=np.int64)
-    left, right = order[:-1][same], order[1:][same]
-    twins[left] = right
-    twins[right] = left
-    crowded = same[1:] & same[:-1]
-    if not crowded.any():
-        return twins, ()
-    starts = np.flatnonzero(np.concatenate([[True], ~same]))
-    ends = np.append(starts[1:], len(keys))
-    groups = tuple(np.sort(order[s:e]) for s, e in zip(starts, ends, strict=True) if e - s > 2)
-    return twins, groups
-
-
-def _really_same(nodes: IntArray, order: npt.NDArray[np.int64], same: npt.NDArray[np.bool_]) -> bool:
-    """Check that faces with equal keys have equal nodes, in pieces to bound the memory."""
-    pairs = np.flatnonzero(same)
-    for start in range(0, len(pairs), 1 << 20):
-        part = pairs[start : start + (1 << 20)]
-        if not np.array_equal(np.sort(nodes[order[part]], axis=1), np.sort(nodes[order[part + 1]], axis=1)):
-            return False
-    return True
 
 
 def match_patches(
@@ -322,7 +287,7 @@ def match_patches(
     numbers: list[IntArray] = []
     stray: list[tuple[str, int]] = []
     for number, (name, faces) in enumerate(mesh.patches.items()):
-        listed = faces.padded(max(width, 4))
+        listed = faces.padded(max(width, faces.width))
         clean = listed[:, :width].copy()
         # A face wider than any face of the cells, or with a node that does not exist, cannot match.
         bad = (listed[:, width:] >= 0).any(axis=1) | (listed >= mesh.n_points).any(axis=1)
@@ -366,4 +331,5 @@ def transpose(rows: Ragged, n_targets: int) -> Ragged:
 def _face_offsets(mesh: MeshData) -> npt.NDArray[np.int64]:
     """Return the offsets of cell -> faces."""
     counts = [np.full(len(block), len(element(name).faces), dtype=np.int64) for name, block in mesh.cells.items()]
+    counts += [] if mesh.polyhedra is None else [np.diff(mesh.polyhedra.offsets)]
     return np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
@@ -19,7 +20,10 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 
-__all__ = ["ELEMENTS", "ElementType", "by_code", "element", "face_name", "vtk_order"]
+__all__ = ["ELEMENTS", "VTK_POLYGON", "ElementType", "by_code", "element", "face_name", "vtk_order"]
+
+VTK_POLYGON = 7
+"""VTK's code of a polygon with any number of nodes."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +96,16 @@ ELEMENTS: Mapping[str, ElementType] = MappingProxyType({item.name: item for item
 
 
 def element(name: str) -> ElementType:
-    """Return the element type called ``name``.
+    """Return the element type called ``name``: one of `ELEMENTS`, or ``"polygon5"``, ``"polygon6"`` and so on.
 
     Raises
     ------
     MeshError
-        For a name that is not in `ELEMENTS`; the message lists them.
+        For any other name; the message lists those in `ELEMENTS`.
     """
     if name not in ELEMENTS:
+        if (width := name.removeprefix("polygon")).isdecimal() and name != width and int(width) > 4:
+            return _polygon(int(width))
         known = ", ".join(ELEMENTS)
         raise MeshError(f"unknown element type {name!r}{did_you_mean(name, ELEMENTS)} (known: {known})")
     return ELEMENTS[name]
@@ -112,9 +118,16 @@ def by_code(system: str, types: Iterable[ElementType] = _TABLE) -> dict[int, Ele
     return {item.vtk: item for item in types}
 
 
+@cache
+def _polygon(width: int) -> ElementType:
+    """Return the polygon with so many nodes, which turns anticlockwise; Gmsh has no such type."""
+    sides = tuple((k, (k + 1) % width) for k in range(width))
+    return ElementType(f"polygon{width}", 2, width, VTK_POLYGON, 0, sides, sides)
+
+
 def face_name(n_nodes: int) -> str:
-    """Return the element type of a face with that many nodes (1 to 4)."""
-    return ("vertex", "line", "triangle", "quad")[n_nodes - 1]
+    """Return the element type of a face with that many nodes (1 or more)."""
+    return ("vertex", "line", "triangle", "quad")[n_nodes - 1] if n_nodes < 5 else f"polygon{n_nodes}"
 
 
 def vtk_order(name: str, block: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

@@ -42,6 +42,7 @@ def extrude(plane: MeshData, heights: FloatArray) -> MeshData:
         raise MeshError(f"{plane.source.path}: a patch {taken.pop()} is there before the mesh is extruded; rename it")
     layers, n = values.size - 1, plane.n_points
     points = np.concatenate([np.tile(plane.points, (values.size, 1)), np.repeat(values, n)[:, None]], axis=1)
+    plane.require_elements("extrusion")
     cells = {_SOLIDS[name]: _dragged(block, n, layers) for name, block in plane.cells.items()}
     patches = {
         name: PatchFaces({"quad": np.concatenate([_walls(block, n, layers) for block in patch.blocks.values()])})

@@ -1,6 +1,6 @@
 """Cell volumes and centroids, face area vectors and centres, in two and three dimensions.
 
-A face with four nodes is taken as the four triangles about the mean of its nodes; both cells of a face use
+A face with four nodes or more is taken as the triangles about the mean of its nodes; both cells of a face use
 the same triangles, so cells fill space without gaps and the area vectors of a cell add up to zero (to
 round-off) however warped its faces are.
 """
@@ -8,7 +8,7 @@ round-off) however warped its faces are.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,10 +18,15 @@ import numpy.typing as npt
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.elements import ElementType, element
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["Geometry", "cell_geometry", "closure", "face_geometry", "geometry"]
 
-_CHUNK = 1 << 17
+Columns = tuple[FloatArray, ...]
+"""The components of vectors, each an array of its own."""
+
+_CHUNK = 1 << 13
+"""Cells or faces at a time: what is in between stays in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +81,20 @@ def cell_geometry(mesh: MeshData) -> tuple[FloatArray, FloatArray]:
     volumes = np.empty(mesh.n_cells)
     centroids = np.empty((mesh.n_cells, mesh.dimension))
     measure = _polygon if mesh.dimension == 2 else _polyhedron
+    columns = np.ascontiguousarray(mesh.points.T)
     for name, numbers in mesh.cell_ranges.items():
         kind, block = element(name), mesh.cells[name]
 
         def piece(start: int, stop: int, kind: ElementType = kind, block: IntArray = block, first: int = numbers.start):
             part = slice(first + start, first + stop)
-            volumes[part], centroids[part] = measure(mesh.points[block[start:stop]], kind)
+            volumes[part], centroid = measure(_corners(columns, block[start:stop]), kind)
+            for axis, values in enumerate(centroid):
+                centroids[part, axis] = values
 
         _in_chunks(len(block), piece)
+    if mesh.polyhedra is not None:
+        part = slice(mesh.n_elements, mesh.n_cells)
+        volumes[part], centroids[part] = _general(columns, mesh.polyhedra)
     return volumes, centroids
 
 
@@ -95,7 +106,7 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
     points : (n, d) float64
         Coordinates.
     faces
-        Face to nodes; two nodes in 2D, three or four in 3D, turning anticlockwise seen from the head of the normal.
+        Face to nodes; two nodes in 2D, three or more in 3D, turning anticlockwise seen from the head of the normal.
 
     Returns
     -------
@@ -104,16 +115,22 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
     """
     normals = np.empty((len(faces), points.shape[1]))
     centres = np.empty_like(normals)
-    counts = faces.counts
-    for width in (2, 3, 4):
-        rows = np.flatnonzero(counts == width)
+    columns, counts = np.ascontiguousarray(points.T), faces.counts
+    for width in np.unique(counts).tolist():
+        whole = width * len(faces) == faces.indices.size
+        rows = None if whole else np.flatnonzero(counts == width)
 
-        def piece(start: int, stop: int, rows: npt.NDArray[np.intp] = rows, width: int = width) -> None:
-            part = rows[start:stop]
-            nodes: IntArray = faces.indices[faces.offsets[part][:, None] + np.arange(width)]
-            normals[part], centres[part] = _face(points[nodes])
+        def piece(start: int, stop: int, rows: npt.NDArray[np.intp] | None = rows, width: int = width) -> None:
+            part = slice(start, stop) if rows is None else rows[start:stop]
+            if rows is None:
+                nodes = faces.indices[start * width : stop * width].reshape(-1, width)
+            else:
+                nodes = faces.indices[faces.offsets[part][:, None] + np.arange(width)]
+            normal, centre = _face(_corners(columns, nodes))
+            for axis in range(points.shape[1]):
+                normals[part, axis], centres[part, axis] = normal[axis], centre[axis]
 
-        _in_chunks(len(rows), piece)
+        _in_chunks(len(faces) if rows is None else rows.size, piece)
     return normals, centres
 
 
@@ -141,66 +158,122 @@ def _in_chunks(n: int, piece: Callable[[int, int], None]) -> None:
         list(threads.map(lambda bounds: piece(*bounds), ranges))
 
 
-def _cross2(a: FloatArray, b: FloatArray) -> FloatArray:
-    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+def _corners(columns: FloatArray, nodes: IntArray) -> FloatArray:
+    """Return the coordinates ``(d, k, m)`` of nodes ``(m, k)``, given those of all points ``(d, n)``."""
+    return columns[:, nodes.T.astype(np.intp)]
+
+
+def _mean(corners: FloatArray) -> FloatArray:
+    """Return the mean of the corners ``(d, k, m)``, one added to the other: the same bits however many there are."""
+    total = corners[:, 0].copy()
+    for k in range(1, corners.shape[1]):
+        total += corners[:, k]
+    return total / corners.shape[1]
+
+
+def _cross(a: FloatArray | Columns, b: FloatArray | Columns) -> Columns:
+    """Return the vector product in three dimensions; in two, its one component."""
+    if len(a) == 2:
+        return (a[0] * b[1] - a[1] * b[0],)
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+def _dot(a: FloatArray | Columns, b: FloatArray | Columns) -> FloatArray:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def _polygon(corners: FloatArray, kind: ElementType) -> tuple[FloatArray, FloatArray]:
-    """Return signed areas and centroids of polygons ``(m, k, 2)``."""
-    origin = corners.mean(axis=1)
+    """Return signed areas and centroids ``(2, m)`` of polygons ``(2, k, m)``."""
+    origin = _mean(corners)
     local = corners - origin[:, None]
-    area = np.zeros(len(corners))
-    moment = np.zeros((len(corners), 2))
+    area, moment = np.zeros(corners.shape[2]), np.zeros_like(origin)
     for a, b in kind.edges:
-        twice = _cross2(local[:, a], local[:, b])
+        (twice,) = _cross(local[:, a], local[:, b])
         area += 0.5 * twice
-        moment += (twice / 6.0)[:, None] * (local[:, a] + local[:, b])
+        moment += (twice / 6.0) * (local[:, a] + local[:, b])
     return area, origin + _ratio(moment, area)
 
 
 def _polyhedron(corners: FloatArray, kind: ElementType) -> tuple[FloatArray, FloatArray]:
-    """Return signed volumes and centroids of cells ``(m, k, 3)``."""
-    origin = corners.mean(axis=1)
+    """Return signed volumes and centroids ``(3, m)`` of cells ``(3, k, m)``."""
+    origin = _mean(corners)
     local = corners - origin[:, None]
-    volume = np.zeros(len(corners))
-    moment = np.zeros((len(corners), 3))
+    six, moment = np.zeros(corners.shape[2]), np.zeros_like(origin)
     for face in kind.faces:
-        for a, b, c in _triangles(local[:, list(face)]):
-            six = np.einsum("ij,ij->i", a, np.cross(b, c))
-            volume += six / 6.0
-            moment += (six / 24.0)[:, None] * (a + b + c)
-    return volume, origin + _ratio(moment, volume)
+        volume, first = _pyramids([local[:, node] for node in face])
+        six += volume
+        moment += first
+    return six / 6.0, origin + _ratio(moment, 4.0 * six)
 
 
-def _triangles(corners: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Yield the triangles of a face: itself, or the four about the mean of a quad's nodes."""
-    if corners.shape[1] == 3:
-        yield corners[:, 0], corners[:, 1], corners[:, 2]
-        return
-    middle = corners.mean(axis=1)
-    for k in range(4):
-        yield middle, corners[:, k], corners[:, (k + 1) % 4]
+def _general(columns: FloatArray, cells: Polyhedra) -> tuple[FloatArray, FloatArray]:
+    """Return signed volumes and centroids ``(m, 3)`` of polyhedra, given the coordinates of all points ``(3, n)``."""
+    faces, owners, firsts = cells.faces, cells.owners, cells.offsets[:-1]
+    middles = np.add.reduceat(columns[:, faces.indices], faces.offsets[:-1], axis=1) / faces.counts
+    origin = np.add.reduceat(middles, firsts, axis=1) / np.diff(cells.offsets)
+    six, moment = np.empty(len(faces)), np.empty((3, len(faces)))
+    for width in np.unique(faces.counts).tolist():
+        rows = np.flatnonzero(faces.counts == width)
+        for start in range(0, rows.size, _CHUNK):
+            part = rows[start : start + _CHUNK]
+            corners = _corners(columns, faces.indices[faces.offsets[part][:, None] + np.arange(width)])
+            corners -= origin[:, owners[part]][:, None]
+            six[part], moment[:, part] = _pyramids([corners[:, k] for k in range(width)])
+    six, moment = np.add.reduceat(six, firsts), np.add.reduceat(moment, firsts, axis=1)
+    return six / 6.0, (origin + _ratio(moment, 4.0 * six)).T
 
 
-def _face(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return area vectors and centres of faces with equally many nodes, ``(m, k, d)``."""
-    middle = corners.mean(axis=1)
-    if corners.shape[2] == 2:
+def _pyramids(loop: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return what the tetrahedra over the triangles of a face add, with the origin as their apex.
+
+    Parameters
+    ----------
+    loop
+        Nodes of the face, ``(3, m)`` each.
+
+    Returns
+    -------
+    volume : (m,)
+        Six times their volume.
+    moment : (3, m)
+        Twenty-four times their first moment: six times the volume of each, times the sum of its three corners.
+    """
+    if len(loop) == 3:
+        a, b, c = loop
+        volume = _dot(a, _cross(b, c))
+        return volume, volume * (a + b + c)
+    middle = sum(loop[1:], loop[0]) / len(loop)
+    parts = [_dot(middle, _cross(a, b)) for a, b in zip(loop, [*loop[1:], loop[0]], strict=True)]
+    volume = sum(parts[1:], parts[0])
+    moment = volume * middle
+    for k, node in enumerate(loop):
+        moment += (parts[k] + parts[k - 1]) * node
+    return volume, moment
+
+
+def _face(corners: FloatArray) -> tuple[FloatArray | Columns, FloatArray]:
+    """Return area vectors and centres ``(d, m)`` of faces with equally many nodes, ``(d, k, m)``."""
+    middle = _mean(corners)
+    if len(corners) == 2:
         along = corners[:, 1] - corners[:, 0]
-        return np.stack([along[:, 1], -along[:, 0]], axis=1), middle
-    if corners.shape[1] == 3:
-        return 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), middle
-    normal = 0.5 * np.cross(corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1])
-    weight = np.zeros(len(corners))
-    moment = np.zeros_like(normal)
-    for a, b, c in _triangles(corners):
-        area = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
-        weight += area
-        moment += area[:, None] * ((b - a) + (c - a)) / 3.0
-    return normal, middle + _ratio(moment, weight)
+        return (along[1], -along[0]), middle
+    width = corners.shape[1]
+    if width == 3:
+        twice = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        return tuple(0.5 * component for component in twice), middle
+    local = corners - middle[:, None]
+    normal, moment, weight = np.zeros_like(middle), np.zeros_like(middle), np.zeros(corners.shape[2])
+    for k in range(width):
+        a, b = local[:, k], local[:, (k + 1) % width]
+        twice = _cross(a, b)
+        for axis in range(3):
+            normal[axis] += twice[axis]
+        size = np.sqrt(_dot(twice, twice))
+        weight += size
+        moment += size * (a + b)
+    return 0.5 * normal, middle + _ratio(moment, 3.0 * weight)
 
 
 def _ratio(moment: FloatArray, weight: FloatArray) -> FloatArray:
     """Return ``moment / weight``, zero where the weight is zero."""
-    safe = np.where(weight == 0.0, 1.0, weight)
-    return np.where((weight == 0.0)[:, None], 0.0, moment / safe[:, None])
+    return np.where(weight == 0.0, 0.0, moment / np.where(weight == 0.0, 1.0, weight))

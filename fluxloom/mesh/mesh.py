@@ -1,119 +1,23 @@
-"""Meshes as NumPy arrays: points, blocks of cells, and named patches of boundary faces."""
+"""Meshes as NumPy arrays: points, blocks of cells, polyhedra, and named patches of boundary faces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.mesh.elements import element
+from fluxloom.mesh.elements import ELEMENTS, element
+from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.ragged import FloatArray, IntArray, Ragged
 
 if TYPE_CHECKING:
     from fluxloom.mesh.connectivity import Connectivity
 
 __all__ = ["FloatArray", "IntArray", "MeshData", "MeshSource", "PatchFaces", "Ragged"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Ragged:
-    """A table whose rows differ in length, in compressed sparse row form.
-
-    Attributes
-    ----------
-    offsets : (n + 1,) int64
-        Row ``i`` is ``indices[offsets[i]:offsets[i + 1]]``.
-    indices : (offsets[n],) int32
-        The entries of all rows.
-    """
-
-    offsets: npt.NDArray[np.int64]
-    indices: IntArray
-
-    @classmethod
-    def from_table(cls, table: npt.NDArray[np.integer]) -> Ragged:
-        """Wrap a table of shape ``(n, k)`` (no copy of an int32 C-ordered table)."""
-        n, k = table.shape
-        flat = np.ascontiguousarray(table, dtype=np.int32).reshape(-1)
-        return cls(np.arange(n + 1, dtype=np.int64) * k, flat)
-
-    @classmethod
-    def from_padded(cls, table: IntArray) -> Ragged:
-        """Convert a table of shape ``(n, k)`` padded with -1 at the end of its rows."""
-        valid = table >= 0
-        if valid.all():
-            return cls.from_table(table)
-        counts = valid.sum(axis=1)
-        return cls.from_counts(counts, table[valid])
-
-    @classmethod
-    def from_counts(cls, counts: npt.NDArray[np.integer], indices: npt.NDArray[np.integer]) -> Ragged:
-        """Build from the row lengths and the concatenated rows."""
-        offsets = np.zeros(len(counts) + 1, dtype=np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        return cls(offsets, np.ascontiguousarray(indices, dtype=np.int32))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, row: int) -> IntArray:
-        if row < 0:
-            row += len(self)
-        return self.indices[self.offsets[row] : self.offsets[row + 1]]
-
-    def __iter__(self) -> Iterator[IntArray]:
-        return (self[row] for row in range(len(self)))
-
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """Row lengths, shape ``(n,)``."""
-        return np.diff(self.offsets)
-
-    @property
-    def arity(self) -> int | None:
-        """The common row length, or None when rows differ (or there are none)."""
-        if len(self) == 0:
-            return None
-        width = int(self.offsets[1] - self.offsets[0])
-        regular = self.offsets[-1] == width * len(self) and bool((np.diff(self.offsets) == width).all())
-        return width if regular else None
-
-    @property
-    def table(self) -> IntArray:
-        """The rows as a plain ``(n, arity)`` view.
-
-        Raises
-        ------
-        MeshError
-            When rows differ in length; use ``offsets`` and ``indices`` instead.
-        """
-        width = self.arity
-        if width is None:
-            if len(self) == 0:
-                return self.indices.reshape(0, 0)
-            raise MeshError("these rows differ in length: use .offsets and .indices, or .padded()")
-        return self.indices.reshape(-1, width)
-
-    def padded(self, fill: int = -1) -> IntArray:
-        """Return an ``(n, longest)`` copy filled with ``fill`` after the end of each row."""
-        counts = self.counts
-        width = int(counts.max(initial=0))
-        out = np.full((len(self), width), fill, dtype=np.int32)
-        out[np.arange(width) < counts[:, None]] = self.indices
-        return out
-
-    def take(self, rows: npt.NDArray[np.integer]) -> Ragged:
-        """Return the given rows, in the given order."""
-        counts = self.counts[rows]
-        result = Ragged.from_counts(counts, np.empty(0, dtype=np.int32))
-        shift = np.repeat(self.offsets[rows] - result.offsets[:-1], counts)
-        return Ragged(result.offsets, self.indices[np.arange(result.offsets[-1]) + shift])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +27,18 @@ class PatchFaces:
     Attributes
     ----------
     blocks
-        Face type (``"line"``, ``"triangle"``, ``"quad"``) to node numbers ``(m, k)`` int32.
+        Face type (``"line"``, ``"triangle"``, ``"quad"``, ``"polygon5"`` ...) to node numbers ``(m, k)`` int32.
     """
 
     blocks: Mapping[str, IntArray]
 
     def __len__(self) -> int:
         return sum(len(block) for block in self.blocks.values())
+
+    @property
+    def width(self) -> int:
+        """The most nodes of a face."""
+        return max((block.shape[1] for block in self.blocks.values()), default=0)
 
     def nodes(self) -> IntArray:
         """Return the distinct nodes of the patch, ascending, int32."""
@@ -169,7 +78,7 @@ class MeshSource:
 class MeshData:
     """An unstructured mesh in two or three dimensions, as NumPy arrays.
 
-    Cells are numbered globally: block after block, in the order of ``cells``.
+    Cells are numbered globally: block after block, in the order of ``cells``, then the polyhedra.
 
     Attributes
     ----------
@@ -181,6 +90,9 @@ class MeshData:
         Patch name to its boundary faces.
     source
         Where the mesh came from.
+    polyhedra
+        Cells of three dimensions that are none of the elements. (Polygons of a plane mesh are elements of the types
+        ``"polygon5"``, ``"polygon6"`` and so on.)
 
     Raises
     ------
@@ -192,8 +104,11 @@ class MeshData:
     cells: Mapping[str, IntArray]
     patches: Mapping[str, PatchFaces] = field(default_factory=dict)
     source: MeshSource = field(default_factory=MeshSource)
+    polyhedra: Polyhedra | None = None
 
     def __post_init__(self) -> None:
+        if self.polyhedra is not None and not len(self.polyhedra):
+            object.__setattr__(self, "polyhedra", None)
         points = np.ascontiguousarray(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] not in (2, 3):
             raise MeshError(f"points must have shape (n, 2) or (n, 3), got {points.shape}")
@@ -219,11 +134,22 @@ class MeshData:
     @property
     def n_cells(self) -> int:
         """Number of cells of all types."""
+        return self.n_elements + (0 if self.polyhedra is None else len(self.polyhedra))
+
+    @property
+    def n_elements(self) -> int:
+        """Number of cells in blocks: all but polyhedra, whose numbers begin here."""
         return sum(len(block) for block in self.cells.values())
 
     @property
+    def cell_counts(self) -> dict[str, int]:
+        """Number of cells of each type, ``"polyhedron"`` the last one."""
+        found = {name: len(block) for name, block in self.cells.items()}
+        return found if self.polyhedra is None else found | {"polyhedron": len(self.polyhedra)}
+
+    @property
     def cell_ranges(self) -> dict[str, range]:
-        """Global cell numbers of each block."""
+        """Global cell numbers of each block; those of polyhedra follow."""
         ranges: dict[str, range] = {}
         start = 0
         for name, block in self.cells.items():
@@ -232,14 +158,18 @@ class MeshData:
         return ranges
 
     def cell_nodes(self) -> Ragged:
-        """Return cell -> nodes over all blocks, in global cell order."""
-        blocks = list(self.cells.values())
-        if len(blocks) == 1:
+        """Return cell -> nodes, in global cell order; of polyhedra ascending."""
+        blocks, more = list(self.cells.values()), self.polyhedra
+        if len(blocks) == 1 and more is None:
             return Ragged.from_table(blocks[0])
         sizes = [np.full(len(block), block.shape[1], dtype=np.int64) for block in blocks]
-        if not blocks:
+        flat = [block.reshape(-1) for block in blocks]
+        if more is not None:
+            nodes = more.nodes()
+            sizes, flat = [*sizes, nodes.counts], [*flat, nodes.indices]
+        if not sizes:
             return Ragged(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32))
-        return Ragged.from_counts(np.concatenate(sizes), np.concatenate([b.reshape(-1) for b in blocks]))
+        return Ragged.from_counts(np.concatenate(sizes), np.concatenate(flat))
 
     def connectivity(self) -> Connectivity:
         """Return the derived connectivity (faces, owners, neighbours ...); computed on each call."""
@@ -272,11 +202,29 @@ class MeshData:
                 if self.source.first_line:
                     where += f":{self.source.first_line + number}"
                 return f"{where}: {name} element {number}"
+        if self.n_elements <= cell < self.n_cells:
+            listed = self.source.cell_numbers.get("polyhedron")
+            number = cell if listed is None else int(listed[cell - self.n_elements])
+            return f"{self.source.path}: polyhedron element {number}"
         raise MeshError(f"{self.source.path}: there is no cell {cell} (cells: {self.n_cells})")
 
     def with_points(self, points: FloatArray) -> MeshData:
         """Return the same mesh with other coordinates (for instance moved or scaled)."""
-        return MeshData(points, self.cells, self.patches, self.source)
+        return replace(self, points=points)
+
+    def require_elements(self, what: str) -> None:
+        """Raise `MeshError` when there are polyhedra, or polygons with more than four nodes.
+
+        Parameters
+        ----------
+        what
+            What cannot be done with them.
+        """
+        kinds = [*self.cells, *(kind for faces in self.patches.values() for kind in faces.blocks)]
+        found = next((kind for kind in kinds if kind not in ELEMENTS), "" if self.polyhedra is None else "polyhedron")
+        if found:
+            known = "triangles, quads, tetrahedra, pyramids, prisms and hexahedra"
+            raise MeshError(f"{self.source.path}: {what} is there for {known} alone, and the mesh has a {found}")
 
 
 def _block(name: str, array: npt.NDArray[np.integer], what: str) -> IntArray:

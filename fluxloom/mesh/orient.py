@@ -22,7 +22,8 @@ MIRROR: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "hexahedron": (0, 3, 2, 1, 4, 7, 6, 5),
     }
 )
-"""Node orders that mirror an element, so that its volume changes sign and its faces stay the same."""
+"""Node orders that mirror an element, so that its volume changes sign and its faces stay the same. Of any polygon that
+is the opposite order."""
 
 
 def orient(mesh: MeshData) -> tuple[MeshData, int]:
@@ -56,6 +57,7 @@ def orient(mesh: MeshData) -> tuple[MeshData, int]:
         block = mesh.cells[name]
         if len(wrong):
             block = block.copy()
-            block[wrong] = block[wrong][:, list(MIRROR[name])]
+            block[wrong] = block[wrong][:, list(MIRROR.get(name, range(block.shape[1])[::-1]))]
         cells[name] = block
-    return MeshData(mesh.points, cells, mesh.patches, mesh.source), turned
+    more = None if mesh.polyhedra is None else mesh.polyhedra.turned(negative[mesh.n_elements :])
+    return MeshData(mesh.points, cells, mesh.patches, mesh.source, more), turned

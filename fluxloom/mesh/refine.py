@@ -193,6 +193,7 @@ def _require_room(mesh: MeshData, times: int) -> None:
 
 def _check_nodes(mesh: MeshData) -> None:
     """Raise `MeshError` for cells and faces of the wrong dimension and for node numbers out of range."""
+    mesh.require_elements("refinement")
     _check_blocks(mesh, "cells", mesh.cells, mesh.dimension)
     for name, patch in mesh.patches.items():
         _check_blocks(mesh, f"patch {name!r}", patch.blocks, mesh.dimension - 1)

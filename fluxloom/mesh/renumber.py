@@ -160,19 +160,25 @@ def renumber(mesh: MeshData, method: Method = "rcm") -> MeshRenumbering:
     links = mesh.connectivity()
     order = graph_order(links.interior_cells, mesh.n_cells, method).order
     blocks = [order[(order >= part.start) & (order < part.stop)] for part in mesh.cell_ranges.values()]
-    cells = Permutation.from_order(np.concatenate(blocks))
     tables = [
         mesh.cells[name][chosen - part.start]
         for (name, part), chosen in zip(mesh.cell_ranges.items(), blocks, strict=True)
     ]
-    points = first_touch(np.concatenate([table.reshape(-1) for table in tables]), mesh.n_points)
+    touched, more = [table.reshape(-1) for table in tables], mesh.polyhedra
+    if more is not None:
+        blocks.append(order[order >= mesh.n_elements])
+        more = more.take(blocks[-1] - mesh.n_elements)
+        touched.append(more.faces.indices)
+    cells = Permutation.from_order(np.concatenate(blocks))
+    points = first_touch(np.concatenate(touched), mesh.n_points)
     renamed = {name: points.rename(table) for name, table in zip(mesh.cells, tables, strict=True)}
     patches = {
         name: PatchFaces({kind: points.rename(block) for kind, block in faces.blocks.items()})
         for name, faces in mesh.patches.items()
     }
     source = MeshSource(f"{mesh.source.path} (renumbered)")
-    result = MeshData(points.move(mesh.points), renamed, patches, source)
+    more = None if more is None else more.renamed(points.rank)
+    result = MeshData(points.move(mesh.points), renamed, patches, source, more)
     after = spread(cells.rename(links.interior_cells), mesh.n_cells)
     return MeshRenumbering(result, cells, points, spread(links.interior_cells, mesh.n_cells), after)
 
@@ -312,8 +318,7 @@ def sort_by_target(table: Integers) -> Permutation:
 
 def spread(pairs: Integers, n: int) -> Spread:
     """Return bandwidth and profile of a graph with ``n`` vertices and links ``pairs`` of shape ``(m, 2)``."""
-    low = np.minimum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
-    high = np.maximum(pairs[:, 0], pairs[:, 1]).astype(np.int64)
+    low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
     first = np.arange(n)
     np.minimum.at(first, high, low)
     return Spread(int((high - low).max(initial=0)), int((np.arange(n) - first).sum()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,19 +95,31 @@ def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshRep
         n_cells=mesh.n_cells,
         n_interior_faces=links.n_interior,
         n_boundary_faces=links.n_boundary,
-        elements={name: len(block) for name, block in mesh.cells.items()},
+        elements=mesh.cell_counts,
         patches={name: len(faces) for name, faces in mesh.patches.items()},
         lower=tuple(mesh.points.min(axis=0).tolist()),
         upper=tuple(mesh.points.max(axis=0).tolist()),
         volume_min=float(terms.cell_volumes.min()),
         volume_max=float(terms.cell_volumes.max()),
         volume_total=float(terms.cell_volumes.sum()),
-        edge_ratio_max=max(_edge_ratio(mesh, name) for name in mesh.cells if len(mesh.cells[name])),
+        edge_ratio_max=max(_edge_ratios(mesh)),
         non_orthogonality_max=float(angle.max(initial=0.0)),
         non_orthogonality_mean=float(angle.mean()) if len(angle) else 0.0,
         volume_ratio_max=float(volume_ratio(links, terms).max(initial=1.0)),
         closure_max=float(closure_error(mesh, links, terms).max()),
     )
+
+
+def _edge_ratios(mesh: MeshData) -> Iterator[float]:
+    """Yield the largest ratio of each type of cells."""
+    for name, block in mesh.cells.items():
+        if len(block):
+            yield _edge_ratio(mesh, name)
+    if mesh.polyhedra is not None:
+        owner, start, end = mesh.polyhedra.sides()
+        length, cuts = np.linalg.norm(mesh.points[start] - mesh.points[end], axis=1), np.flatnonzero(np.diff(owner)) + 1
+        cuts = np.concatenate([[0], cuts])
+        yield float((np.maximum.reduceat(length, cuts) / np.minimum.reduceat(length, cuts)).max())
 
 
 def _edge_ratio(mesh: MeshData, name: str) -> float:

@@ -100,24 +100,28 @@ class Simplices:
 def corners_of(faces: Ragged, nodes: FloatArray) -> FloatArray:
     """Return the corners of the simplices of faces, ``(n, d, d)``.
 
-    Lines and triangles are themselves; a face with four nodes is the four triangles about their mean, as it is for
+    Lines and triangles are themselves; a face with four nodes or more is the triangles about their mean, as it is for
     `fluxloom.mesh.geometry`.
 
     Parameters
     ----------
     faces
-        Face to nodes; two nodes in two dimensions, three or four in three.
+        Face to nodes; two nodes in two dimensions, three or more in three.
     nodes : (m, d)
         Coordinates.
     """
     dimension, counts = nodes.shape[1], faces.counts
     plain = np.flatnonzero(counts == dimension)
     found = [nodes[faces.indices[faces.offsets[plain][:, None] + np.arange(dimension)]]]
-    if dimension == 3 and (quads := np.flatnonzero(counts == 4)).size:
-        around = nodes[faces.indices[faces.offsets[quads][:, None] + np.arange(4)]]
+    for width in np.unique(counts[counts > dimension]).tolist():
+        rows = np.flatnonzero(counts == width)
+        around = nodes[faces.indices[faces.offsets[rows][:, None] + np.arange(width)]]
         ordered = _sorted(around)
-        middle = 0.25 * ((ordered[:, 0] + ordered[:, 1]) + (ordered[:, 2] + ordered[:, 3]))
-        found += [np.stack([middle, around[:, k], around[:, (k + 1) % 4]], axis=1) for k in range(4)]
+        total = (ordered[:, 0] + ordered[:, 1]) + (ordered[:, 2] + ordered[:, 3])
+        for k in range(4, width):
+            total += ordered[:, k]
+        middle = total / width
+        found += [np.stack([middle, around[:, k], around[:, (k + 1) % width]], axis=1) for k in range(width)]
     return np.concatenate(found)
 
 

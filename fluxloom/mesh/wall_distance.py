@@ -118,7 +118,8 @@ def wall_faces(mesh: MeshData, patches: Sequence[str]) -> WallFaces:
         If a patch is not there, or none of them has a face.
     """
     _check_patches(mesh.source.path, patches, mesh.patches)
-    rows = np.concatenate([mesh.patches[name].padded(4) for name in patches])
+    width = max(mesh.patches[name].width for name in patches)
+    rows = np.concatenate([mesh.patches[name].padded(width) for name in patches])
     return _walls(mesh.source.path, patches, rows, mesh.points)
 
 
@@ -186,10 +187,10 @@ def _check(points: FloatArray, faces: Ragged, nodes: FloatArray) -> None:
         )
     if not len(faces):
         raise MeshError("distance to the wall: there are no faces: give those of at least one wall")
-    allowed = (2,) if nodes.shape[1] == 2 else (3, 4)
-    if not np.isin(faces.counts, allowed).all():
-        found = np.unique(faces.counts).tolist()
-        raise MeshError(f"distance to the wall: faces with {found} nodes in {nodes.shape[1]} dimensions, not {allowed}")
+    plane, counts = nodes.shape[1] == 2, faces.counts
+    if not (counts == 2 if plane else counts >= 3).all():
+        found, wanted = np.unique(counts).tolist(), "2" if plane else "3 or more"
+        raise MeshError(f"distance to the wall: faces with {found} nodes in {nodes.shape[1]} dimensions, not {wanted}")
     if faces.indices.min() < 0 or faces.indices.max() >= len(nodes):
         raise MeshError(
             f"distance to the wall: faces have node {faces.indices.max()} of {len(nodes)}: number them from 0"

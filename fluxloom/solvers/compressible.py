@@ -20,27 +20,14 @@ from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import Boundary, boundary_table
-from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
-from fluxloom.fv.compressible_kernels import (
-    advance,
-    boundary_flux,
-    common_step,
-    complete,
-    face_states,
-    gained,
-    least_step,
-    limits,
-    local_step,
-    residual,
-    slopes,
-    turned,
-)
+from fluxloom.fv.compressible_kernels import advance, common_step, complete, least_step, local_step
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
-from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, CompressibleScheme
+from fluxloom.solvers.compressible_balance import FlowBalance
+from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, owned_numbers, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
@@ -94,6 +81,9 @@ class CompressibleFlow:
         The mesh turns; velocities are those where one stands still, along axes that turn with it.
     balance
         What takes the place of `right_hand_side`, as on coarse levels of multigrid.
+    slopes
+        Elements around each cell and the weights of slopes, from `fluxloom.fv.node_slopes`; by default those across its
+        faces, by least squares.
 
     Attributes
     ----------
@@ -102,6 +92,12 @@ class CompressibleFlow:
         variable is the last one.
     time, steps
         Since the start.
+    outflow
+        Of the boundary elements the flux out of their faces, per unit of area, where cells have shares of slopes.
+    cfl
+        Of the next explicit step; that of the scheme, unless `pace` has changed it.
+    frozen
+        Whether the limiter's shares of slopes stay as they are; see `freeze`.
 
     Raises
     ------
@@ -120,8 +116,9 @@ class CompressibleFlow:
         source: Field | None = None,
         rotation: Rotation | None = None,
         balance: Balance | None = None,
+        slopes: Family | None = None,
     ) -> None:
-        self.context, self.volumes, self.balance = context, volumes, balance
+        self.context, self.volumes, self.balance, self.slopes = context, volumes, balance, slopes
         self.boundaries = dict(boundaries or {})
         self.gas, self.scheme = gas or Gas(), scheme or CompressibleScheme()
         self.dimension = volumes.dimension
@@ -129,33 +126,31 @@ class CompressibleFlow:
         self.components = self.dimension + 2 + self.turbulent
         self.spaces = FlowSpaces(context, volumes)
         self.elements = self.spaces.elements.set
-        outer = self.spaces.elements.local(np.arange(volumes.cells, volumes.elements))
+        outer = self.spaces.elements.local(volumes.outer)
         self.boundary = context.subset(self.elements, outer, "boundary")
         self.open = any(context.comm.allgather(self.boundary.size > 0))
-        self.time, self.steps = 0.0, 0
+        self.time, self.steps, self.cfl = 0.0, 0, self.scheme.cfl
         self.rotation = rotation
         self._many = SoA() if context.device.items else AoS()
-        self._geometry(boundaries or {})
+        found = self._geometry(boundaries or {})
         self._distance(distance)
         self._states()
+        self._balance = FlowBalance(self, found) if balance is None else None
         self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
-        self._loops()
+        self.frozen = False
+        self._stages = {False: self._loops(limited=True)}
+        self.iteration, self.before, self.after = self._stages[False]
 
     # --------------------------------------------------------------------------------------- building
-    def _geometry(self, boundaries: Mapping[str, Boundary]) -> None:
+    def _geometry(self, boundaries: Mapping[str, Boundary]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
         found = CompressibleGeometry.of(cv, self.rotation)
         self.face = faces.dat(found.faces, "face", self._many)
         layout = slices_for(self.context.device)
-        near = elements.rows(found.signs, elements, "near", layout)
+        signs = found.signs._replace(values=found.signs.values.astype(np.float32))
+        near = elements.rows(signs, elements, "near", layout)
         self.near, self.sign = near.pattern, near.entries
         self.sides = elements.rows(found.sides, faces, "sides", layout).pattern
-        weights = Family(found.signs.offsets, found.signs.columns, found.weights)
-        self.weights = elements.rows(weights, elements, "weights", layout)
-        self.inner = elements.rows(found.inner, elements, "inner")
-        edge_cells = np.unique(cv.faces[cv.interior :, 0])
-        edge_cells = elements.local(edge_cells[edge_cells < cv.owned])
-        self.edge_cells = self.context.subset(self.elements, edge_cells, "edge_cells")
         self.volume = elements.dat(found.volume, "volume")
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
@@ -166,6 +161,7 @@ class CompressibleFlow:
         owned = elements.owned
         self.behind = self.context.map(self.elements, self.elements, elements.local(behind[owned])[:, None], "behind")
         self.edge = self.context.map(self.elements, faces.set, faces.local(edge[owned])[:, None], "edge")
+        return found
 
     def _distance(self, distance: Array | None) -> None:
         if not self.turbulent:
@@ -190,10 +186,14 @@ class CompressibleFlow:
         self.w = self.spaces.elements.dat(start, "w", self._many)
         stages = len(STAGES[self.scheme.time])
         self._between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in range(1, min(stages, 3))]
-        self.slope = ctx.dat(self.elements, name="slope", shape=(nv * d,), layout=self._many)
+        self.slope = ctx.dat(
+            self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=self._many
+        )
         self.share = self.spaces.elements.dat(np.full((cv.elements, nv), self.scheme.order - 1.0), "share", self._many)
+        self.outflow = self.share
         self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=self._many)
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
+        self._own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.cfl)
         size = np.zeros(cv.elements)
         size[: cv.cells] = cv.volumes ** (1.0 / d)
         self.rough = self.spaces.elements.dat(
@@ -202,50 +202,22 @@ class CompressibleFlow:
         self.scale = ctx.scalar(np.ones(nv), "scale")
         self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
         self.norm = ctx.scalar(np.zeros(nv), "norm")
-        self._fixed, self._bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
+        self.mended, self._bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
 
-    def right_hand_side(self, w: Dat) -> list[Loop]:
-        """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements."""
+    def right_hand_side(self, w: Dat, limited: bool = True) -> list[Loop]:
+        """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements.
+
+        Not ``limited``, they take the shares of slopes that are there.
+        """
         if self.balance is not None:
             return self.balance(self, w)
-        common: dict[str, Any] = {"nv": self.components, "d": self.dimension}
-        moving = int(self.rotation is not None)
-        gamma, viscous, over = self.gas.gamma, self.gas.viscosity is not None, self.elements
-        near, slope, share, sides = self.near, self.slope, self.share, self.face[self.sides]
-        edge = (self.kind, self.par, self.face[self.edge[0]], w[self.behind[0]])
-        behind = (slope[self.behind[0]], share[self.behind[0]])
-        loops = []
-        if self.scheme.order == 2 or viscous:
-            if self.open:
-                inner = (w[self.inner.pattern], self.inner.entries)
-                loops += [
-                    Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
-                    Loop(face_states, self.boundary, *edge, behind[0], w, gamma=gamma, **common),
-                ]
-            loops += [Loop(slopes, over, w, w[near], self.weights.entries, slope, **common)]
-        if self.scheme.order == 2 and LIMITERS[self.scheme.limiter]:
-            loops += [Loop(limits, over, w, w[near], slope, sides, self.sign, self.rough, self.scale, share,
-                           limiter=LIMITERS[self.scheme.limiter], **common)]  # fmt: skip
-        if self.open:
-            loops += [Loop(boundary_flux, self.boundary, *edge, *behind, slope, gamma=gamma, moving=moving, **common)]
-        if self.open and viscous:
-            loops += [Loop(boundary_friction, self.boundary, self.kind, edge[2], w, edge[3], behind[0], slope,
-                           **self.thermal(), **common)]  # fmt: skip
-        loops += [Loop(residual, over, w, slope, share, w[near], slope[near], share[near], sides,
-                       self.sign, self.res, self.speed, self._fixed, gamma=gamma, scheme=FLUXES[self.scheme.flux],
-                       moving=moving, tuning=self.scheme.tuning, **common)]  # fmt: skip
-        if viscous:
-            loops += [Loop(friction, over, w, slope, w[near], slope[near], sides, self.sign, self.volume,
-                           self.res, self.speed, **self.thermal(), **common)]  # fmt: skip
-        if self.turbulent:
-            loops += [Loop(turbulence, over, w, slope, self.distance, self.volume, self.res, d=self.dimension,
-                           constant=self.gas.constant, **self.gas.molecular())]  # fmt: skip
-        if self.swept is not None and self.rotation is not None:
-            rate = self.context.scalar(self.rotation.vector, "rate")
-            loops += [Loop(turned, over, w, rate, self.volume, self.swept, self.res, gamma=gamma, **common)]
-        if self.source is not None:
-            loops += [Loop(gained, over, self.source, self.volume, self.res, nv=self.components)]
-        return loops
+        assert self._balance is not None
+        return self._balance.loops(w, limited)
+
+    @property
+    def loops(self) -> str:
+        """What fluxes are looped over: ``"cells"`` or ``"faces"``."""
+        return "faces" if self._balance is not None and self._balance.over_faces else "cells"
 
     def thermal(self) -> dict[str, Any]:
         """Return what kernels take for friction and heat."""
@@ -253,7 +225,8 @@ class CompressibleFlow:
         return {"gamma": gas.gamma, "constant": gas.constant, "prandtl": gas.prandtl,
                 "prandtl_turbulent": gas.prandtl_turbulent, **gas.molecular()}  # fmt: skip
 
-    def _loops(self) -> None:
+    def _loops(self, limited: bool) -> tuple[Chain, Chain, Chain]:
+        """Return a step of each cell's own, and what comes before and after the length of a common one is known."""
         stages = STAGES[self.scheme.time]
         states = [self.w, *(self._between[k % len(self._between)] for k in range(len(stages) - 1)), self.w]
         common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
@@ -265,14 +238,13 @@ class CompressibleFlow:
                  a=a, b=b, c=c, **common)
             for k, (a, b, c) in enumerate(stages)
         ]  # fmt: skip
-        find = [self.right_hand_side(states[k]) for k in range(len(stages))]
+        find = [self.right_hand_side(states[k], limited) for k in range(len(stages))]
         rest: list[Loop | Reset] = [x for k in range(1, len(stages)) for x in (*find[k], Reset(self.norm), ahead[k])]
-        own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.scheme.cfl)
         least = Loop(least_step, self.elements, self.volume, self.speed, self.least)
         same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
-        self.iteration = Chain([*find[0], own, Reset(self.norm), ahead[0], *rest], name="iteration")
-        self.before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        self.after = Chain([same, Reset(self.norm), ahead[0], *rest], name="step")
+        iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *rest], name="iteration")
+        before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
+        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest], name="step")
 
     # --------------------------------------------------------------------------------------- running
     def start(self, values: Field) -> None:
@@ -293,12 +265,49 @@ class CompressibleFlow:
         self.w.write(whole[place])
         self.scale.value = squared_sizes(found, self.volumes, self.gas, self.context.comm)
         self.time, self.steps = 0.0, 0
+        self.freeze(False)
+
+    @property
+    def limiting(self) -> bool:
+        """Whether the scheme has a limiter."""
+        return self.balance is None and self.scheme.order == 2 and LIMITERS[self.scheme.limiter] > 0
+
+    def freeze(self, frozen: bool = True) -> None:
+        """Keep the shares that the limiter leaves of slopes as they are now, or find them from the states again.
+
+        A limiter takes least and largest values around a cell, whose kinks keep residuals from falling; with shares
+        that stay they fall as far as numbers go. What converges is then the scheme with these shares: where they come
+        from states near the steady one, the difference is that between the two. Without a limiter nothing changes.
+        """
+        self.frozen = frozen and self.limiting
+        if self.frozen not in self._stages:
+            self._stages[self.frozen] = self._loops(limited=not self.frozen)
+        self.iteration, self.before, self.after = self._stages[self.frozen]
+
+    def renewal(self, w: Dat, weight: float) -> list[Loop]:
+        """Return loops that move the shares a part of the way to what the limiter leaves of the slopes of some states.
+
+        Their residual has to have been found just before: the states of their boundary elements are there then.
+
+        Raises
+        ------
+        SolverError
+            If the scheme has no limiter.
+        """
+        if self._balance is None or not self.limiting:
+            raise SolverError("shares of slopes: the scheme has no limiter (or order 1), so there is nothing to renew")
+        return self._balance.renewal(w, weight)
 
     def _with_edges(self, what: str, values: Field, edge: float, name: str) -> Dat:
         """Return given numbers of the cells as a dat, with the same number on all boundary elements."""
         whole = np.full((self.volumes.elements, self.components), edge)
         whole[: self.volumes.owned] = owned_numbers(what, values, self.volumes, self.components)
         return self.spaces.elements.dat(whole, name)
+
+    def pace(self, cfl: float) -> None:
+        """Take a CFL number for the explicit steps from here on, instead of the scheme's."""
+        self.cfl = cfl
+        self._own.set(cfl=cfl)
 
     def iterate(self, count: int = 1) -> None:
         """Make steps towards a steady flow, each cell with a step of its own."""
@@ -315,10 +324,10 @@ class CompressibleFlow:
             If there is none: a state is not finite.
         """
         self.before()
-        dt = min(self.scheme.cfl * float(self.least.value), longest)
+        dt = min(self.cfl * float(self.least.value), longest)
         if not (isfinite(dt) and dt > 0.0):
             self.check()
-            raise SolverError(f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.scheme.cfl:g})")
+            raise SolverError(f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})")
         self.dt.value = dt
         self.after()
         self.time += dt
@@ -338,7 +347,7 @@ class CompressibleFlow:
         last = FOREVER
         while self.time < time:
             left = time - self.time
-            last = self.advance(left if left <= last else 0.5 * left if left < 2.0 * last else FOREVER)
+            last = self.advance(left if left <= last else 0.5 * left if left < 2.0 * last else left)
             if left <= last * (1.0 + 1e-12):
                 self.time = time
 
@@ -352,32 +361,28 @@ class CompressibleFlow:
             If a state is not finite; names the cell.
         """
         norms = np.sqrt(np.asarray(self.norm.value) / max(1, self._count()))
-        found = Residuals(norms, int(self._fixed.value), int(self._bad.value))
-        self._fixed.value = self._bad.value = 0.0
+        found = Residuals(norms, int(self.mended.value), int(self._bad.value))
+        self.mended.value = self._bad.value = 0.0
         if not np.isfinite(norms).all():
             self.check()
         return found
 
     def _count(self) -> int:
-        shared = self.volumes.shared
-        return self.volumes.cells if shared is None else shared.cells.total
+        return self.volumes.cells if self.volumes.shared is None else self.volumes.shared.cells.total
 
     def check(self) -> None:
         """Raise `SolverError` naming the first cell whose state is not finite. Collective."""
         bad = np.flatnonzero(~np.isfinite(self.states()).all(axis=1))
         cv = self.volumes
-        places = [] if not bad.size else [(self._number(int(bad[0])), cv.centres[bad[0]].round(6).tolist())]
+        numbers = bad if cv.shared is None else cv.shared.cells.numbers[bad]
+        places = [] if not bad.size else [(int(numbers[0]), cv.centres[bad[0]].round(6).tolist())]
         everyone = [place for found in self.context.comm.allgather((places, bad.size)) for place in found[0]]
         if everyone:
             number, place = min(everyone)
             raise SolverError(
                 f"step {self.steps}, time {self.time:g}: the state of cell {number} at {place} is not finite; lower "
-                f"cfl (now {self.scheme.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"
+                f"cfl (now {self.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"
             )
-
-    def _number(self, cell: int) -> int:
-        shared = self.volumes.shared
-        return cell if shared is None else int(shared.cells.numbers[cell])
 
     def states(self) -> Array:
         """Return the primitive states of the cells that this rank owns, ``(owned, d + 2)``."""
@@ -387,9 +392,9 @@ class CompressibleFlow:
 
     def totals(self) -> Array:
         """Return mass, momentum and energy of all cells, ``(d + 2,)``. Collective."""
-        cells = self.gas.conserved(self.states())
+        cells = self.gas.conserved(self.states()[:, : self.dimension + 2])
         return self.context.comm.reduce(self.volumes.volumes[: self.volumes.owned] @ cells, "sum")
 
     def reports(self) -> list[LoopReport]:
         """Return what each loop or fused group has done."""
-        return [report for chain in (self.iteration, self.before, self.after) for report in chain.reports()]
+        return [report for chains in self._stages.values() for chain in chains for report in chain.reports()]

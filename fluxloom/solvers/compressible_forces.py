@@ -209,7 +209,7 @@ class SurfaceForces:
             over = patch_elements(flow, patches)
             loops += [
                 Reset(self._sums[name]),
-                Loop(surface_sums, over, flow.slope, flow.face[flow.edge[0]], place, self._sums[name],
+                Loop(surface_sums, over, flow.outflow, flow.face[flow.edge[0]], place, self._sums[name],
                      d=d, p=float(pressure), x=float(x), y=float(y), z=float(z)),
             ]  # fmt: skip
         self.chain = Chain(loops, name="forces")

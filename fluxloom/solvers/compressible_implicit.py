@@ -16,6 +16,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.newton_kernels import keep, moved, pace, sizes, unsteady
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.compressible_shares import Following, Shares
 from fluxloom.solvers.compressible_sweeps import Sweeps
 from fluxloom.solvers.krylov_space import KrylovSpace, Solved
 
@@ -35,6 +36,8 @@ _BACK, _LESS, _HARD, _AGAIN = 0.5, 0.7, 0.8, 1.1
 _AIM = 1.2
 """The CFL number falls where the residual grows by more than this."""
 _LEAST_CFL = 1e-3
+_MANY, _FEW = 0.5, 0.125
+"""Parts of the vectors of GMRES: a product has twice the sweeps after a step with more, half of them with less."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,24 @@ class Implicit:
         Of the first step, and at most; the step of each cell is as in `CompressibleScheme`.
     growth
         At most how much the CFL number grows from one step to the next.
-    sweeps
-        Symmetric Gauss-Seidel sweeps through the linearised equations, in a step or a product of GMRES.
+    sweeps, sweeps_max
+        Symmetric Gauss-Seidel sweeps through the linearised equations, in a step or a product of GMRES; more in a
+        product, twice as many at a time up to ``sweeps_max``, where GMRES needs many vectors.
     krylov
         Vectors of GMRES in a step; 0: sweeps make all steps.
     switch
         Part of the largest residual so far, below which steps are Newton's with GMRES; before, the sweeps make them,
-        which is cheaper while shocks are still on their way. 1: all steps are Newton's.
+        which is cheaper while shocks are still on their way. 1: all steps are Newton's. So are those after the shares
+        of a limiter stay.
     tolerance
         Part of the right-hand side at which GMRES ends.
     change
         Part of themselves by which density and pressure change at most in a step; a cell with more takes less of it.
+    settle, follow, freeze, patience
+        Of a scheme with a limiter: parts of the largest residual so far at which the shares of slopes begin to follow
+        the states slowly, by a part ``follow`` in a step, and at which they stay from then on; steps without a lower
+        residual, after which they stay as well. ``settle = 0``: they come from the states all the time. See
+        `fluxloom.solvers.compressible_shares`.
 
     Raises
     ------
@@ -73,6 +83,11 @@ class Implicit:
     switch: float = 0.01
     tolerance: float = 0.2
     change: float = 0.3
+    sweeps_max: int = 16
+    settle: float = 0.1
+    follow: float = 0.3
+    freeze: float = 1e-4
+    patience: int = 200
 
     def __post_init__(self) -> None:
         for name, low, high in (("cfl", 0.0, 1e300), ("cfl_max", 0.0, 1e300), ("growth", 1.0, 1e3),
@@ -80,12 +95,18 @@ class Implicit:
             value = getattr(self, name)
             if not (isfinite(value) and low < value <= high):
                 raise SolverError(f"Implicit: {name}: above {low:g} and at most {high:g} is wanted, not {value!r}")
-        for name, least in (("sweeps", 1), ("krylov", 0)):
+        for name, least in (("sweeps", 1), ("krylov", 0), ("sweeps_max", 1)):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise SolverError(f"Implicit: {name} is a whole number of at least {least}, not {value!r}")
         if self.cfl_max < self.cfl:
             raise SolverError(f"Implicit: cfl_max ({self.cfl_max:g}) is less than cfl ({self.cfl:g})")
+        _ = self.following
+
+    @property
+    def following(self) -> Following:
+        """When shares of slopes follow the states slowly, and when they stay."""
+        return Following(self.settle, self.follow, self.freeze, self.patience)
 
 
 @dataclass(frozen=True)
@@ -106,6 +127,8 @@ class ImplicitStep:
         Of GMRES; 0: sweeps alone.
     rest
         What GMRES left of the right-hand side.
+    live
+        How far the limiter's shares of slopes followed the states: 1 all the way; 0: they stayed as they were.
     """
 
     norms: Array
@@ -114,6 +137,7 @@ class ImplicitStep:
     share: float
     products: int = 0
     rest: float = 0.0
+    live: float = 1.0
 
 
 class SteadySteps:
@@ -124,9 +148,9 @@ class SteadySteps:
     .. math:: \Big(\frac{V}{\Delta t} \frac{\partial U}{\partial w} - \frac{\partial R}{\partial w}\Big) z = R(w)
 
     with steps ``dt`` of each cell's own, ``dt = cfl V / (sum A lambda / 2)``. With ``krylov`` the derivative is that of
-    the full residual (Newton's method), and converges as fast as the residual is smooth: Venkatakrishnan's limiter is
-    smooth enough, that of Barth and Jespersen has corners, at which steps stall. With ``krylov = 0`` the derivative is
-    that of a scheme of first order, and convergence is linear.
+    the full residual (Newton's method), and converges as fast as the residual is smooth: limiters have kinks, so the
+    shares of slopes follow the states slowly in time, and stay at last (`Shares`); what converges then is the scheme
+    with these shares. With ``krylov = 0`` the derivative is that of a scheme of first order, and convergence is linear.
 
     Steps begin as sweeps with the CFL number that was given, or less where the residual grows by more, until the
     residual has fallen by ``switch``. Newton's steps follow: their CFL number grows as the residual falls, by
@@ -149,6 +173,10 @@ class SteadySteps:
         Norm of the residual now, its components over their sizes, as in `ImplicitStep`.
     highest
         The largest one since the begin.
+    shares
+        How the limiter's shares of slopes are found.
+    preconditioning
+        Sweeps in a product of GMRES.
 
     References
     ----------
@@ -165,6 +193,7 @@ class SteadySteps:
         shared = flow.volumes.shared
         self.cells = flow.volumes.cells if shared is None else shared.cells.total
         self.sweeps = Sweeps(flow, self.implicit.sweeps)
+        self.preconditioning = self.implicit.sweeps
         self.base, self.trial = (
             context.dat(over, name=name, shape=(nv,), layout=flow.w.layout) for name in ("base", "trial")
         )
@@ -186,7 +215,8 @@ class SteadySteps:
         nv: dict[str, Any] = {"nv": flow.components}
         both: dict[str, Any] = {"d": flow.dimension, **nv}
         copies: dict[str, Any] = {"systems": flow.components}
-        self._find = Chain(flow.right_hand_side(trial), name="implicit.residual")
+        self.shares = Shares(flow, trial, self.implicit.following)
+        self._finds = {False: Chain(flow.right_hand_side(trial), name="implicit.residual")}
         self._judge = Chain([
             Reset(self.norm), Reset(self.left),
             Loop(unsteady, over, flow.w, z, flow.res, self.sweeps.rate, self.rows, self.norm, self.left,
@@ -206,7 +236,8 @@ class SteadySteps:
     def begin(self) -> ImplicitStep:
         """Look at the states of the flow anew, as at the start: sizes, residual, and the first CFL number."""
         self._sizes()
-        self.cfl = self.implicit.cfl
+        self.cfl, self.preconditioning = self.implicit.cfl, self.implicit.sweeps
+        self.shares.begin()
         self._before()
         norms = self._norms()
         self.total = self._total(norms)
@@ -227,7 +258,7 @@ class SteadySteps:
         """
         if not self._begun:
             self.begin()
-        cfl, before = self.cfl, self.total
+        cfl, before, live = self.cfl, self.total, self.shares.weight
         newton = self._newton = self.newton
         self._keep()
         self._pace.set(cfl=cfl)
@@ -241,26 +272,40 @@ class SteadySteps:
         self.flow.steps += 1
         if not (isfinite(solved.residual) and left <= _WORST * before):
             self._refuse()
-            return ImplicitStep(self._norms(), self.total, cfl, 0.0, solved.iterations, solved.residual)
+            return ImplicitStep(self._norms(), self.total, cfl, 0.0, solved.iterations, solved.residual, live)
         self._accept()
+        self.cfl = self._next(cfl, total / before if before else 0.0, solved, newton)
+        if self.shares.renew():
+            self._before()
+            norms = self._norms()
+            total = self._total(norms)
         self.total, self.highest = total, max(self.highest, min(total, self._most))
-        self.cfl = self._next(cfl, total / before if before else 0.0, solved.residual, newton)
-        return ImplicitStep(norms, total, cfl, share, solved.iterations, solved.residual)
+        self.shares.look(total / self.highest if self.highest else 0.0)
+        return ImplicitStep(norms, total, cfl, share, solved.iterations, solved.residual, live)
 
     @property
     def newton(self) -> bool:
-        """Whether the next step is one of Newton's; after one of them it is until the residual has grown much."""
+        """Whether the next step is one of Newton's; after one of them it is until the residual has grown much.
+
+        With shares of slopes that stay it is: sweeps did not get further with those that follow.
+        """
         switch = self.implicit.switch
         level = sqrt(switch) if self._newton else switch
-        return self._krylov is not None and self.total <= level * self.highest
+        return self._krylov is not None and (self.total <= level * self.highest or self.shares.weight == 0.0)
 
-    def _next(self, cfl: float, ratio: float, rest: float, newton: bool) -> float:
-        """Return the next CFL number after a step that changed the residual by a ratio."""
-        factor = max(_LESS, _AIM / ratio) if ratio > 0.0 else self.implicit.growth
+    def _next(self, cfl: float, ratio: float, solved: Solved, newton: bool) -> float:
+        """Return the next CFL number after a step that changed the residual by a ratio; choose the sweeps."""
+        how = self.implicit
+        factor = max(_LESS, _AIM / ratio) if ratio > 0.0 else how.growth
         if not newton:
-            return min(self.implicit.cfl, min(factor, _AGAIN) * cfl)
-        factor = min(factor, self.implicit.growth if rest <= self.implicit.tolerance else _HARD)
-        return min(self.implicit.cfl_max, factor * cfl)
+            return min(how.cfl, min(factor, _AGAIN) * cfl)
+        most = max(how.sweeps, how.sweeps_max)
+        if solved.iterations > _MANY * how.krylov:
+            self.preconditioning = min(2 * self.preconditioning, most)
+        elif solved.iterations < _FEW * how.krylov:
+            self.preconditioning = max(self.preconditioning // 2, how.sweeps)
+        factor = min(factor, how.growth if solved.residual <= how.tolerance else _HARD)
+        return min(how.cfl_max, factor * cfl)
 
     def solve(self, drop: float = 1e-10, iterations: int = 1000) -> list[float]:
         """Make steps until the residual is a part ``drop`` of the first one; return its norms, the first one too.
@@ -274,10 +319,20 @@ class SteadySteps:
 
     def _solve(self, newton: bool) -> Solved:
         if newton and self._krylov is not None:
+            self.sweeps.sweeps = self.preconditioning
             return self._krylov.solve(self.implicit.tolerance)
+        self.sweeps.sweeps = self.implicit.sweeps
         self._right()
         self.sweeps.solve()
         return Solved(0, 0.0)
+
+    def _find(self) -> None:
+        """Find the residual of the states that are tried."""
+        frozen = self.flow.frozen
+        if frozen not in self._finds:
+            loops = self.flow.right_hand_side(self.trial, limited=not frozen)
+            self._finds[frozen] = Chain(loops, name="implicit.residual")
+        self._finds[frozen]()
 
     def _before(self) -> None:
         """Find the residual of the states of the flow."""

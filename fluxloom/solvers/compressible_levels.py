@@ -61,18 +61,19 @@ class CoarseBalance:
             if viscous:
                 loops += [Loop(face_states, flow.boundary, *edge, slope, w, **law, **common)]
             loops += [
-                Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.slope, moving=0,
+                Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
                      **law, **common),
-                Loop(stiff_wall, flow.boundary, *edge, flow.slope, **law, **common),
+                Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common),
             ]  # fmt: skip
             if viscous:
-                loops += [Loop(boundary_friction, flow.boundary, flow.kind, face, w, inside, slope, flow.slope, **wet)]
-        across, sides = (w[flow.near], flow.slope[flow.near]), thin[flow.sides]
-        loops += [Loop(coarse_residual, over, w, *across, sides, wetted[flow.sides], flow.sign, flow.res, flow.speed,
-                       **law, **common)]  # fmt: skip
+                loops += [Loop(boundary_friction, flow.boundary, flow.kind, face, w, inside, slope, flow.outflow,
+                               **wet)]  # fmt: skip
+        near, sides, total = w[flow.near], thin[flow.sides], (flow.res, flow.speed)
+        loops += [Loop(coarse_residual, over, w, near, flow.outflow[flow.near], sides, wetted[flow.sides], flow.sign,
+                       *total, **law, **common)]  # fmt: skip
         if viscous:
-            loops += [Loop(friction, over, w, flow.slope, *across, sides, flow.sign, flow.volume, flow.res, flow.speed,
-                           **wet)]  # fmt: skip
+            loops += [Loop(friction, over, w, flow.slope, near, flow.slope[flow.near], sides, flow.sign, flow.volume,
+                           *total, **wet)]  # fmt: skip
         loops += [Loop(gained, over, flow.source, flow.volume, flow.res, nv=flow.components)]
         if flow.turbulent:
             loops += [Loop(held, over, flow.res, nv=flow.components)]
@@ -89,12 +90,10 @@ class CoarseBalance:
 
 
 class Passage:
-    """What passes between a level and the next coarser one: three chains and a loop.
+    """What passes between a level and the next coarser one: `down`, and what the attributes are.
 
     Attributes
     ----------
-    down
-        Residual of the fine level; states and residuals to the coarse one, its residual and its forcing.
     up
         What the coarse level has changed, smoothed and added to the states of the fine one.
     sources
@@ -119,13 +118,13 @@ class Passage:
         start, total, gain = (context.dat(over, name=name, shape=(nv,)) for name in ("start", "total", "gain"))
         one, two = (context.dat(fine.elements, name=name, shape=(nv,)) for name in ("correction", "smoothed"))
         volumes = (fine.volume[rows], fine.res[rows], coarse.volume)
-        self.down = Chain(
-            [*fine.right_hand_side(fine.w),
-             Loop(restricted, over, fine.w[rows], *volumes, coarse.w, start, total, coarse.source, **both),
-             *coarse.right_hand_side(coarse.w),
-             Loop(forcing, over, total, coarse.res, coarse.volume, coarse.source, nv=nv)],
-            name="multigrid.down",
-        )  # fmt: skip
+        self.fine = fine
+        self._restriction = [
+            Loop(restricted, over, fine.w[rows], *volumes, coarse.w, start, total, coarse.source, **both),
+            *coarse.right_hand_side(coarse.w),
+            Loop(forcing, over, total, coarse.res, coarse.volume, coarse.source, nv=nv),
+        ]
+        self._downs = {False: self._chain(limited=True)}
         loops = [Loop(wanted, over, coarse.w, start, gain, **both),
                  Loop(spread, fine.elements, gain[group[0]], one, nv=nv)]  # fmt: skip
         for _ in range(smoothing):
@@ -138,6 +137,17 @@ class Passage:
             Loop(emptied, over, coarse.source, nv=nv) if fine.source is None else
             Loop(means, over, fine.source[rows], fine.volume[rows], coarse.volume, coarse.source, nv=nv)
         )  # fmt: skip
+
+    def _chain(self, limited: bool) -> Chain:
+        """Return what goes down, with the residual of live shares of slopes, or of those that are there."""
+        return Chain([*self.fine.right_hand_side(self.fine.w, limited), *self._restriction], name="multigrid.down")
+
+    def down(self) -> None:
+        """Find the residual of the fine level; hand states and residuals to the coarse one, find its forcing."""
+        frozen = self.fine.frozen
+        if frozen not in self._downs:
+            self._downs[frozen] = self._chain(limited=not frozen)
+        self._downs[frozen]()
 
 
 def _members(found: Coarse, fine: int, coarse: int) -> Family:

@@ -24,6 +24,7 @@ from fluxloom.fv.agglomeration import Coarse, Grouping, hierarchy
 from fluxloom.fv.compressible_multigrid import squares
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_levels import CoarseBalance, Passage
+from fluxloom.solvers.compressible_shares import Following, Shares
 
 __all__ = ["CYCLES", "Multigrid", "MultigridSteps"]
 
@@ -58,6 +59,11 @@ class Multigrid:
         Patches where the fronts of groups start; see `fluxloom.fv.agglomeration`.
     grouping
         How cells are grouped; see there.
+    settle, follow, freeze, patience
+        Of a scheme with a limiter: parts of the largest residual so far at which the shares of slopes begin to follow
+        the states slowly, by a part ``follow`` in a cycle, and at which they stay from then on; cycles without a lower
+        residual, after which they stay as well. ``settle = 0``: they come from the states all the time. See
+        `fluxloom.solvers.compressible_shares`.
 
     Raises
     ------
@@ -75,6 +81,10 @@ class Multigrid:
     start: int = 0
     walls: tuple[str, ...] = ()
     grouping: Grouping | None = None
+    settle: float = 0.1
+    follow: float = 0.3
+    freeze: float = 1e-4
+    patience: int = 200
 
     def __post_init__(self) -> None:
         if self.cycle not in CYCLES:
@@ -90,6 +100,12 @@ class Multigrid:
             value = getattr(self, name)
             if not (isfinite(value) and 0.0 < value < most):
                 raise SolverError(f"Multigrid: {name} lies between 0 and {most:g}, not {value!r}")
+        _ = self.following
+
+    @property
+    def following(self) -> Following:
+        """When shares of slopes follow the states slowly, and when they stay."""
+        return Following(self.settle, self.follow, self.freeze, self.patience)
 
 
 class MultigridSteps:
@@ -120,6 +136,10 @@ class MultigridSteps:
         The groups of the coarse levels.
     cycles
         So far.
+    highest
+        Norm of the largest residual since the start, of a scheme with a limiter.
+    shares
+        How the limiter's shares of slopes are found.
 
     Raises
     ------
@@ -146,11 +166,15 @@ class MultigridSteps:
         nv, shared = flow.components, flow.volumes.shared
         self._cells = flow.volumes.cells if shared is None else shared.cells.total
         self._square = flow.context.scalar(np.zeros(nv), "square")
-        self._look = Chain(
-            [*flow.right_hand_side(flow.w), Reset(self._square),
-             Loop(squares, flow.elements, flow.res, self._square, nv=nv)],
-            name="multigrid.look",
-        )  # fmt: skip
+        self.shares, self.highest = Shares(flow, flow.w, self.multigrid.following), 0.0
+        self._looks = {False: self._chain(limited=True)}
+
+    def _chain(self, limited: bool) -> Chain:
+        """Return the residual of the flow, and its squares."""
+        flow, square = self.flow, self._square
+        loops = [*flow.right_hand_side(flow.w, limited), Reset(square)]
+        loops += [Loop(squares, flow.elements, flow.res, square, nv=flow.components)]
+        return Chain(loops, name="multigrid.look")
 
     def _level(self, coarse: Coarse) -> CompressibleFlow:
         """Return the flow on groups of cells."""
@@ -166,8 +190,10 @@ class MultigridSteps:
     def start(self) -> None:
         """Make the cycles on the coarse levels, from the coarsest to the finest one, that `Multigrid.start` wants.
 
-        They begin with the states of the flow. Does nothing where none are wanted. Collective.
+        They begin with the states of the flow. Shares of slopes are live from here on. Collective.
         """
+        self.shares.begin()
+        self.highest = 0.0
         if not self.multigrid.start:
             return
         for passage in self.passages:
@@ -184,6 +210,13 @@ class MultigridSteps:
         self._cycle(0)
         self.cycles += 1
         self.flow.steps += 1
+        if not (self.flow.limiting and self.multigrid.settle):
+            return
+        total = self.total()
+        if self.shares.renew():
+            total = self.total()
+        self.highest = max(self.highest, total)
+        self.shares.look(total / self.highest if self.highest else 0.0)
 
     def norms(self) -> Array:
         """Return the roots of the mean squares of ``R`` of the states now, ``(nv,)``. Collective.
@@ -193,7 +226,10 @@ class MultigridSteps:
         SolverError
             If a state is not finite; names the cell.
         """
-        self._look()
+        frozen = self.flow.frozen
+        if frozen not in self._looks:
+            self._looks[frozen] = self._chain(limited=not frozen)
+        self._looks[frozen]()
         found = np.sqrt(np.asarray(self._square.value) / self._cells)
         if not np.isfinite(found).all():
             self.flow.check()

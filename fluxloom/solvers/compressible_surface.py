@@ -94,7 +94,7 @@ def patch_values(flow: CompressibleFlow, patches: str | Sequence[str]) -> PatchV
     flow.before()
     cv, d, local = flow.volumes, flow.dimension, flow.spaces.elements.local
     numbers = patch_numbers(flow, patches)
-    flux, w = flow.slope.read()[local(numbers)][:, 1 : 1 + d], flow.w.read()[local(numbers)]
+    flux, w = flow.outflow.read()[local(numbers)][:, 1 : 1 + d], flow.w.read()[local(numbers)]
     face = numbers - cv.cells + cv.interior
     normals, area = cv.normals[face], cv.area[face]
     pressure = np.einsum("ij,ij->i", flux, normals)

@@ -80,19 +80,30 @@ class Space:
 
     def rows(self, found: Family, target: Space, name: str, layout: RaggedLayout | None = None) -> Rows:
         """Return matrices from this space to another; rows that they do not have are empty."""
-        offsets, columns, values = found
+        bounds, chosen = self._stored(found.offsets)
+        columns, values = found.columns, found.values
+        if chosen is not None:
+            columns, values = columns[chosen], values[chosen]
+        pattern = self.context.ragged(self.set, target.set, bounds, target.local(columns), name, layout)
+        return Rows(pattern, self.context.dat(pattern.entries, values, f"{name}.values"))
+
+    def more(self, pattern: RaggedMap, found: Family, name: str) -> Dat:
+        """Return the values of further matrices of the same rows as those that a pattern was made from."""
+        chosen = self._stored(found.offsets)[1]
+        return self.context.dat(pattern.entries, found.values if chosen is None else found.values[chosen], name)
+
+    def _stored(self, offsets: Index) -> tuple[Index, Index | None]:
+        """Return where rows begin in the order of storage, and which entries come one after the other; None: all."""
         stored = self.set.size if self.order is None else self.order.size
         lengths = np.zeros(max(stored, offsets.size - 1), dtype=np.int64)
         lengths[: offsets.size - 1] = np.diff(offsets)
+        entries = None
         if self.order is not None:
             chosen = self.order[: self.set.size]
             starts = np.concatenate([offsets[:-1], np.zeros(lengths.size - offsets.size + 1, dtype=np.int64)])[chosen]
             lengths = lengths[chosen]
             entries = entries_of(starts, lengths)
-            columns, values = columns[entries], values[entries]
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        pattern = self.context.ragged(self.set, target.set, bounds, target.local(columns), name, layout)
-        return Rows(pattern, self.context.dat(pattern.entries, values, f"{name}.values"))
+        return np.concatenate([[0], np.cumsum(lengths)]), entries
 
     def entry_rows(self, pattern: RaggedMap, found: Family, name: str) -> Rows:
         """Return matrices from the entries of a pattern to this space.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any
@@ -85,8 +86,10 @@ class KrylovSpace:
     """
 
     def __init__(
-        self, flow: CompressibleFlow, sweeps: Sweeps, rows: Global, columns: Global, base: Dat, trial: Dat, find: Chain,
-        vectors: int, cells: int,
+        self, flow: CompressibleFlow, sweeps: Sweeps, rows: Global, columns: Global, base: Dat, trial: Dat,
+        find: Callable[[], None],
+        vectors: int,
+        cells: int,
     ) -> None:  # fmt: skip
         context, over, nv = flow.context, flow.elements, flow.components
         self.vectors, self.sweeps, self.find = vectors, sweeps, find

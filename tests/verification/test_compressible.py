@@ -42,7 +42,7 @@ def size(errors: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind == "pyramid" else pytest.mark.long) for kind in KINDS]
+    "kind", [pytest.param(kind, marks=() if kind in ("pyramid", "polyhedron") else pytest.mark.long) for kind in KINDS]
 )
 def test_uniform_flow_stays(context: Context, kind: str) -> None:
     assert change_of_uniform_flow(context, kind) < 2e-14
@@ -73,7 +73,11 @@ def test_vortex(context: Context, kind: str) -> None:
     ("kind", "n"),
     [
         ("quad", 8),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("triangle", 6), ("hexahedron", 5), ("prism", 4))),
+        ("polygon", 8),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("triangle", 6), ("hexahedron", 5), ("prism", 4), ("polyhedron", 8))
+        ),
     ],
 )
 def test_manufactured(context: Context, kind: str, n: int) -> None:

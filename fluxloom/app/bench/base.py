@@ -95,10 +95,12 @@ class BenchOptions:
         Other programs to compare with, as ``"petsc"``.
     table
         Of the benchmark compressible: ``"kernels"`` measures the loops over faces instead of a flow.
-    model, flux, limiter
+    model, flux, limiter, loops, storage
         Of the benchmark compressible; empty: its defaults.
     mesh, refine
-        File of a mesh, in place of a box, and how often it is refined (compressible).
+        File of a mesh, in place of a box, and how often it is refined (compressible, setup).
+    kind
+        Cells of a box (setup); empty: hexahedra.
     """
 
     device: str = "cpu"
@@ -129,8 +131,11 @@ class BenchOptions:
     model: str = ""
     flux: str = ""
     limiter: str = ""
+    loops: str = ""
+    storage: str = ""
     mesh: str = ""
     refine: int = 0
+    kind: str = ""
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""
@@ -240,6 +245,7 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.overhead import OverheadBench
     from fluxloom.app.bench.rings import RingsBench
     from fluxloom.app.bench.scaling import ScalingBench
+    from fluxloom.app.bench.setup import SetupBench
     from fluxloom.app.bench.spmv import SpmvBench
     from fluxloom.app.bench.spmv_table import SpmvTableBench
     from fluxloom.app.bench.tiling import TilingBench
@@ -257,6 +263,7 @@ def benches() -> Registry[Bench]:
     registry.register("overhead", OverheadBench())
     registry.register("rings", RingsBench())
     registry.register("scaling", ScalingBench())
+    registry.register("setup", SetupBench())
     registry.register("spmv", SpmvBench())
     registry.register("spmv-table", SpmvTableBench())
     registry.register("tiling", TilingBench())

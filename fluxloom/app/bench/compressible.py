@@ -37,7 +37,8 @@ class CompressibleBench:
     """
 
     title = "Compressible flow: a cell and stage of an explicit step; --table kernels: loops over faces, K1 to K10"
-    extras = ("ranks", "transports", "layout", "table", "model", "flux", "limiter", "mesh", "refine")
+    extras = ("ranks", "transports", "layout", "table", "model", "flux", "limiter", "loops", "storage", "mesh",
+              "refine")  # fmt: skip
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
@@ -69,8 +70,8 @@ class CompressibleBench:
             metrics["transports"] = compare_transports(options, context.device, domain, model, iterations, some, tell)
         return Record(
             case="compressible", model=model, device=crew.device, device_name=crew.device_name,
-            precision="float64", sizes={"cells": domain.cells}, copy_gbs=copy, seconds=rounds.seconds, metrics=metrics,
-            loops=loops, command=options.command, gpus=crew.gpus, ranks=context.comm.size,
+            precision=flow.scheme.storage, sizes={"cells": domain.cells}, copy_gbs=copy, seconds=rounds.seconds,
+            metrics=metrics, loops=loops, command=options.command, gpus=crew.gpus, ranks=context.comm.size,
         )  # fmt: skip
 
 
@@ -93,8 +94,8 @@ def _metrics(flow: CompressibleFlow, rounds: Rounds, iterations: int, cells: int
     separate = _all(flow.context, flow.iteration.bytes_unfused) / stages
     gbs = moved / each / 1e9
     return {
-        "flux": flow.scheme.flux, "limiter": flow.scheme.limiter, "time": flow.scheme.time, "stages": stages,
-        "dimension": flow.dimension, "iterations": iterations, "rounds": len(rounds.times),
+        "flux": flow.scheme.flux, "limiter": flow.scheme.limiter, "loops": flow.loops, "time": flow.scheme.time,
+        "stages": stages, "dimension": flow.dimension, "iterations": iterations, "rounds": len(rounds.times),
         "ns_per_cell_stage": 1e9 * each / cells,
         "ns_per_cell_stage_best": 1e9 * min(rounds.times) / (iterations * stages * cells),
         "ns_per_cell_stage_worst": 1e9 * max(rounds.times) / (iterations * stages * cells),

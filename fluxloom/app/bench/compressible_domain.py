@@ -177,7 +177,7 @@ def flow_on(context: Context, domain: Domain, model: str, options: BenchOptions)
         For a flux or a limiter that is none.
     """
     volumes, d = domain.volumes, domain.volumes.dimension
-    given = {key: value for key in ("flux", "limiter") if (value := getattr(options, key))}
+    given = {key: value for key in ("flux", "limiter", "loops", "storage") if (value := getattr(options, key))}
     scheme = CompressibleScheme(turbulence="spalart-allmaras" if model == "rans" else "none", **given)
     gas = Gas(viscosity=None if model == "euler" else Sutherland())
     stream = FreeStream(_MACH, _PRESSURE, _TEMPERATURE, (1.0,) * d)

@@ -7,21 +7,42 @@ from collections.abc import Sequence
 from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.compressible_observers import BalanceObserver, SnapshotObserver, SurfaceObserver
+from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
+from fluxloom.app.cases.compressible_observers import (
+    AveragesObserver,
+    BalanceObserver,
+    SnapshotObserver,
+    SurfaceObserver,
+    probes_observer,
+)
 from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
-from fluxloom.app.cases.compressible_setup import boundaries_of, free_stream_of, gas_of, scheme_of, start_of, up_of
+from fluxloom.app.cases.compressible_setup import (
+    boundaries_of,
+    free_stream_of,
+    gas_of,
+    rotation_of,
+    scheme_of,
+    start_of,
+    up_of,
+)
+from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
 from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
-from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.node_slopes import node_slopes
+from fluxloom.fv.sides import Family
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_implicit import Implicit
+from fluxloom.solvers.compressible_multigrid import Multigrid
 
 __all__ = ["CompressibleApplication", "CompressibleCase"]
 
@@ -82,11 +103,32 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
         found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up_of(case.flow, d))]
         if case.surface.patches:
             found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
+        if case.probes.points:
+            try:
+                found.append(probes_observer(flow, case.probes, steady=not case.time.end))
+            except SolverError as error:
+                raise CaseError(f"probes: {error}") from None
+        if case.statistics.every:
+            found.append(AveragesObserver(flow, case.statistics, steady=not case.time.end))
         if case.snapshots.every:
             found.append(SnapshotObserver(flow, case.snapshots.every, runner.fields, runner.mesh))
         return found
 
-    return CompressibleRunner(flow, whole, plan, observers, domain.partition)
+    return CompressibleRunner(flow, _steps(case, flow), whole, plan, observers, domain.partition)
+
+
+def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
+    """Return what advances a flow."""
+    time = case.time
+    ramp = Ramp(time.cfl, time.cfl_start, time.ramp)
+    if time.integrator == "implicit":
+        return ImplicitRun(flow, strategy_of(Implicit, case.implicit or ImplicitTable()))
+    if time.integrator == "explicit":
+        return TimeRun(flow, ramp, time.end) if time.end else LocalRun(flow, ramp)
+    try:
+        return MultigridRun(flow, strategy_of(Multigrid, case.multigrid or MultigridTable()))
+    except (SolverError, MeshError) as error:
+        raise CaseError(f"multigrid: {str(error).removeprefix('multigrid: ')}") from None
 
 
 def _flow(
@@ -98,6 +140,22 @@ def _flow(
     if case.scheme.turbulence != "none":
         distance = domain.wall_distance([name for name, table in case.boundary.items() if table.type == "wall"])
     try:
-        return CompressibleFlow(context, domain.volumes, boundaries, gas, scheme_of(case), distance)
+        return CompressibleFlow(
+            context, domain.volumes, boundaries, gas, scheme_of(case), distance,
+            rotation=rotation_of(case, domain.volumes.dimension), slopes=_slopes(case, domain),
+        )  # fmt: skip
     except SolverError as error:
         raise CaseError(f"boundary: {error}") from None
+
+
+def _slopes(case: CompressibleCase, domain: FlowDomain) -> Family | None:
+    """Return what slopes are found from, where that is not across faces."""
+    kind = case.scheme.slopes
+    if kind == "faces":
+        return None
+    if domain.mesh is None:
+        raise CaseError(f'scheme.slopes = "{kind}" reaches further than the halo of a rank: run it on one rank')
+    try:
+        return node_slopes(domain.mesh, domain.volumes, kind)
+    except SolverError as error:
+        raise CaseError(f"scheme.slopes: {error}") from None

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SurfaceTable
+from fluxloom.app.cases.flow_monitors import BLOCK, AveragesTable, ProbesObserver, ProbesTable
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.files import atomic, vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
@@ -18,12 +19,16 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
+from fluxloom.solvers.compressible_monitors import StateAverages, StateProbes
 from fluxloom.solvers.compressible_surface import cut_patches, patch_values
 
-__all__ = ["BalanceObserver", "Curve", "SnapshotObserver", "SurfaceObserver"]
+__all__ = [
+    "AveragesObserver", "BalanceObserver", "Curve", "SnapshotObserver", "SurfaceObserver", "probes_observer",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
+_COMPONENTS = "uvw"
 _WHOLE = " all patches"
 """Name of the group of all patches; no table can have it."""
 
@@ -100,6 +105,51 @@ class BalanceObserver(Observer):
         if whole.through > 0.0:
             rows.append(("mass", f"{whole.mass:.3e} leaves in all, {self.imbalance:.2e} of what enters"))
         return tuple(rows)
+
+
+def probes_observer(flow: CompressibleFlow, table: ProbesTable, *, steady: bool) -> ProbesObserver:
+    """Return what writes the states at points to ``probes.csv``, over steps of a ``steady`` flow or over time."""
+    probes = StateProbes(flow, table.points, BLOCK, steady)
+    return ProbesObserver(flow, probes, "step" if steady else "time", _names(flow), table.every)
+
+
+def _names(flow: CompressibleFlow) -> list[str]:
+    """Return the names of the primitive variables."""
+    return ["rho", *_COMPONENTS[: flow.dimension], "p", *(["nu_tilde"] if flow.turbulent else [])]
+
+
+class AveragesObserver(Observer):
+    """Averages of the states over time, weighted by the length of steps; of a ``steady`` flow over steps."""
+
+    def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
+        self._flow, self._table, self._steady = flow, table, steady
+        self._before = flow.time
+        self.averages = StateAverages(flow)
+
+    def stepped(self, *, repeated: bool = False) -> None:
+        """Sample, where it is due."""
+        flow = self._flow
+        length, self._before = flow.time - self._before, flow.time
+        now = flow.steps if self._steady else flow.time
+        if flow.steps % self._table.every == 0 and now >= self._table.start:
+            self.averages.sample(1.0 if self._steady else length)
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return means, root mean squares, and Reynolds's shear stresses."""
+        if not self.averages.samples:
+            return {}
+        names, d = _names(self._flow), self._flow.dimension
+        mean, rms, stress = self.averages.mean(), np.sqrt(self.averages.variance()), self.averages.stress()
+        found = {f"{name}_mean": mean[:, k].copy() for k, name in enumerate(names)}
+        found |= {f"{name}_rms": rms[:, k].copy() for k, name in enumerate(names)}
+        pairs = [(i, k) for i in range(d) for k in range(i + 1, d)]
+        return found | {_COMPONENTS[i] + _COMPONENTS[k]: stress[:, i, k].copy() for i, k in pairs}
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return how much has been averaged."""
+        found = self.averages
+        over = "" if self._steady else f", over a time of {found.weight:.6g}"
+        return (("averages", f"{found.samples:,} samples{over}"),)
 
 
 class Curve:

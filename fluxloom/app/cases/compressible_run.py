@@ -13,11 +13,12 @@ import numpy.typing as npt
 from fluxloom.app.application import Picture
 from fluxloom.app.cases.compressible_observers import SurfaceObserver
 from fluxloom.app.cases.compressible_pictures import draw_pressure
+from fluxloom.app.cases.compressible_steps import Steps
 from fluxloom.app.cases.flow_checkpoint import CheckpointPlan, FlowCheckpoint
 from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
-from fluxloom.app.cases.flow_reports import merged_reports
+from fluxloom.app.cases.flow_reports import loops_once, merged_reports
 from fluxloom.app.gathering import gathered
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
@@ -32,9 +33,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 __all__ = ["CompressiblePlan", "CompressibleRunner"]
 
 _COMPONENTS = ("u", "v", "w")
-_CLOSE = 1e-12
 _FEW = 3
-_FOREVER = 1.0e300
 _AROUND, _SMALL = 0.6, 0.5
 """Of the size of the walls: what pictures show around them; of the size of the mesh: below which they do so."""
 
@@ -77,6 +76,8 @@ class CompressibleRunner:
     ----------
     flow
         In its initial state.
+    steps
+        What advances it.
     mesh
         Returns the whole mesh; on several ranks called on rank 0 alone.
     plan
@@ -93,17 +94,18 @@ class CompressibleRunner:
     def __init__(
         self,
         flow: CompressibleFlow,
+        steps: Steps,
         mesh: Callable[[], MeshData],
         plan: CompressiblePlan,
         observers: Callable[[CompressibleRunner], Sequence[Observer]],
         partition: PartitionReport | None = None,
     ) -> None:
-        self.flow, self.plan, self.partition = flow, plan, partition
+        self.flow, self.steps, self.plan, self.partition = flow, steps, plan, partition
         self._make = mesh
         self._mesh: MeshData | None = None
-        self._first, self._residual, self._length = 0.0, float("nan"), 0.0
+        self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad = 0, 0
-        self._ending = False
+        self._begun = False
         self._window = _window(flow, plan.bodies)
         self.checkpoint = FlowCheckpoint(plan.checkpoint, flow.context)
         self.observers = tuple(observers(self))
@@ -140,39 +142,22 @@ class CompressibleRunner:
         """
         flow = self.flow
         try:
-            if self.plan.end:
-                self._step()
-            else:
-                flow.iterate()
-            found = flow.residuals()
+            if not self._begun:
+                self._first, self._begun = self.steps.begin(), True
+            found = self.steps.step(repeated=self.checkpoint.catching_up)
         except SolverError as error:
             raise SolverError(f"{error}{self._saved()}") from None
         self._fixed += found.fixed
         self._bad += found.bad
-        self._first = self._first or float(found.norms[0])
-        self._residual = float(found.norms[0]) / self._first if self._first else 0.0
+        self._first = self._first or found.norm
+        self._residual = found.norm / self._first if self._first else 0.0
         repeated = self.checkpoint.catching_up
-        if not self._ending:
+        if not self.steps.ending:
             self.checkpoint.mark(flow.steps)
         for observer in self.observers:
             observer.stepped(repeated=repeated)
         self.history.stepped(flow.steps, last=self.finished)
         self.checkpoint.check(flow.steps, flow.time, self.plan.end)
-
-    def _step(self) -> None:
-        """Make a step in time; the last two are equal and hit the end.
-
-        Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
-        """
-        flow, left, last = self.flow, self.plan.end - self.flow.time, self._length
-        longest = _FOREVER
-        if not self.checkpoint.catching_up:
-            whole = not last or left <= last * (1.0 + _CLOSE)
-            longest = left if whole else 0.5 * left if left < 2.0 * last else _FOREVER
-        self._length = flow.advance(longest)
-        self._ending = self._ending or self._length >= longest
-        if abs(self.plan.end - flow.time) <= _CLOSE * self.plan.end:
-            flow.time = self.plan.end
 
     def _saved(self) -> str:
         """Return where a checkpoint from before is, in words."""
@@ -182,14 +167,14 @@ class CompressibleRunner:
         return f"; the last checkpoint is {path}" if path.exists() else "; there is no checkpoint yet"
 
     def residual(self) -> float:
-        """Return the root mean square of the balance of mass, over that of the first step."""
+        """Return the norm of the residual over the first one; what it is of, the steps say."""
         return self._residual
 
     # --------------------------------------------------------------------------------------- results
     def _columns(self) -> dict[str, float]:
         """Return the columns of ``history.csv`` that every flow has."""
-        mended = {"fixed": float(self._fixed), "bad": float(self._bad)}
-        return {"step": float(self.flow.steps), "time": self.flow.time, "residual": self._residual} | mended
+        found = {"step": float(self.flow.steps), "time": self.flow.time, "residual": self._residual}
+        return found | {"fixed": float(self._fixed), "bad": float(self._bad)} | self.steps.columns()
 
     def finish(self, *, pictures: bool = True) -> Sequence[str]:
         """Complete the tables and draw; return the names of the files."""
@@ -242,17 +227,9 @@ class CompressibleRunner:
         return self.flow.spaces.cells.set.total
 
     @property
-    def _chains(self) -> list[Chain]:
-        flow = self.flow
-        return [flow.before, flow.after] if self.plan.end else [flow.iteration]
-
-    @property
     def loops(self) -> Sequence[Loop]:
         """Every loop of a step; of those that stages repeat the first."""
-        found: dict[str, Loop] = {}
-        for loop in (loop for chain in self._chains for loop in chain.loops):
-            found.setdefault(loop.name, loop)
-        return list(found.values())
+        return loops_once(self.steps.parts)
 
     @property
     def pictures(self) -> Sequence[Picture]:
@@ -269,7 +246,8 @@ class CompressibleRunner:
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
-        With a model of turbulence also its variable. Nothing while a run catches up with a checkpoint.
+        With a model of turbulence also its variable, and what observers have. Nothing while a run catches up with a
+        checkpoint.
         """
         if self.checkpoint.catching_up:
             return {}
@@ -279,11 +257,14 @@ class CompressibleRunner:
         with np.errstate(all="ignore"):
             found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
             found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
-        return found | ({"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {})
+        found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
+        for observer in self.observers:
+            found |= observer.fields()
+        return found
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group; those of the same name and size together."""
-        return merged_reports(self._chains)
+        return merged_reports(self.steps.parts)
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return steps, time, residual, what was mended, forces and the imbalance of mass."""
@@ -291,10 +272,10 @@ class CompressibleRunner:
             return (("steps", f"{self.flow.steps:,}, before the checkpoint, which is still there"),)
         rows = [("steps", f"{self.flow.steps:,}")]
         if end := self.plan.end:
-            reached = "" if self.finished else f" of {end:.6g}"
-            rows.append(("time", f"{self.flow.time:.6g}{reached}, the last step {self._length:.3g}"))
+            rows.append(("time", f"{self.flow.time:.6g}" + ("" if self.finished else f" of {end:.6g}")))
         else:
-            rows.append(("residual", f"{self._residual:.3e} of that of the first step (balance of mass)"))
+            rows.append(("residual", f"{self._residual:.3e} ({self.steps.measure})"))
+        rows += self.steps.summary()
         if self._fixed or self._bad:
             rows.append(
                 ("mended", f"{self._fixed:,} states at faces and {self._bad:,} in cells that were not positive")
@@ -309,7 +290,7 @@ class CompressibleRunner:
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        return f"lower time.cfl (now {self.flow.scheme.cfl:g}), or take scheme.order = 1 for the first steps"
+        return self.steps.advice()
 
 
 def _window(flow: CompressibleFlow, bodies: Sequence[str]) -> Window | None:

@@ -30,11 +30,15 @@ from fluxloom.fv.compressible_boundary import (
     TotalInlet,
     VelocityInlet,
 )
+from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
-__all__ = ["boundaries_of", "free_stream_of", "gas_of", "scheme_of", "start_of", "up_of"]
+__all__ = ["boundaries_of", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of"]
+
+_ALONG = 1e-9
+"""Sine of the angle between two directions that are one."""
 
 SEA_LEVEL = 101325.0
 """Pressure of the standard atmosphere at the level of the sea, Pa."""
@@ -90,7 +94,24 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStre
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     """Return the scheme of a case."""
-    return CompressibleScheme(**case.scheme.model_dump(), cfl=case.time.cfl)
+    return CompressibleScheme(**case.scheme.model_dump(exclude={"slopes"}), cfl=case.time.cfl)
+
+
+def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
+    """Return how the mesh turns; None: it stands still.
+
+    Raises
+    ------
+    CaseError
+        If numbers do not fit the dimension.
+    """
+    table = case.rotation
+    if table is None:
+        return None
+    if len(table.rate) > 1 and dimension == 2:
+        raise CaseError("rotation.rate: a mesh with 2 dimensions turns about z alone: one number is wanted")
+    check_length("rotation.centre", len(table.centre), dimension)
+    return Rotation(tuple(table.rate), tuple(table.centre) or (0.0, 0.0, 0.0))
 
 
 def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> dict[str, Boundary]:
@@ -102,19 +123,29 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
         If a vector or a state does not fit the dimension.
     """
     nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.turbulence != "none" else 0.0
-    return {name: _boundary(table, f"boundary.{name}", stream, nut, dimension) for name, table in case.boundary.items()}
+    turns = rotation_of(case, dimension)
+    return {
+        name: _boundary(table, f"boundary.{name}", stream, nut, dimension, turns)
+        for name, table in case.boundary.items()
+    }
 
 
-def _boundary(table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int) -> Boundary:
-    check_length(f"{key}.velocity", len(table.velocity), d)
+def _boundary(
+    table: BoundaryTable, key: str, stream: FreeStream, nut: float, d: int, rotation: Rotation | None
+) -> Boundary:  # fmt: skip
+    velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
+    turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
+    check_length(f"{key}.velocity", len(velocity), d)
     check_length(f"{key}.direction", len(table.direction), d)
     if table.state:
         _checked_state(f"{key}.state", table.state, d)
-    state, velocity, way = tuple(table.state) or stream, tuple(table.velocity), tuple(table.direction)
+    if rotation is not None and table.type in ("far-field", "supersonic-inlet") and not table.state:
+        _checked_wind(key, stream, rotation)
+    state, way = tuple(table.state) or stream, tuple(table.direction)
     made: Mapping[str, Callable[[], Boundary]] = {
-        "slip": lambda: SlipWall(velocity),
+        "slip": lambda: SlipWall(turning),
         "symmetry": SlipWall,
-        "wall": lambda: NoSlipWall(table.temperature or None, velocity),
+        "wall": lambda: NoSlipWall(table.temperature or None, turning),
         "far-field": lambda: FarField(state, nut),
         "supersonic-inlet": lambda: SupersonicInlet(state, nut),
         "supersonic-outlet": SupersonicOutlet,
@@ -124,6 +155,18 @@ def _boundary(table: BoundaryTable, key: str, stream: FreeStream, nut: float, d:
         "outlet": lambda: PressureOutlet(table.pressure, nut),
     }
     return made[table.type]()
+
+
+def _checked_wind(key: str, stream: FreeStream, rotation: Rotation) -> None:
+    """Raise `CaseError` where a free stream would turn with the mesh."""
+    way = np.zeros(3)
+    way[: len(stream.direction)] = stream.direction
+    size = float(np.linalg.norm(way) * np.linalg.norm(rotation.vector))
+    if stream.mach and np.linalg.norm(np.cross(way, rotation.vector)) > _ALONG * size:
+        raise CaseError(
+            f"{key}: the free stream is not along the axis of rotation, and would turn with the mesh; set flow.mach to "
+            "0, or its direction along the axis"
+        )
 
 
 def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> Callable[[Array], Array]:

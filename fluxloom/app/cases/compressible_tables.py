@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Annotated, Literal
+from math import isfinite
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SnapshotsTable, SurfaceTable
+from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_checkpoint import CheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
+from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
+from fluxloom.app.cases.strategy_tables import strategy_table
 from fluxloom.core.errors import did_you_mean
-from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, TURBULENCE
+from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, TURBULENCE, CompressibleScheme
 
 __all__ = [
     "BOUNDARY_KEYS", "FORMULA_KEYS", "BoundaryTable", "CompressibleCase", "FreeStreamTable", "GasTable", "InitialTable",
-    "MarchTable", "SchemeTable",
+    "SchemeTable",
 ]  # fmt: skip
 
 FORMULA_KEYS = ("density", "velocity_x", "velocity_y", "velocity_z", "pressure")
@@ -44,6 +48,9 @@ Positive = Annotated[float, Field(gt=0)]
 Optional = Annotated[float, Field(ge=0)]
 
 
+_SPACE = 3
+
+
 def _one_of(known: Collection[str]) -> Callable[[str], str]:
     """Return a check of pydantic: a text is a known name."""
 
@@ -53,6 +60,19 @@ def _one_of(known: Collection[str]) -> Callable[[str], str]:
         return name
 
     return check
+
+
+def _vector_or_mesh(given: Any) -> Any:
+    """Check a velocity."""
+    if given == "mesh":
+        return given
+    numbers = [v for v in given if type(v) in (int, float) and isfinite(v)] if isinstance(given, list) else []
+    if not isinstance(given, list) or len(numbers) < len(given) or len(given) > _SPACE:
+        raise ValueError(f'must be finite numbers, one a dimension, or "mesh", got {given!r}')
+    return [float(v) for v in numbers]
+
+
+WallVelocity = Annotated[list[float] | Literal["mesh"], PlainValidator(_vector_or_mesh)]
 
 
 class GasTable(Table):
@@ -136,9 +156,17 @@ class FreeStreamTable(Table):
         return self
 
 
-class SchemeTable(Table):
-    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has."""
+class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
+    """``[scheme]``: see `fluxloom.solvers.compressible_scheme.CompressibleScheme`, whose names and defaults it has.
 
+    Attributes
+    ----------
+    slopes
+        ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
+        ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
+    """
+
+    slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
     flux: Annotated[str, AfterValidator(_one_of(FLUXES))] = "roe"
     order: Literal[1, 2] = 2
     limiter: Annotated[str, AfterValidator(_one_of(LIMITERS))] = "venkatakrishnan"
@@ -160,31 +188,6 @@ class SchemeTable(Table):
             raise ValueError(f'cutoff is of flux = "ausm+-up", not "{self.flux}"')
         if self.flux != "roe" and self.changed(("entropy_fix",)):
             raise ValueError(f'entropy_fix is of flux = "roe", not "{self.flux}"')
-        return self
-
-
-class MarchTable(Table):
-    """``[time]``: steps towards a steady flow, or in time.
-
-    Attributes
-    ----------
-    cfl
-        ``dt = 2 cfl V / sum A (|u_n| + c)``.
-    end
-        Time, which the last step hits: all cells have one step. 0: each cell has its own, towards a steady flow.
-    drop
-        A steady flow has been reached when the residual is this part of the first one; 0: it does not look.
-        ``run.iterations`` are the most steps in any case.
-    """
-
-    cfl: Annotated[float, Field(gt=0, le=1e6)] = 0.8
-    end: Optional = 0.0
-    drop: Annotated[float, Field(ge=0, lt=1)] = 0.0
-
-    @model_validator(mode="after")
-    def _consistent(self) -> MarchTable:
-        if self.end and self.drop:
-            raise ValueError("drop is of a steady flow, and end of one in time: give only one of them")
         return self
 
 
@@ -237,7 +240,7 @@ class BoundaryTable(Table):
     density
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
-        Of gas that enters, or of a wall that slides.
+        Of gas that enters, or of a wall that slides; ``"mesh"``: the wall turns with the mesh.
     direction
         Of gas that enters; by default against the normal.
     mass_flux
@@ -249,7 +252,7 @@ class BoundaryTable(Table):
     pressure: Optional = 0.0
     temperature: Optional = 0.0
     density: Optional = 0.0
-    velocity: Vector = Field(default=[])
+    velocity: WallVelocity = Field(default=[])
     direction: Vector = Field(default=[])
     mass_flux: Optional = 0.0
 
@@ -266,6 +269,8 @@ class BoundaryTable(Table):
         for key in needed:
             if key not in given:
                 raise ValueError(f'type = "{self.type}" needs {key}')
+        if self.velocity == "mesh" and self.type not in ("slip", "wall"):
+            raise ValueError(f'velocity = "mesh" is of walls, not of type = "{self.type}"')
         if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):
             raise ValueError('type = "velocity-inlet" needs one of temperature and density')
         return self
@@ -281,9 +286,14 @@ class CompressibleCase(CaseModel):
     boundary: dict[str, BoundaryTable] = Field(default={})
     scheme: SchemeTable = SchemeTable()
     time: MarchTable = MarchTable()
+    implicit: ImplicitTable | None = None
+    multigrid: MultigridTable | None = None
+    rotation: RotationTable | None = None
     history: HistoryTable = HistoryTable()
     forces: dict[str, CoefficientsTable] = Field(default={})
     surface: SurfaceTable = SurfaceTable()
+    probes: ProbesTable = ProbesTable()
+    statistics: AveragesTable = AveragesTable()
     snapshots: SnapshotsTable = SnapshotsTable()
     checkpoint: CheckpointTable = CheckpointTable()
 
@@ -303,4 +313,29 @@ class CompressibleCase(CaseModel):
             raise ValueError("flow.turbulence is there but scheme.turbulence is not: give it, or leave it out")
         for key in self.run.changed(("schedule", "fused")):
             raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self._check_steps()
+        self._check_rotation()
         return self
+
+    def _check_steps(self) -> None:
+        """Refuse what does not fit the steps."""
+        chosen = self.time.integrator
+        for name, table in (("implicit", self.implicit), ("multigrid", self.multigrid)):
+            if table is not None and chosen != name:
+                raise ValueError(f'[{name}] is there but time.integrator is "{chosen}": set it to "{name}"')
+        if chosen == "implicit" and self.scheme.changed(("time",)):
+            raise ValueError('scheme.time is of explicit steps: leave it out with time.integrator = "implicit"')
+
+    def _check_rotation(self) -> None:
+        """Refuse what does not fit a mesh that turns, or one that does not."""
+        walls = {name: table for name, table in self.boundary.items() if table.type in ("slip", "wall")}
+        for name, table in walls.items():
+            if self.rotation is None and table.velocity == "mesh":
+                raise ValueError(f'boundary.{name}.velocity = "mesh": the mesh does not turn; add [rotation]')
+            if self.rotation is not None and not table.velocity:
+                raise ValueError(
+                    f'boundary.{name}: the mesh turns: say whether this wall does, velocity = "mesh", or not, '
+                    "velocity = [0, 0, 0] (a number a dimension)"
+                )
+        if self.rotation is not None and self.time.integrator == "multigrid":
+            raise ValueError('rotation: coarse levels cannot turn: take time.integrator = "explicit" or "implicit"')

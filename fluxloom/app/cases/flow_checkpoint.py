@@ -94,7 +94,7 @@ def _digest(case: CaseModel) -> str:
             lines.append(f"{key} = {json.dumps(value, default=str)}")
 
     for name, values in case.model_dump().items():
-        if name not in _FREE_TABLES:
+        if name not in _FREE_TABLES and values is not None:
             add(name, {key: value for key, value in values.items() if key not in _FREE.get(name, ())})
     return "\n".join(lines) + "\n"
 

@@ -10,8 +10,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import Table
+from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
 from fluxloom.core.errors import CaseError, MeshError
+from fluxloom.fv.sectors import Sector
 from fluxloom.mesh import box2d, box3d, read_data
+from fluxloom.mesh.cascade import BladeRow, blade_row_mesh, blade_row_sizes
 from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_sizes
 from fluxloom.mesh.extrude import extrude
@@ -34,6 +37,10 @@ Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 Count = Annotated[int, Field(ge=1, le=50_000)]
 Stretch = Annotated[float, Field(ge=0, le=10)]
 Size = Annotated[float, Field(gt=0)]
+
+
+class BladeRowTable(strategy_table(BladeRow)):
+    """``[mesh.blade_row]``: see `fluxloom.mesh.cascade.BladeRow`, whose names and defaults it has."""
 
 
 class FlowMeshTable(Table):
@@ -71,8 +78,14 @@ class FlowMeshTable(Table):
         Radius of the last ring, in chords.
     first
         Thickness of the first ring over the width of its quads.
+    blade_row
+        Instead, a passage between two blades: a table, see `fluxloom.mesh.cascade`, with the patches inlet, outlet,
+        blade, low, high, and of a ring hub, casing.
     periodic
         Pairs of patches which are one and the same, moved.
+    sectors
+        Pairs of patches of which one is the other, turned about an axis: ``axis`` through ``axis_point``, by default
+        the origin. In two dimensions the axis is z.
     renumber
         Cells and nodes get other numbers, such that neighbours have near ones: ``"rcm"`` (reverse Cuthill-McKee) or
         ``"gps"`` (from the ends of a pseudo-diameter). Fields are those of the renumbered mesh, which files have too.
@@ -101,13 +114,24 @@ class FlowMeshTable(Table):
     outward: Annotated[int, Field(ge=4, le=100_000)] = 64
     reach: Annotated[float, Field(ge=2, le=1e4)] = 30.0
     first: Annotated[float, Field(gt=0, le=10)] = 1.0
+    blade_row: BladeRowTable | None = None
     periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
+    sectors: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
+    axis: Literal["x", "y", "z"] = "z"
+    axis_point: Annotated[list[float], Field(max_length=3)] = Field(default=[])
     renumber: Literal["none", "rcm", "gps"] = "none"
 
     @property
     def dimension(self) -> int:
         """Of a generated mesh."""
         return 3 if self.nz else 2
+
+    @property
+    def turned(self) -> list[Sector]:
+        """Pairs of patches that are joined by a rotation."""
+        axis = [float(self.axis == name) for name in "xyz"]
+        point = [*self.axis_point, 0.0, 0.0, 0.0][:3]
+        return [Sector(first, second, axis, point) for first, second in self.sectors]
 
     @property
     def channel(self) -> CylinderChannel:
@@ -118,6 +142,12 @@ class FlowMeshTable(Table):
     def _consistent(self) -> FlowMeshTable:
         if self.file and (extra := self.changed(("shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL))):
             raise ValueError(f"a mesh from a file has no {extra[0]}")
+        if self.blade_row is not None and (
+            extra := self.changed(("file", "shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL))
+        ):
+            raise ValueError(f"a mesh with [mesh.blade_row] has no {extra[0]}")
+        if not self.sectors and (extra := self.changed(("axis", "axis_point"))):
+            raise ValueError(f"{extra[0]} is there but sectors is not: give it, or leave {extra[0]} out")
         others = [key for shape, keys in _SHAPES.items() if shape != self.shape for key in keys]
         if extra := self.changed(others):
             raise ValueError(f'{extra[0]} is none of shape = "{self.shape}"')
@@ -139,6 +169,8 @@ def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
     if table.file:
         data = read_data(table.file)
         return data.n_cells, data.n_points, data.dimension
+    if table.blade_row is not None:
+        return blade_row_sizes(strategy_of(BladeRow, table.blade_row))
     if table.shape == "cylinder":
         with _explained():
             cells, points = cylinder_sizes(table.n, table.channel)
@@ -172,6 +204,8 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
         data = read_data(table.file)
         check_mesh(data)
         return data
+    if table.blade_row is not None:
+        return blade_row_mesh(strategy_of(BladeRow, table.blade_row))
     if table.shape != "box":
         with _explained():
             plane = (

@@ -82,14 +82,11 @@ def draw_section(path: Path, mesh: MeshData, values: Array, normal: int, title: 
 
 def _centres(mesh: MeshData) -> tuple[Array, Array]:
     """Return the middle of the nodes of each cell, and the distance to the furthest of them."""
-    centres, reach = np.empty((mesh.n_cells, 3)), np.empty(mesh.n_cells)
-    for name, numbers in mesh.cell_ranges.items():
-        corners = mesh.points[mesh.cells[name]]
-        middle = corners.mean(axis=1)
-        place = slice(numbers.start, numbers.stop)
-        centres[place] = middle
-        reach[place] = np.linalg.norm(corners - middle[:, None], axis=2).max(axis=1)
-    return centres, reach
+    rows = mesh.cell_nodes()
+    corners, firsts, counts = mesh.points[rows.indices], rows.offsets[:-1], rows.counts
+    centres = np.add.reduceat(corners, firsts) / counts[:, None]
+    distance = np.linalg.norm(corners - np.repeat(centres, counts, axis=0), axis=1)
+    return centres, np.maximum.reduceat(distance, firsts)
 
 
 def draw_history(path: Path, over: str, places: Array, panels: list[tuple[HistoryPanel, Array]], title: str) -> None:

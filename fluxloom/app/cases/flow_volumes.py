@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh
-from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.sectors import sector_volumes
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh.distribute import MeshPart, distribute_mesh
 from fluxloom.mesh.mesh import MeshData
@@ -84,32 +85,55 @@ def flow_volumes(
 
     def checked() -> MeshData:
         mesh = flow_mesh(table)
-        check_patches(mesh, table.periodic, boundaries, types)
+        check_patches(mesh, table.periodic, boundaries, types, table.sectors)
         return mesh
 
-    comm, periodic = context.comm, [(first, second) for first, second in table.periodic]
+    comm = context.comm
+    if table.sectors and context.ranked:
+        raise CaseError(
+            "mesh.sectors: patches that are joined by a rotation run on one rank alone: start fewer ranks, or join "
+            "patches that are one another's translation (mesh.periodic)"
+        )
     mesh = together(comm, lambda: checked() if comm.rank == 0 else None)
     if not context.ranked:
         assert mesh is not None
-        return FlowDomain(mesh, None, control_volumes(mesh, periodic))
+        return FlowDomain(mesh, None, _whole_volumes(mesh, table))
     part = distribute_mesh(
         as_slice(comm, mesh), comm, method=partition.method, shares=shares, maps=FLOW_MAPS
     )  # fmt: skip
-    return FlowDomain(None, part, shared_volumes(part, periodic), part.ranked.decomposition.report())
+    volumes = shared_volumes(part, [(first, second) for first, second in table.periodic])
+    return FlowDomain(None, part, volumes, part.ranked.decomposition.report())
 
 
-def check_patches(mesh: MeshData, periodic: Sequence[Sequence[str]], boundaries: Collection[str], types: str) -> None:
-    """Raise `CaseError` unless each patch is periodic or has a table, and each name is that of a patch."""
-    known, paired = list(mesh.patches), {name for pair in periodic for name in pair}
+def _whole_volumes(mesh: MeshData, table: FlowMeshTable) -> ControlVolumes:
+    """Return the control volumes of a rank alone, its sides joined."""
+    volumes = control_volumes(mesh, [(first, second) for first, second in table.periodic])
+    try:
+        return sector_volumes(volumes, table.turned) if table.sectors else volumes
+    except MeshError as error:
+        raise CaseError(f"mesh.{error}") from None
+
+
+def check_patches(
+    mesh: MeshData,
+    periodic: Sequence[Sequence[str]],
+    boundaries: Collection[str],
+    types: str,
+    sectors: Sequence[Sequence[str]] = (),
+) -> None:
+    """Raise `CaseError` unless each patch is joined to another or has a table, and each name is that of a patch."""
+    known, keys = list(mesh.patches), {"mesh.periodic": periodic, "mesh.sectors": sectors}
+    joined = {key: [name for pair in pairs for name in pair] for key, pairs in keys.items()}
+    paired = {name: key for key, names in joined.items() for name in names}
     text = ", ".join(known) or "none"
-    for key, names in (("mesh.periodic", paired), ("boundary", boundaries)):
+    for key, names in (*joined.items(), ("boundary", boundaries)):
         for name in names:
             if name not in known:
                 hint = did_you_mean(name, known)
                 raise CaseError(f"{key}: the mesh has no patch {name!r}{hint} (patches: {text})")
     for name in known:
         if name in paired and name in boundaries:
-            raise CaseError(f"boundary.{name}: mesh.periodic names this patch too; leave out one of them")
+            raise CaseError(f"boundary.{name}: {paired[name]} names this patch too; leave out one of them")
         if name not in paired and name not in boundaries:
             raise CaseError(
                 f"boundary: the patch {name!r} has none; add a table [boundary.{name}] with a type ({types}), or name "

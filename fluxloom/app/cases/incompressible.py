@@ -19,8 +19,8 @@ from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
     AveragesObserver,
     ForcesObserver,
-    ProbesObserver,
     ScalarObserver,
+    probes_observer,
 )
 from fluxloom.app.cases.incompressible_run import FlowPlan, IncompressibleRunner
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
@@ -144,7 +144,7 @@ def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observe
             found.append(ForcesObserver(solver, name, table))
         if case.probes.points:
             key = "probes"
-            found.append(ProbesObserver(solver, case.probes))
+            found.append(probes_observer(solver, case.probes))
         if case.statistics.every:
             key = "statistics"
             found.append(AveragesObserver(solver, case.statistics))

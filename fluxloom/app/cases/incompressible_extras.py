@@ -1,15 +1,16 @@
-"""Tables of incompressible flow for what is carried and looked at: scalars, forces, probes, averages."""
+"""Tables of incompressible flow for what is carried and looked at: scalars, forces, averages."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_monitors import AveragesTable
 
-__all__ = ["ForcesTable", "ProbesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
+__all__ = ["ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
@@ -47,53 +48,24 @@ class ForcesTable(Table):
         return self
 
 
-class ProbesTable(Table):
-    """``[probes]``: ``probes.csv``, velocity, pressure and scalars at points over time.
-
-    Attributes
-    ----------
-    points
-        Name to coordinates.
-    every
-        Steps between two lines.
-    """
-
-    points: dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]] = Field(default={})
-    every: Annotated[int, Field(ge=1, le=10**9)] = 1
-
-    @field_validator("points")
-    @classmethod
-    def _names(cls, points: dict[str, list[float]]) -> dict[str, list[float]]:
-        for name in points:
-            if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
-                raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
-        return points
-
-
-class StatisticsTable(Table):
+class StatisticsTable(AveragesTable):
     """``[statistics]``: averages over time, as fields and as a profile.
 
     Attributes
     ----------
-    every
-        Steps between two samples; 0: no averages.
-    start
-        Time of the first sample.
+    every, start
+        Steps between two samples, 0: no averages; time of the first one.
     profile
         ``"x"``, ``"y"`` or ``"z"``: ``profile.csv`` has averages over the other directions too.
     bins
         Equal intervals along it; 0: each coordinate of cells is a place of its own.
     """
 
-    every: Steps = 0
-    start: Annotated[float, Field(ge=0)] = 0.0
     profile: Literal["", "x", "y", "z"] = ""
     bins: Annotated[int, Field(ge=0, le=10**6)] = 0
 
     @model_validator(mode="after")
     def _consistent(self) -> StatisticsTable:
-        if not self.every and (extra := self.changed(("start", "profile", "bins"))):
-            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
         if self.bins and not self.profile:
             raise ValueError("bins is there but profile is not: give profile, or leave bins out")
         return self

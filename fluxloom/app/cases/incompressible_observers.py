@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver, ProbesTable
 from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.incompressible_extras import ForcesTable, ProbesTable, StatisticsTable
-from fluxloom.app.files import Lines, atomic
+from fluxloom.app.cases.incompressible_extras import ForcesTable, StatisticsTable
+from fluxloom.app.files import atomic
 from fluxloom.solvers.flow_forces import Force, ForceReference, Forces
 from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.flow_statistics import Profile, Statistics
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["AveragesObserver", "ForcesObserver", "ProbesObserver", "ScalarObserver"]
+__all__ = ["AveragesObserver", "ForcesObserver", "ScalarObserver", "probes_observer"]
 
 Array = npt.NDArray[np.float64]
 
 _AXES, _COMPONENTS = "xyz", "uvw"
-_BLOCK = 64
-"""Samples of probes that a kill may cost."""
 
 
 class ForcesObserver(Observer):
@@ -51,52 +50,10 @@ class ForcesObserver(Observer):
         return ((self.name, ", ".join(parts)),)
 
 
-class ProbesObserver(Observer):
-    """Points whose values are written to ``probes.csv``."""
-
-    def __init__(self, flow: Incompressible, table: ProbesTable) -> None:
-        self._flow, self._every = flow, table.every
-        self._probes = Probes(flow, table.points, _BLOCK)
-        self._lines: Lines | None = None
-        self._kept, self._written = 0, 0
-
-    def begin(self, directory: Path) -> None:
-        """Open the file."""
-        values = [*_COMPONENTS[: self._flow.dimension], "p", *self._flow.scalars.all]
-        heading = ["time", *(f"{name}.{value}" for name in self._probes.names for value in values)]
-        first = self._flow.context.comm.rank == 0
-        self._lines = Lines(directory / "probes.csv" if first else None, ",".join(heading))
-
-    def stepped(self, *, repeated: bool = False) -> None:
-        """Sample, where it is due."""
-        if self._flow.steps % self._every == 0:
-            self._probes.sample()
-            self._kept += 1
-            if self._kept >= _BLOCK and not repeated:
-                self._write()
-
-    def _write(self) -> None:
-        """Write what has been sampled since the last time."""
-        series = self._probes.series(self._written)
-        if self._flow.context.observer is None:
-            self._probes.reset()
-        else:  # checkpoints keep all samples, for the file is written anew when a run goes on
-            self._written += self._kept
-        self._kept = 0
-        scalars = [values[:, :, None] for values in series.scalars.values()]
-        table = np.concatenate([series.velocity, series.pressure[:, :, None], *scalars], axis=2)
-        for time, row in zip(series.time, table.reshape(len(table), -1), strict=True):
-            if self._lines is not None:
-                self._lines.add(",".join(f"{value:.9g}" for value in (time, *row)))
-
-    def finish(self) -> Sequence[str]:
-        """Write what is left."""
-        if self._kept:
-            self._write()
-        if self._lines is None:
-            return ()
-        self._lines.close()
-        return ("probes.csv",)
+def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
+    """Return what writes velocity, pressure and scalars at points to ``probes.csv``."""
+    values = [*_COMPONENTS[: flow.dimension], "p", *flow.scalars.all]
+    return ProbesObserver(flow, Probes(flow, table.points, BLOCK), "time", values, table.every)
 
 
 class AveragesObserver(Observer):

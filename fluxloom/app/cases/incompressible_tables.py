@@ -11,9 +11,9 @@ from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_checkpoint import CheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
+from fluxloom.app.cases.flow_monitors import ProbesTable
 from fluxloom.app.cases.incompressible_extras import (
     ForcesTable,
-    ProbesTable,
     ScalarTable,
     StatisticsTable,
 )

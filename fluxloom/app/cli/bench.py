@@ -83,10 +83,13 @@ TableOption = Annotated[str, _word("--table", "NAME", "kernels: the loops over f
 ModelOption = Annotated[str, _word("--model", "NAME", "euler, laminar or rans (compressible).")]
 FluxOption = Annotated[str, _word("--flux", "NAME", "Numerical flux: roe, hllc, ausm+-up, rusanov (compressible).")]
 LimiterOption = Annotated[str, _word("--limiter", "NAME", "venkatakrishnan, barth-jespersen or none (compressible).")]
-MeshOption = Annotated[str, _word("--mesh", "FILE", "Mesh of a file, in place of a box (compressible).")]
+LoopsOption = Annotated[str, _word("--loops", "NAME", "Fluxes by cells, faces or auto (compressible).")]
+StorageOption = Annotated[str, _word("--storage", "TYPE", "Of slopes: float64 or float32 (compressible).")]
+MeshOption = Annotated[str, _word("--mesh", "FILE", "Mesh of a file, in place of a box (compressible, setup).")]
 RefineOption = Annotated[
-    int, typer.Option("--refine", min=0, metavar="N", help="Halve all edges of the mesh so many times (compressible).")
+    int, typer.Option("--refine", min=0, metavar="N", help="Halve all edges of the mesh so many times.")
 ]
+KindOption = Annotated[str, _word("--kind", "NAME", "Cells of a box: hexahedron, tetra, prism or pyramid (setup).")]
 DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
 SourcesOption = Annotated[
     str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
@@ -129,8 +132,11 @@ def command(
     model: ModelOption = "",
     flux: FluxOption = "",
     limiter: LimiterOption = "",
+    loops: LoopsOption = "",
+    storage: StorageOption = "",
     mesh: MeshOption = "",
     refine: RefineOption = 0,
+    kind: KindOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -140,24 +146,27 @@ def command(
             _list(comm)
             return
         if partition not in METHODS:
-            hint = did_you_mean(partition, METHODS)
-            raise CaseError(f"--partition {partition!r}{hint} (allowed: {', '.join(METHODS)})")
-        if transport is not None and transport not in (known := ("auto", *TRANSPORTS)):
-            hint = did_you_mean(transport, known)
-            raise CaseError(f"--transport {transport!r}{hint} (allowed: {', '.join(known)})")
+            raise _unknown("--partition", partition, METHODS)
+        if transport not in (None, "auto", *TRANSPORTS):
+            raise _unknown("--transport", transport, ("auto", *TRANSPORTS))
         if "numbers" not in getattr(benches()[name], "extras", ()):
             require_one(ranks, device, threads)
         options = BenchOptions(
             device=device or "cpu", threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
-            schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision,
-            layout=layout, exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm,
-            ranks=ranks or "", partition=partition, shares=parse_shares(shares), transport=transport or "auto",
-            transports=transports, strong=strong, weak=weak, draw=draw, sources=sources, devices=devices,
-            peers=peers, table=table_name, model=model, flux=flux, limiter=limiter, mesh=mesh, refine=refine,
+            schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision, layout=layout,
+            exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm, ranks=ranks or "",
+            partition=partition, shares=parse_shares(shares), transport=transport or "auto", transports=transports,
+            strong=strong, weak=weak, draw=draw, sources=sources, devices=devices, peers=peers, table=table_name,
+            model=model, flux=flux, limiter=limiter, mesh=mesh, refine=refine, kind=kind, loops=loops, storage=storage,
         )  # fmt: skip
         status = _run(name, options, words.arguments, json_file)
     if status:
         raise typer.Exit(status)
+
+
+def _unknown(option: str, given: str, known: Sequence[str]) -> CaseError:
+    """Return what is wrong with an option that is none of the known ones."""
+    return CaseError(f"{option} {given!r}{did_you_mean(given, known)} (allowed: {', '.join(known)})")
 
 
 def _list(comm: Comm) -> None:
@@ -210,7 +219,7 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     """
     known = getattr(bench, "extras", ())
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
-    flow = ("table", "model", "flux", "limiter", "mesh", "refine")
+    flow = ("table", "model", "flux", "limiter", "loops", "storage", "mesh", "refine", "kind")
     for extra in (*extras, "devices", "peers", *flow):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")

@@ -14,6 +14,7 @@ import typer
 from rich.text import Text
 
 from fluxloom.app.case import parse_shares
+from fluxloom.app.cli import mesh_cluster
 from fluxloom.app.cli.console import JsonOption, facts, messages, output, table
 from fluxloom.app.files import atomic, prepare_file, write_json
 from fluxloom.comm.threads import run_threads
@@ -34,6 +35,7 @@ from fluxloom.mesh import (
     write,
 )
 from fluxloom.mesh.distribute import Partition
+from fluxloom.mesh.dual import dual
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.quality import quality
 from fluxloom.mesh.refine import refine
@@ -56,14 +58,16 @@ _MOST_PARTS = 4096
 def build() -> typer.Typer:
     """Return the group of verbs about meshes."""
     app = typer.Typer(
-        help="Describe, check, convert, generate, refine, renumber and partition meshes.", no_args_is_help=True
+        help="Describe, check, convert, generate, refine, renumber, partition and dualise meshes.", no_args_is_help=True
     )
     app.command("info")(_info)
     app.command("check")(_check)
     app.command("convert")(_convert)
     app.command("generate")(_generate)
     app.command("refine")(_refine)
+    app.command("cluster")(mesh_cluster.command)
     app.command("renumber")(_renumber)
+    app.command("dual")(_dual)
     app.command("partition")(_partition)
     return app
 
@@ -72,7 +76,7 @@ def _info(file: Source, format: Format = None) -> None:
     """Say what a mesh file holds, without judging it."""
     fields = read_fields(file, format=format)
     mesh = fields.mesh
-    kinds = ", ".join(f"{len(block):,} {name}" for name, block in mesh.cells.items())
+    kinds = ", ".join(f"{count:,} {name}" for name, count in mesh.cell_counts.items())
     box = " x ".join(
         f"[{a:.6g}, {b:.6g}]" for a, b in zip(mesh.points.min(axis=0), mesh.points.max(axis=0), strict=True)
     )
@@ -184,6 +188,11 @@ def _renumber(
             ("profile", f"{result.before.profile:,} -> {result.after.profile:,}"),
         ]
     )
+
+
+def _dual(file: Source, new: Target, format: Format = None) -> None:
+    """Put a cell about each point: polyhedra of tetrahedra, polygons of triangles; write .vtkhdf (or .vtu in 2D)."""
+    _save(new, dual(read_data(file, format=format)))
 
 
 def _partition(

@@ -119,14 +119,20 @@ def verifications() -> Registry[Verification]:
     from fluxloom.app.verify.cavity import CavityVerification
     from fluxloom.app.verify.compressible import CompressibleVerification
     from fluxloom.app.verify.incompressible import IncompressibleVerification
+    from fluxloom.app.verify.published_airfoils import AirfoilsVerification
+    from fluxloom.app.verify.published_walls import WallsVerification
     from fluxloom.app.verify.tsunami import TsunamiVerification
+    from fluxloom.app.verify.wing import WingVerification
 
     registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
     registry.register("airfoil", AirfoilVerification())
+    registry.register("airfoils", AirfoilsVerification())
     registry.register("cavity", CavityVerification())
     registry.register("compressible", CompressibleVerification())
     registry.register("incompressible", IncompressibleVerification())
+    registry.register("onera-m6", WingVerification())
     registry.register("tsunami", TsunamiVerification())
+    registry.register("walls", WallsVerification())
     return registry
 
 

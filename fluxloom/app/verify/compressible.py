@@ -93,7 +93,9 @@ def _vortex(context: Context, full: bool) -> Iterator[Check]:
         yield _order(f"vortex, {kind}", coarse, fine, tolerance, _VORTEX)
 
 
-_SIZES = {"quad": 16, "triangle": 16, "hexahedron": 8, "tetra": 5, "prism": 6, "pyramid": 5}
+_SIZES = {
+    "quad": 16, "triangle": 16, "hexahedron": 8, "tetra": 5, "prism": 6, "pyramid": 5, "polygon": 16, "polyhedron": 8
+}  # fmt: skip
 
 
 def _waves(context: Context, full: bool) -> Iterator[Check]:
@@ -101,7 +103,7 @@ def _waves(context: Context, full: bool) -> Iterator[Check]:
     for kind in KINDS:
         n = _SIZES[kind]
         for perturb in (0.0, 0.1 if kind == "tetra" else 0.2):
-            if perturb and not full and kind in ("tetra", "pyramid"):
+            if perturb and not full and kind in ("tetra", "pyramid", "polyhedron"):
                 continue
             what = f"manufactured, {kind}{', perturbed' if perturb else ''}"
             coarse, fine = (_mean(manufactured(context, kind, m, perturb)) for m in (n, 2 * n))

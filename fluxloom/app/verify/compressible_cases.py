@@ -16,6 +16,7 @@ from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.fv.manufactured import Manufactured
 from fluxloom.fv.riemann import SOD
+from fluxloom.mesh.dual import dual
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
@@ -35,15 +36,18 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-KINDS = ("quad", "triangle", "hexahedron", "tetra", "prism", "pyramid")
-"""Of cells."""
+KINDS = ("quad", "triangle", "hexahedron", "tetra", "prism", "pyramid", "polygon", "polyhedron")
+"""Of cells. Polygons and polyhedra are those about the points of triangles and tetrahedra."""
 
-_PLANE = ("quad", "triangle")
+_DUALS = {"polygon": "triangle", "polyhedron": "tetra"}
+_PLANE = ("quad", "triangle", "polygon")
 _SIDES = (("xmin", "xmax"), ("ymin", "ymax"), ("zmin", "zmax"))
 
 
 def box(kind: str, n: int, length: float = 1.0, perturb: float = 0.0) -> MeshData:
     """Return a square or a cube of one kind of cell, ``n`` intervals along each axis."""
+    if kind in _DUALS:
+        return dual(box(_DUALS[kind], n, length, perturb))
     if kind in _PLANE:
         return box2d(n, n, (length, length), kind, perturb=perturb, seed=1)
     return box3d(n, n, n, (length,) * 3, kind, perturb=perturb, seed=1)
@@ -51,7 +55,7 @@ def box(kind: str, n: int, length: float = 1.0, perturb: float = 0.0) -> MeshDat
 
 def with_points(mesh: MeshData, points: Array) -> MeshData:
     """Return a mesh with its points elsewhere."""
-    return MeshData(points, mesh.cells, mesh.patches, mesh.source)
+    return mesh.with_points(points)
 
 
 def change_of_uniform_flow(context: Context, kind: str) -> float:

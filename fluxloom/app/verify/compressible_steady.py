@@ -225,7 +225,7 @@ def _heat(flow: CompressibleFlow) -> float:
     """Return the energy that leaves through the moving wall, per area, less the work of the friction there."""
     flow.before()
     moving = flow.volumes.patches["ymax"]
-    flux, w = flow.slope.read()[moving.start : moving.stop, :4], flow.w.read()[moving.start : moving.stop]
+    flux, w = flow.outflow.read()[moving.start : moving.stop, :4], flow.w.read()[moving.start : moving.stop]
     return float((flux[:, 3] - (flux[:, 1:3] * w[:, 1:3]).sum(axis=1)).mean())
 
 

@@ -117,6 +117,7 @@ def write_meshio(
     DeviceUnavailable
         When meshio is not installed.
     """
+    mesh.require_elements(f"a {Path(path).suffix} file")
     meshio = require("meshio", "mesh", f"writing {Path(path).suffix} files")
     words = {ours: theirs for theirs, ours in _WORDS.items()}
     points = np.zeros((mesh.n_points, 3))

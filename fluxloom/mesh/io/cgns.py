@@ -28,6 +28,7 @@ from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_unstructured import read_unstructured
 from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, Zone, add_blocks, families
 from fluxloom.mesh.mesh import FloatArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["open_cgns", "read_cgns"]
 
@@ -47,13 +48,14 @@ def read_cgns(path: str | Path, *, base: str | None = None) -> MeshData:
     Returns
     -------
     MeshData
-        The cells of all zones; points that no cell uses are dropped. A plane mesh in space loses the axis along which
+        The cells of all zones; points that no cell uses are dropped. Cells given by their faces are elements where they
+        can be, else polyhedra. A plane mesh in space loses the axis along which
         it has no extent. The sides of a periodic interface are two patches with the names of its nodes.
 
     Raises
     ------
     MeshError
-        For a damaged file, curved or polyhedral elements, interfaces that do not match, and links to other files.
+        For a damaged file, curved elements, interfaces that do not match, and links to other files.
     DeviceUnavailable
         For HDF5 when h5py is not installed.
     """
@@ -136,11 +138,15 @@ def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
     first = np.cumsum([0, *(len(zone.points) for zone in zones)])
     numbers = [number[start:stop] for start, stop in pairwise(first)]
     cells = _gathered([{"": zone.cells} for zone in zones], numbers)[""]
-    if max(len(points), *(len(block) for block in cells.values())) > _MOST:
+    others = [zone.polyhedra.renamed(own) for zone, own in zip(zones, numbers, strict=True) if zone.polyhedra]
+    more = Polyhedra.joined(others) if others else None
+    if max([len(points), *(len(block) for block in cells.values()), len(more or ())]) > _MOST:
         raise MeshError(f"{path}: more than {_MOST} points or cells are not supported")
     used = np.zeros(len(points), dtype=bool)
     for block in cells.values():
         used[block] = True
+    if more is not None:
+        used[more.faces.indices] = True
     place = np.where(used, np.cumsum(used) - 1, -1)
     numbers = [place[own] for own in numbers]
     listed = _gathered([zone.patches for zone in zones], numbers)
@@ -149,6 +155,7 @@ def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
         narrow({name: place[block] for name, block in cells.items()}),
         {} if joined else {name: PatchFaces(narrow(blocks)) for name, blocks in listed.items()},
         MeshSource(path, 0, narrow(zones[0].numbers) if len(zones) == 1 else {}),
+        None if more is None else more.renamed(place),
     )
     sets = [NodeSet(item.name, own[item.nodes]) for zone, own in zip(zones, numbers, strict=True) for item in zone.sets]
     # A joint may carry a boundary condition too: of all faces of joined zones only those on the boundary count.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fluxloom.mesh.connectivity import HalfFaces, half_faces, match_patches
@@ -48,7 +50,7 @@ def add_boundary(
 
 def _with_patches(mesh: MeshData, patches: dict[str, Blocks]) -> MeshData:
     found = {name: PatchFaces(narrow(blocks)) for name, blocks in patches.items()}
-    return MeshData(mesh.points, mesh.cells, found, mesh.source)
+    return replace(mesh, patches=found)
 
 
 def _add_listed(mesh: MeshData, half: HalfFaces, patches: dict[str, Blocks], more: dict[str, Blocks]) -> Index:

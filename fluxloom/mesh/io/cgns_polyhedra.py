@@ -1,4 +1,4 @@
-"""Cells given by their faces (``NFACE_n`` over ``NGON_n``), as tetrahedra, pyramids, prisms and hexahedra."""
+"""Cells given by their faces (``NFACE_n`` over ``NGON_n``): tetrahedra, pyramids, prisms, hexahedra, and any others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
+from fluxloom.mesh.polyhedra import Polyhedra, turned_rows
+from fluxloom.mesh.ragged import Ragged
 
 __all__ = ["polyhedra"]
 
@@ -20,7 +23,7 @@ _SHAPES: Mapping[tuple[int, int], str] = MappingProxyType(
 """Number of triangles and of quads to the element that has them."""
 
 
-def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Blocks, Blocks]:
+def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Blocks, Blocks, Polyhedra | None]:
     """Return the cells of a section of polyhedra.
 
     Parameters
@@ -33,45 +36,51 @@ def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Bl
     Returns
     -------
     blocks, numbers
-        Element type to nodes ``(m, k)`` and to the numbers of the elements.
+        Element type to nodes ``(m, k)`` and to the numbers of the elements; of ``"polyhedron"`` the latter alone.
+    others
+        The cells that are none of the four elements.
 
     Raises
     ------
     MeshError
-        For a cell that is none of the four elements, and for faces that do not exist.
+        For faces that do not exist.
     """
     if section.kind != NFACE:
         raise ValueError("a section of polyhedra is wanted")
     offsets, signed = ragged(node, section.stop - section.start)
     faces, widths = _faces(node, sections, np.abs(signed))
     rows = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    triangles = np.bincount(rows, widths == 3, minlength=offsets.size - 1).astype(np.int64)
-    quads = np.diff(offsets) - triangles
+    sizes = [np.bincount(rows, widths == k, minlength=offsets.size - 1).astype(np.int64) for k in (3, 4)]
+    left = np.ones(offsets.size - 1, dtype=bool)
     blocks: Blocks = {}
     numbers: Blocks = {}
-    for counts in np.unique(np.stack([triangles, quads], axis=1), axis=0).tolist():
-        chosen = np.flatnonzero((triangles == counts[0]) & (quads == counts[1]))
-        name = _SHAPES.get((counts[0], counts[1]))
-        if name is None:
-            raise MeshError(
-                f"{node.where}: cell {section.start + int(chosen[0])} has {counts[0]} triangles and {counts[1]} quads "
-                f"({chosen.size} such cells); only {', '.join(_SHAPES.values())} are supported"
-            )
+    for counts, name in _SHAPES.items():
+        chosen = np.flatnonzero((sizes[0] == counts[0]) & (sizes[1] == counts[1]) & (np.diff(offsets) == sum(counts)))
+        if not chosen.size:
+            continue
         places = offsets[chosen][:, None] + np.arange(sum(counts))
         order = np.argsort(widths[places], axis=1, kind="stable")
         places = np.take_along_axis(places, order if name != "pyramid" else order[:, ::-1], axis=1)
-        outward = np.where((signed[places] > 0)[:, :, None], faces[places], _reversed(faces[places]))
-        blocks[name] = _assemble(node, name, outward, section.start + chosen)
-        numbers[name] = section.start + chosen
-    return blocks, numbers
+        four = faces[places][..., :4]
+        cells, sound = _assemble(name, np.where((signed[places] > 0)[:, :, None], four, _reversed(four)))
+        if sound.any():
+            blocks[name], numbers[name] = cells[sound], section.start + chosen[sound]
+            left[chosen[sound]] = False
+    if not left.any():
+        return blocks, numbers, None
+    kept = left[rows]
+    loops = turned_rows(Ragged.from_padded(faces[kept].astype(np.int32)), signed[kept] < 0)
+    bounds = np.concatenate([[0], np.cumsum(np.diff(offsets)[left])]).astype(np.int64)
+    numbers["polyhedron"] = section.start + np.flatnonzero(left)
+    return blocks, numbers, Polyhedra(bounds, loops)
 
 
 def _faces(node: Node, sections: list[Section], wanted: Index) -> tuple[Index, Index]:
-    """Return the nodes of faces ``(n, 4)``, padded with -1, and how many they are."""
-    nodes = np.full((wanted.size, 4), -1, dtype=np.int64)
-    for section in sections:
-        if section.kind == NFACE or (section.kind != NGON and section.dimension != 2):
-            continue
+    """Return the nodes of faces ``(n, 4 or more)``, padded with -1, and how many they are."""
+    known = [item for item in sections if item.kind == NGON or (item.kind != NFACE and item.dimension == 2)]
+    width = max((block.shape[1] for section in known for block in section.blocks.values()), default=4)
+    nodes = np.full((wanted.size, max(width, 4)), -1, dtype=np.int64)
+    for section in known:
         for name, numbers in section.numbers.items():
             spot = np.minimum(np.searchsorted(numbers, wanted), numbers.size - 1)
             hit = numbers[spot] == wanted
@@ -80,7 +89,7 @@ def _faces(node: Node, sections: list[Section], wanted: Index) -> tuple[Index, I
     widths = (nodes >= 0).sum(axis=1)
     if (widths < 3).any():
         face = int(wanted[np.flatnonzero(widths < 3)[0]])
-        raise MeshError(f"{node.where}: the face {face} of a cell is no triangle or quad of any section")
+        raise MeshError(f"{node.where}: the face {face} of a cell is no triangle, quad or polygon of any section")
     return nodes, widths
 
 
@@ -90,8 +99,8 @@ def _reversed(faces: Index) -> Index:
     return np.where(triangle, faces[..., [0, 2, 1, 3]], faces[..., [0, 3, 2, 1]])
 
 
-def _assemble(node: Node, name: str, outward: Index, numbers: Index) -> Index:
-    """Return the nodes of cells from their faces ``(m, f, 4)``, the base first.
+def _assemble(name: str, outward: Index) -> tuple[Index, npt.NDArray[np.bool_]]:
+    """Return the nodes of cells from their faces ``(m, f, 4)``, the base first, and which are such elements.
 
     The base of an element turns anticlockwise seen from the others, that is, against its outward face. Above each of
     its nodes is that other node to which an edge leads.
@@ -116,6 +125,4 @@ def _assemble(node: Node, name: str, outward: Index, numbers: Index) -> Index:
     ordered = np.sort(cells, axis=1)
     members = (outward[:, :, :, None] == cells[:, None, None, :]).any(axis=3) | (outward < 0)
     bad = (cells < 0).any(axis=1) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1) | ~members.all(axis=(1, 2))
-    if bad.any():
-        raise MeshError(f"{node.where}: the faces of cell {int(numbers[np.flatnonzero(bad)[0]])} do not make a {name}")
-    return cells
+    return cells, ~bad

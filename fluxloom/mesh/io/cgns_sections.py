@@ -76,7 +76,7 @@ def read_section(node: Node, points: int) -> Section:
     Raises
     ------
     MeshError
-        For curved elements, polygons of more than four nodes, and numbers out of range.
+        For curved elements, polygons of less than two nodes, and numbers out of range.
     """
     kind = int(node.integers(2)[0])
     start, last = (int(number) for number in node.need("ElementRange").integers(2))
@@ -176,14 +176,14 @@ def _mixed(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
 
 
 def _polygons(node: Node, start: int, count: int) -> tuple[Blocks, Blocks]:
-    """Return polygons with two (in two dimensions: edges), three and four nodes."""
+    """Return polygons by their numbers of nodes; those with two are edges, in two dimensions."""
     offsets, flat = ragged(node, count)
     lengths = np.diff(offsets)
     blocks: Blocks = {}
     numbers: Blocks = {}
     for length in np.unique(lengths).tolist():
-        if length not in (2, 3, 4):
-            raise MeshError(f"{node.where}: polygons of {length} nodes are not supported, only triangles and quads")
+        if length < 2:
+            raise MeshError(f"{node.where}: a polygon has {length} nodes; mend the file")
         rows = np.flatnonzero(lengths == length)
         name = face_name(length)
         blocks[name], numbers[name] = flat[offsets[rows][:, None] + np.arange(length)], start + rows

@@ -26,6 +26,7 @@ from fluxloom.mesh.io.cgns_zone import (
     is_periodic,
     location,
 )
+from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["read_unstructured"]
 
@@ -50,10 +51,10 @@ def read_unstructured(node: Node, dimension: int, families: Mapping[str, str]) -
     points = int(node.integers(3)[0])
     nodes = {item.name: item for item in node.all("Elements_t")}
     sections = sorted((read_section(item, points) for item in nodes.values()), key=lambda item: item.start)
-    cells, numbers = _cells(nodes, sections, dimension)
-    if not cells:
+    cells, numbers, more = _cells(nodes, sections, dimension)
+    if not cells and more is None:
         raise MeshError(f"{node.where}: no section holds cells of {dimension} dimensions")
-    zone = Zone(node.name, node.where, coordinates(node, (points,)), cells, numbers)
+    zone = Zone(node.name, node.where, coordinates(node, (points,)), cells, numbers, polyhedra=more)
     faces = _Faces(sections, dimension)
     for name, condition in conditions(node, families):
         _condition(zone, faces, name, condition, points)
@@ -68,22 +69,30 @@ def read_unstructured(node: Node, dimension: int, families: Mapping[str, str]) -
     return zone
 
 
-def _cells(nodes: dict[str, Node], sections: list[Section], dimension: int) -> tuple[Blocks, Blocks]:
-    """Return the cells of a zone, and their positions in the list of the file where they do not follow one another."""
+def _cells(nodes: dict[str, Node], sections: list[Section], dimension: int) -> tuple[Blocks, Blocks, Polyhedra | None]:
+    """Return the cells of a zone, their positions in the file where they do not follow one another, and polyhedra."""
     blocks: Blocks = {}
     numbers: Blocks = {}
+    others: list[Polyhedra] = []
+    listed_others: list[Index] = []
     for section in sections:
         found, listed = section.blocks, section.numbers
         if section.kind == NFACE:
-            found, listed = polyhedra(nodes[section.name], section, sections)
+            found, listed, more = polyhedra(nodes[section.name], section, sections)
+            if more is not None:
+                others.append(more)
+                listed_others.append(listed.pop("polyhedron"))
         for name, block in found.items():
             if element(name).dimension == dimension:
                 blocks[name] = np.concatenate([blocks[name], block]) if name in blocks else block
                 numbers[name] = np.concatenate([numbers[name], listed[name]]) if name in numbers else listed[name]
+    if others:
+        numbers["polyhedron"] = np.concatenate(listed_others)
+    joined = Polyhedra.joined(others) if others else None
     order = np.concatenate(list(numbers.values())) if numbers else np.empty(0, dtype=np.int64)
     if np.array_equal(order, np.arange(1, order.size + 1)):
-        return blocks, {}
-    return blocks, {name: found - 1 for name, found in numbers.items()}
+        return blocks, {}, joined
+    return blocks, {name: found - 1 for name, found in numbers.items()}, joined
 
 
 class _Faces:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.mesh import FloatArray
+from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = [
     "Blocks", "Index", "Joint", "NodeSet", "Zone", "add_blocks", "conditions", "coordinates", "families",
@@ -80,6 +81,8 @@ class Zone:
         Matching interfaces.
     counts
         Points along each axis of a structured zone.
+    polyhedra
+        Cells that are no elements; their numbers are those of ``"polyhedron"``.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Zone:
     sets: list[NodeSet] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     counts: tuple[int, ...] = ()
+    polyhedra: Polyhedra | None = None
 
 
 def add_blocks(into: dict[str, Blocks], name: str, blocks: Blocks) -> None:

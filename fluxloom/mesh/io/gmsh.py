@@ -223,6 +223,7 @@ def write_gmsh(path: str | Path, mesh: MeshData, *, native: bool = True) -> None
     codes = {item.name: code for code, item in by_code("gmsh").items()}
     points = np.zeros((mesh.n_points, 3))
     points[:, : mesh.dimension] = mesh.points
+    mesh.require_elements("a Gmsh file")
     with TextWriter(path, native=native) as out:
         out.line("$MeshFormat\n2.2 0 8\n$EndMeshFormat")
         out.line(f"$PhysicalNames\n{len(mesh.patches) + 1}")

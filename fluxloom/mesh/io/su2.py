@@ -241,6 +241,7 @@ def write_su2(path: str | Path, mesh: MeshData, *, native: bool = True) -> None:
     MeshError
         When the file cannot be written.
     """
+    mesh.require_elements("an SU2 file")
     with TextWriter(path, native=native) as out:
         out.line(f"NDIME= {mesh.dimension}")
         out.line(f"NELEM= {mesh.n_cells}")

@@ -54,6 +54,8 @@ def write_vtu(
     MeshError
         For data of the wrong length or type, or when the file cannot be written.
     """
+    if mesh.polyhedra is not None:
+        raise MeshError(f"{path}: polyhedra are not written to VTU files; write a .vtkhdf file")
     vtk = to_vtk(mesh, cell_data, point_data, patches)
     body = _Appended(path)
     declare = body.declare

@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.elements import by_code, element, vtk_order
+from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.polyhedra import Polyhedra
 
-__all__ = ["PATCH", "PATCH_NAMES", "Fields", "VtkCells", "from_vtk", "to_vtk"]
+__all__ = ["PATCH", "PATCH_NAMES", "VTK_POLYHEDRON", "Fields", "VtkCells", "from_vtk", "to_vtk"]
 
 PATCH = "patch"
 PATCH_NAMES = "patch_names"
+VTK_POLYHEDRON = 42
 
 Array = npt.NDArray[np.generic]
 
@@ -59,6 +61,8 @@ class VtkCells:
         Values, padded for the elements of patches.
     patch_names
         Bytes of the names, one a line; None when patches were not written.
+    polyhedra
+        Faces of the polyhedra, which are the cells of that type in their order.
     """
 
     points: FloatArray
@@ -68,6 +72,7 @@ class VtkCells:
     point_data: dict[str, Array]
     cell_data: dict[str, Array]
     patch_names: npt.NDArray[np.uint8] | None
+    polyhedra: Polyhedra | None = None
 
 
 def to_vtk(
@@ -85,24 +90,34 @@ def to_vtk(
     """
     points = np.zeros((mesh.n_points, 3))
     points[:, : mesh.dimension] = mesh.points
-    blocks = list(mesh.cells.items())
+    blocks, more = list(mesh.cells.items()), mesh.polyhedra
     values = {name: _sized(name, data, mesh.n_cells, "cells") for name, data in (cell_data or {}).items()}
     nodal = {name: _sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
-    names = None
+    names, sides = None, []
     if patches or (patches is None and not values and not nodal and mesh.patches):
         numbers = [np.full(mesh.n_cells, -1, dtype=np.int32)]
         for number, faces in enumerate(mesh.patches.values()):
-            blocks += list(faces.blocks.items())
+            sides += list(faces.blocks.items())
             numbers.append(np.full(len(faces), number, dtype=np.int32))
         patch = np.concatenate(numbers)
         values = {name: _padded(data, len(patch)) for name, data in values.items()}
         values[PATCH] = patch
         names = np.frombuffer("\n".join(mesh.patches).encode(), dtype=np.uint8)
-    flat = [vtk_order(name, block).reshape(-1) for name, block in blocks]
-    widths = [np.full(len(block), block.shape[1], dtype=np.int64) for _, block in blocks]
-    types = [np.full(len(block), element(name).vtk, dtype=np.uint8) for name, block in blocks]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)
-    return VtkCells(points, np.concatenate(flat), offsets, np.concatenate(types), nodal, values, names)
+    parts = [_rows(name, block) for name, block in blocks]
+    if more is not None:
+        nodes = more.nodes()
+        parts.append((nodes.indices, nodes.counts, np.full(len(more), VTK_POLYHEDRON, dtype=np.uint8)))
+    parts += [_rows(name, block) for name, block in sides]
+    flat, types = np.concatenate([part[0] for part in parts]), np.concatenate([part[2] for part in parts])
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([part[1] for part in parts]))]).astype(np.int64)
+    return VtkCells(points, flat, offsets, types, nodal, values, names, more)
+
+
+def _rows(name: str, block: IntArray) -> tuple[IntArray, npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return the nodes of a block in VTK's order, how many each element has, and its type."""
+    count = len(block)
+    widths = np.full(count, block.shape[1], dtype=np.int64)
+    return vtk_order(name, block).reshape(-1), widths, np.full(count, element(name).vtk, dtype=np.uint8)
 
 
 def from_vtk(path: str, vtk: VtkCells) -> Fields:
@@ -117,29 +132,55 @@ def from_vtk(path: str, vtk: VtkCells) -> Fields:
     """
     _require_sound(path, vtk)
     known = by_code("vtk")
-    present, first = np.unique(vtk.types, return_index=True)
-    unknown = [int(code) for code in present if int(code) not in known]
+    codes = _codes(vtk)
+    present, first = np.unique(codes, return_index=True)
+    unknown = [int(code) for code in present if 0 < code < _WIDE and int(code) not in known]
     if unknown:
         raise MeshError(f"{path}: VTK cell type {unknown[0]} is not supported (known: {sorted(known)})")
     patch = vtk.cell_data.get(PATCH) if vtk.patch_names is not None else None
-    kinds = [known[int(code)] for code in present[np.argsort(first)]]
-    solid = any(kind.dimension == 3 for kind in kinds) or bool((vtk.points[:, 2] != 0.0).any())
+    kinds = [(int(code), _kind(int(code))) for code in present[np.argsort(first)] if code > 0]
+    solid = any(kind.dimension == 3 for _, kind in kinds) or bool((vtk.points[:, 2] != 0.0).any())
+    solid |= vtk.polyhedra is not None
     dimension = 3 if solid else 2
     cells: dict[str, IntArray] = {}
     rows: list[npt.NDArray[np.int64]] = []
-    for kind in kinds:
-        chosen = vtk.types == kind.vtk
+    for code, kind in kinds:
+        chosen = codes == code
         if patch is not None:
             chosen &= np.asarray(patch, dtype=np.int64) < 0
         row = np.flatnonzero(chosen)
         if kind.dimension == dimension and len(row):
             cells[kind.name] = vtk_order(kind.name, _nodes(path, vtk, row, kind.n_nodes))
             rows.append(row)
+    if vtk.polyhedra is not None:
+        rows.append(np.flatnonzero(codes == 0))
     order = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
     data = {name: values[order] for name, values in vtk.cell_data.items() if patch is None or name != PATCH}
     patches = _patches(path, vtk, patch) if patch is not None else {}
-    mesh = MeshData(vtk.points[:, :dimension], cells, patches, MeshSource(path))
+    mesh = MeshData(vtk.points[:, :dimension], cells, patches, MeshSource(path), vtk.polyhedra)
     return Fields(mesh, vtk.point_data, data)
+
+
+_WIDE = 1000
+"""From here on codes are those of polygons: this, and the number of nodes."""
+
+
+def _codes(vtk: VtkCells) -> npt.NDArray[np.int64]:
+    """Return the type of each element: a number for polygons of each size (VTK has one for all), 0 for polyhedra."""
+    codes = vtk.types.astype(np.int64)
+    widths = np.diff(vtk.offsets)
+    few = {3: element("triangle").vtk, 4: element("quad").vtk}
+    polygons = codes == VTK_POLYGON
+    codes[polygons] = _WIDE + widths[polygons]
+    for width, code in few.items():
+        codes[codes == _WIDE + width] = code
+    if vtk.polyhedra is not None:
+        codes[codes == VTK_POLYHEDRON] = 0
+    return codes
+
+
+def _kind(code: int) -> ElementType:
+    return element(face_name(code - _WIDE)) if code >= _WIDE else by_code("vtk")[code]
 
 
 def _require_sound(path: str, vtk: VtkCells) -> None:
@@ -163,16 +204,16 @@ def _require_sound(path: str, vtk: VtkCells) -> None:
 
 def _patches(path: str, vtk: VtkCells, patch: Array) -> dict[str, PatchFaces]:
     """Return the patches written as elements of their own."""
-    known = by_code("vtk")
+    codes = _codes(vtk)
     text = b"" if vtk.patch_names is None else vtk.patch_names.tobytes()
     names = text.decode().split("\n") if text else []
     patches: dict[str, PatchFaces] = {}
     for number, name in enumerate(names):
         rows = np.flatnonzero(patch == number)
         blocks: dict[str, IntArray] = {}
-        for code in dict.fromkeys(vtk.types[rows].tolist()):
-            kind = known[code]
-            blocks[kind.name] = _nodes(path, vtk, rows[vtk.types[rows] == code], kind.n_nodes)
+        for code in dict.fromkeys(codes[rows].tolist()):
+            kind = _kind(code)
+            blocks[kind.name] = _nodes(path, vtk, rows[codes[rows] == code], kind.n_nodes)
         patches[name] = PatchFaces(blocks)
     return patches
 

@@ -1,6 +1,6 @@
 """VTKHDF files: unstructured grids in HDF5, through h5py.
 
-Source: VTK documentation, "VTKHDF file format", version 2.0, UnstructuredGrid.
+Source: VTK documentation, "VTKHDF file format", version 2.0, UnstructuredGrid; version 2.5 where there are polyhedra.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, Fields, VtkCells, from_vtk, to_vtk
+from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["create_grid", "open_grid", "read_vtkhdf", "write_vtkhdf"]
 
-_VERSION = (2, 0)
+_VERSION, _POLYHEDRAL = (2, 0), (2, 5)
 _NEEDED = ("Points", "Connectivity", "Offsets", "Types")
 
 
@@ -58,6 +59,9 @@ def write_vtkhdf(
             root["Connectivity"] = vtk.connectivity.astype(np.int64)
             root["Offsets"] = vtk.offsets
             root["Types"] = vtk.types
+            if vtk.polyhedra is not None:
+                root.attrs["Version"] = np.array(_POLYHEDRAL, dtype=np.int64)
+                write_polyhedra(root, vtk.polyhedra, vtk.types)
             for group, data in (("PointData", vtk.point_data), ("CellData", vtk.cell_data)):
                 target = root.create_group(group)
                 for name, values in data.items():
@@ -158,4 +162,5 @@ def _load(root: Any) -> VtkCells:
         point_data=section("PointData"),
         cell_data=section("CellData"),
         patch_names=None if names is None else names.astype(np.uint8),
+        polyhedra=read_polyhedra(root),
     )

@@ -55,7 +55,8 @@ def test_record() -> None:
     assert metrics["bytes_per_cell_stage"] <= metrics["bytes_per_cell_stage_unfused"]
     assert metrics["mended_faces"] == metrics["bad_cells"] == 0
     assert metrics["residual_of_mass"] > 0.0
-    assert sum(row["calls"] for row in found["loops"] if "residual" in row["name"]) == 2 * 3
+    assert sum(row["calls"] for row in found["loops"] if "through_faces" in row["name"]) == 2 * 3
+    assert (found["precision"], metrics["loops"]) == ("float64", "faces")
     assert len([line for line in told if "ns a cell and stage" in line]) == 2
 
 
@@ -65,11 +66,13 @@ def test_models_fluxes_limiters() -> None:
     python: dict[str, Any] = {"device": "reference", "cells": "2", "iterations": 1}
     found = record(model="rans", flux="hllc", limiter="barth-jespersen", **python)
     assert (found["model"], found["metrics"]["flux"]) == ("rans", "hllc")
-    assert {"friction", "turbulence"} <= {name for row in found["loops"] for name in row["name"].split("+")}
-    laminar = record(model="laminar", limiter="none", **python)
+    names = {name for row in found["loops"] for name in row["name"].split("+")}
+    assert {"through_faces_with_friction", "turbulence"} <= names
+    laminar = record(model="laminar", limiter="none", loops="cells", storage="float32", **python)
+    assert (laminar["precision"], laminar["metrics"]["loops"]) == ("float32", "cells")
     names = {name for row in laminar["loops"] for name in row["name"].split("+")}
     assert "friction" in names
-    assert not names & {"turbulence", "limits"}
+    assert not names & {"turbulence", "limited_slopes"}
 
 
 def test_a_mesh_of_a_file(tmp_path: Path) -> None:

@@ -177,6 +177,9 @@ def test_friction_and_turbulence(stream: Write) -> None:
     runner = advanced(build(stream(WALL, MODEL)), 3)
     assert runner.fields()["nu_tilde"].min() > 0.0
     assert runner.flow.distance.read().min() > 0.0
+    rho, u, v, p, _ = runner.flow.states().T
+    wanted = np.array([rho, rho * u, rho * v, p / 0.4 + 0.5 * rho * (u**2 + v**2)]) @ runner.flow.volumes.volumes
+    assert runner.flow.totals() == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", BOUNDARY_KEYS)
@@ -298,6 +301,7 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([(YMIN, YMIN + "velocity = [1.0]\n")], "boundary.ymin.velocity: 2 numbers are wanted"),
         ([WALL], 'boundary.ymin: a wall with friction needs gas.viscosity; or type = "slip"'),
         ([("[run]", '[scheme]\nflux = "row"\n[run]')], "unknown value \"row\"; did you mean 'roe'?"),
+        ([("[run]", '[scheme]\nloops = "facs"\n[run]')], "scheme: loops: 'facs' is unknown; did you mean 'faces'?"),
         ([("[run]", '[scheme]\nlimiter = "none"\nsmoothness = 2.0\n[run]')], "smoothness is of limiter"),
         ([("[run]", '[scheme]\nflux = "hllc"\nentropy_fix = 0.2\n[run]')], "entropy_fix is of flux"),
         ([("[run]", '[scheme]\nturbulence = "spalart-allmaras"\n[run]')], "needs gas.viscosity"),

@@ -438,9 +438,11 @@ def test_flow_drawn_back_through_an_outlet(d: int) -> None:
     p = 1.2 * w[:, -1]
     b = computed(PRESSURE_OUTLET, parameters(0.0, 0.0, p, 60, d), n, w)
     assert velocity(b, n).max() < 0.0
-    same(at_rest(b)[0], p)
     same(entropy(b), entropy(w))
-    same(across(b, n), 0.0)
+    same(across(b, n), across(w, n))
+    straight = b.copy()
+    straight[:, 1:-1] = velocity(b, n)[:, None] * n
+    same(at_rest(straight)[0], p)
     slow = velocity(b, n) > -0.999 * sound(b)
     assert slow.sum() > 20
     same(ahead(b, n)[slow], ahead(w, n)[slow])

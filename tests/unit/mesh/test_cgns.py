@@ -257,7 +257,7 @@ def quads(two_quads: MeshData, *sections: tuple) -> tuple:
         ([section("Cells", 20, 1, 2, [7, 1, 2, 5, 4])], "there are fewer than 2 elements"),
         ([section("Cells", 20, 1, 1, [6, 1, 2, 5, 4])], "elements of the type TRI_6 are not supported"),
         ([section("Cells", 20, 1, 1, [7, 1, 2, 5, 4, 3])], "1 numbers are left over after 1 elements"),
-        ([section("Cells", 22, 1, 1, [5, 1, 2, 3, 6, 5])], "polygons of 5 nodes are not supported"),
+        ([section("Cells", 22, 1, 1, [1, 1])], "a polygon has 1 nodes"),
         ([section("wall", 3, 1, 1, [1, 2])], "no section holds cells of 2 dimensions"),
         (
             [
@@ -282,20 +282,21 @@ def test_what_is_wrong_in_sections(tmp_path, two_quads, parts, message):
 
 
 def test_polyhedra_that_are_no_elements(tmp_path):
+    """Faces that make no element make a polyhedron, which a check looks at."""
     mesh = box3d(1, 1, 1)
     faces, cells = polyhedral_sections(mesh, offsets=True)
     five = section("Cells", 23, 7, 1, [1, 2, 3, 4, 5], node("ElementStartOffset", "DataArray_t", [0, 5]))
-    zone = unstructured("Z", mesh.points, 1, faces, five)
-    with pytest.raises(MeshError, match=r"cell 7 has 0 triangles and 5 quads \(1 such cells\)"):
-        read_data(write_adf(tmp_path / "a.cgns", file_of(base(3, zone))))
-    for last, message in (
-        (5, "the faces of cell 7 do not make a hexahedron"),
-        (9, "the face 9 of a cell is no triangle"),
-    ):
-        starts = node("ElementStartOffset", "DataArray_t", [0, 6])
-        wrong = section("Cells", 23, 7, 1, [1, 1, 1, 4, 4, last], starts)
-        with pytest.raises(MeshError, match=message):
-            read_data(write_adf(tmp_path / "a.cgns", file_of(base(3, unstructured("Z", mesh.points, 1, faces, wrong)))))
+    six = section("Cells", 23, 7, 1, [1, 1, 1, 4, 4, 5], node("ElementStartOffset", "DataArray_t", [0, 6]))
+    for wrong in (five, six):
+        zone = unstructured("Z", mesh.points, 1, faces, wrong)
+        found = read_data(write_adf(tmp_path / "a.cgns", file_of(base(3, zone))))
+        assert found.cell_counts == {"polyhedron": 1}
+        with pytest.raises(MeshError, match="open: its faces do not close"):
+            check(found)
+    starts = node("ElementStartOffset", "DataArray_t", [0, 6])
+    absent = section("Cells", 23, 7, 1, [1, 1, 1, 4, 4, 9], starts)
+    with pytest.raises(MeshError, match="the face 9 of a cell is no triangle"):
+        read_data(write_adf(tmp_path / "a.cgns", file_of(base(3, unstructured("Z", mesh.points, 1, faces, absent)))))
     good = file_of(base(3, unstructured("Z", mesh.points, 1, faces, cells)))
     assert check(read_data(write_adf(tmp_path / "a.cgns", good))).volume_total == pytest.approx(1.0, rel=1e-14)
 

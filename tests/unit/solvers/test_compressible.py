@@ -147,7 +147,7 @@ def test_heat_between_two_walls() -> None:
     flow.iterate(2500)
     w, y = flow.states(), volumes.centres[: volumes.cells, 1]
     np.testing.assert_allclose(gas.temperature(w), 1.0 + 0.1 * y, atol=2e-6)
-    out = flow.slope.read()[volumes.cells :, 3]
+    out = flow.outflow.read()[volumes.cells :, 3]
     heat = 1.4 / 0.4 * 0.05 / 0.72 * 0.1
     np.testing.assert_allclose(out[:2], heat, rtol=1e-4)
     np.testing.assert_allclose(out[2:], -heat, rtol=1e-4)
@@ -163,7 +163,7 @@ def test_a_sliding_wall_drags() -> None:
     flow.iterate(4000)
     w, y = flow.states(), volumes.centres[: volumes.cells, 1]
     np.testing.assert_allclose(w[:, 1], 0.01 * y, atol=2e-5)
-    np.testing.assert_allclose(flow.slope.read()[volumes.cells :, 1], [0.0005] * 2 + [-0.0005] * 2, rtol=5e-3)
+    np.testing.assert_allclose(flow.outflow.read()[volumes.cells :, 1], [0.0005] * 2 + [-0.0005] * 2, rtol=5e-3)
 
 
 def test_what_is_wrong_is_said() -> None:

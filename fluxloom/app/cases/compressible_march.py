@@ -1,0 +1,99 @@
+"""Tables of compressible flow for its steps: explicit, implicit, multigrid; and for a mesh that turns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fluxloom.app.case import Table
+from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.solvers.compressible_implicit import Implicit
+from fluxloom.solvers.compressible_multigrid import Multigrid
+
+__all__ = ["ImplicitTable", "MarchTable", "MultigridTable", "RotationTable"]
+
+
+class MarchTable(Table):
+    """``[time]``: steps towards a steady flow, or in time.
+
+    Attributes
+    ----------
+    cfl
+        Of explicit steps, ``dt = 2 cfl V / sum A (|u_n| + c)``.
+    end
+        Time, which the last step hits: all cells have one step. 0: each cell has its own, towards a steady flow.
+    drop
+        A steady flow has been reached when the residual is this part of the first one; 0: it does not look.
+        ``run.iterations`` are the most steps in any case.
+    integrator
+        ``"explicit"``: stages of Runge and Kutta; towards a steady flow also ``"implicit"``, with ``[implicit]``, and
+        ``"multigrid"``, explicit steps on coarser cells too, with ``[multigrid]``.
+    ramp, cfl_start
+        Explicit steps in which the CFL number grows, by equal amounts, from ``cfl_start`` to ``cfl``; 0: none.
+    """
+
+    cfl: Annotated[float, Field(gt=0, le=1e6)] = 0.8
+    end: Annotated[float, Field(ge=0)] = 0.0
+    drop: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    integrator: Literal["explicit", "implicit", "multigrid"] = "explicit"
+    ramp: Annotated[int, Field(ge=0, le=10**9)] = 0
+    cfl_start: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MarchTable:
+        if self.end and self.drop:
+            raise ValueError("drop is of a steady flow, and end of one in time: give only one of them")
+        if self.end and self.integrator != "explicit":
+            raise ValueError(
+                f'end: integrator = "{self.integrator}" makes steps towards a steady flow alone: leave end out, or '
+                'take integrator = "explicit"'
+            )
+        for key in self.changed(("ramp", "cfl_start")):
+            if self.integrator != "explicit":
+                raise ValueError(f'{key} is of integrator = "explicit", not "{self.integrator}"')
+        if bool(self.ramp) != bool(self.cfl_start):
+            given, missing = ("ramp", "cfl_start") if self.ramp else ("cfl_start", "ramp")
+            raise ValueError(f"{given} is there but {missing} is not: give both, or neither")
+        if self.cfl_start > self.cfl:
+            raise ValueError(f"cfl_start ({self.cfl_start:g}) is more than cfl ({self.cfl:g}), to which it grows")
+        if self.integrator == "implicit" and self.changed(("cfl",)):
+            raise ValueError('cfl is of explicit steps: with integrator = "implicit" give implicit.cfl')
+        return self
+
+
+class ImplicitTable(strategy_table(Implicit)):
+    """``[implicit]``: see `fluxloom.solvers.compressible_implicit.Implicit`, whose names and defaults it has."""
+
+
+class MultigridTable(strategy_table(Multigrid)):
+    """``[multigrid]``: see `fluxloom.solvers.compressible_multigrid.Multigrid`, whose names and defaults it has."""
+
+
+def _listed(rate: Any) -> Any:
+    return [rate] if isinstance(rate, int | float) else rate
+
+
+class RotationTable(Table):
+    """``[rotation]``: the mesh turns about an axis, with what is fixed to it.
+
+    Velocities are those where one stands still, along axes that turn with the mesh.
+
+    Attributes
+    ----------
+    rate
+        Angular velocity, rad/s: a number, about z, or in three dimensions one about each axis.
+    centre
+        A place on the axis; the origin by default.
+    """
+
+    rate: Annotated[list[float], BeforeValidator(_listed)]
+    centre: Annotated[list[float], Field(max_length=3)] = Field(default=[])
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RotationTable:
+        if len(self.rate) not in (1, 3):
+            raise ValueError(f"rate: a number, or one about each of three axes is wanted, not {len(self.rate)}")
+        if not any(self.rate):
+            raise ValueError("rate is 0: nothing turns; leave the table out")
+        return self

@@ -1,0 +1,267 @@
+"""How a case of compressible flow makes its steps: explicit in time or towards a steady flow, implicit, multigrid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import nan
+from typing import Protocol
+
+from fluxloom.app.cases.flow_reports import executables
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.loop import Loop
+from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
+from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+
+__all__ = ["ImplicitRun", "LocalRun", "MultigridRun", "Ramp", "Steps", "Taken", "TimeRun"]
+
+_CLOSE = 1e-12
+_FOREVER = 1.0e300
+
+Rows = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a step did.
+
+    Attributes
+    ----------
+    norm
+        Of the residual.
+    fixed, bad
+        States at faces and in cells that were mended, as in `fluxloom.solvers.compressible.Residuals`.
+    """
+
+    norm: float
+    fixed: int = 0
+    bad: int = 0
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A CFL number that grows by equal amounts, from ``start`` to ``cfl`` in some steps; 0 steps: it is ``cfl``."""
+
+    cfl: float
+    start: float = 0.0
+    steps: int = 0
+
+    def at(self, step: int) -> float:
+        """Return the CFL number of a step; the first one has the number 0."""
+        return self.start + (self.cfl - self.start) * step / self.steps if step < self.steps else self.cfl
+
+
+class Steps(Protocol):
+    """Makes the steps of a flow. All methods are collective.
+
+    Attributes
+    ----------
+    measure
+        What the norm of the residual is of, in words.
+    ending
+        Whether a step was shortened for the end of the run: what comes then is no place for a checkpoint.
+    """
+
+    measure: str
+    ending: bool
+
+    def begin(self) -> float:
+        """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
+        ...
+
+    def step(self, *, repeated: bool = False) -> Taken:
+        """Make a step; ``repeated``: on the way to a checkpoint.
+
+        Raises
+        ------
+        SolverError
+            If a state is not finite, or the step cannot be made.
+        """
+        ...
+
+    def columns(self) -> dict[str, float]:
+        """Return columns of ``history.csv``, always the same ones."""
+        ...
+
+    def summary(self) -> Rows:
+        """Return rows of the summary."""
+        ...
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[Chain | Loop]:
+        """What it calls."""
+        ...
+
+
+class LocalRun:
+    """Explicit steps towards a steady flow, each cell with its own."""
+
+    measure = "balance of mass, over that of the first step"
+    ending = False
+
+    def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
+        self.flow, self.ramp = flow, ramp
+
+    def begin(self) -> float:
+        """Return 0: the norm is that of the last stage of a step."""
+        return 0.0
+
+    def step(self, *, repeated: bool = False) -> Taken:
+        """Make a step."""
+        _pace(self.flow, self.ramp)
+        self.flow.iterate()
+        return _taken(self.flow)
+
+    def columns(self) -> dict[str, float]:
+        """Return the CFL number, where it grows."""
+        return {"cfl": self.flow.cfl} if self.ramp.steps else {}
+
+    def summary(self) -> Rows:
+        """Return nothing."""
+        return ()
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        grow = "" if self.ramp.steps else ", let it grow (time.ramp)"
+        return f"lower time.cfl (now {self.flow.cfl:g}){grow}, or take scheme.order = 1 for the first steps"
+
+    @property
+    def parts(self) -> Sequence[Chain | Loop]:
+        """The chain of a step."""
+        return [self.flow.iteration]
+
+
+class TimeRun(LocalRun):
+    """Explicit steps in time, of one length for all cells; the last two are equal and hit the end.
+
+    Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
+    """
+
+    def __init__(self, flow: CompressibleFlow, ramp: Ramp, end: float) -> None:
+        super().__init__(flow, ramp)
+        self.end, self.length = end, 0.0
+
+    def step(self, *, repeated: bool = False) -> Taken:
+        """Make a step."""
+        flow, left, last = self.flow, self.end - self.flow.time, self.length
+        _pace(flow, self.ramp)
+        longest = _FOREVER
+        if not repeated:
+            whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
+            longest = left if whole else 0.5 * left
+        self.length = flow.advance(longest)
+        self.ending = self.ending or self.length >= longest
+        if abs(self.end - flow.time) <= _CLOSE * self.end:
+            flow.time = self.end
+        return _taken(flow)
+
+    def summary(self) -> Rows:
+        """Return the length of the last step."""
+        return (("last step", f"{self.length:.3g}"),)
+
+    @property
+    def parts(self) -> Sequence[Chain | Loop]:
+        """The chains before and after the length of a step is known."""
+        return [self.flow.before, self.flow.after]
+
+
+class ImplicitRun:
+    """Implicit steps; see `fluxloom.solvers.compressible_implicit`."""
+
+    measure = "all equations, over that of the start"
+    ending = False
+
+    def __init__(self, flow: CompressibleFlow, implicit: Implicit) -> None:
+        self.flow, self.steps = flow, SteadySteps(flow, implicit)
+        self._last: ImplicitStep | None = None
+        self._products, self._refused = 0, 0
+        self._names = [field.name for field in fields(ImplicitStep) if field.name not in ("norms", "total")]
+
+    def begin(self) -> float:
+        """Return the norm of the residual at the start, of all components over their sizes."""
+        return self.steps.begin().total
+
+    def step(self, *, repeated: bool = False) -> Taken:
+        """Make a step, or try one."""
+        last = self._last = self.steps.step()
+        self._products += last.products
+        self._refused += last.share == 0.0
+        return _taken(self.flow, last.total)
+
+    def columns(self) -> dict[str, float]:
+        """Return what `ImplicitStep` says of the last step, one number after the other; NaN before the first."""
+        return {name: float(getattr(self._last, name, nan)) for name in self._names}
+
+    def summary(self) -> Rows:
+        """Return the CFL number of the next step, and all products of GMRES."""
+        refused = f", {self._refused:,} refused" if self._refused else ""
+        return (("implicit", f"CFL number {self.steps.cfl:.4g}, {self._products:,} products of GMRES in all{refused}"),)
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        how = self.steps.implicit
+        return f"lower implicit.cfl (now {how.cfl:g}) or implicit.growth (now {how.growth:g})"
+
+    @property
+    def parts(self) -> Sequence[Chain | Loop]:
+        """All chains and loops of the steps, without those of explicit ones."""
+        return executables(self.steps, without=(CompressibleFlow,))
+
+
+class MultigridRun:
+    """Cycles of multigrid; see `fluxloom.solvers.compressible_multigrid`."""
+
+    measure = "mass, momentum and energy, over that of the start"
+    ending = False
+
+    def __init__(self, flow: CompressibleFlow, multigrid: Multigrid) -> None:
+        self.flow, self.steps = flow, MultigridSteps(flow, multigrid)
+        self._lessened = 0
+
+    def begin(self) -> float:
+        """Make the cycles on coarse levels that are wanted before; return the norm of the residual before them."""
+        found = self.steps.total()
+        self.steps.start()
+        return found
+
+    def step(self, *, repeated: bool = False) -> Taken:
+        """Make a cycle."""
+        self.steps.step()
+        self._lessened += self.steps.lessened()
+        return _taken(self.flow, self.steps.total())
+
+    def columns(self) -> dict[str, float]:
+        """Return no columns."""
+        return {}
+
+    def summary(self) -> Rows:
+        """Return the cells of the levels, and how many corrections were made smaller."""
+        counts = [volumes.cells if volumes.shared is None else volumes.shared.cells.total
+                  for volumes in (level.volumes for level in self.steps.levels)]  # fmt: skip
+        text = f"levels of {', '.join(f'{count:,}' for count in counts)} cells"
+        return (("multigrid", text + (f"; {self._lessened:,} corrections made smaller" if self._lessened else "")),)
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        return f"lower time.cfl (now {self.flow.cfl:g}) or multigrid.cfl (now {self.steps.multigrid.cfl:g})"
+
+    @property
+    def parts(self) -> Sequence[Chain | Loop]:
+        """The chains of the levels, and those between them."""
+        return executables(*self.steps.levels) + executables(self.steps, without=(CompressibleFlow,))
+
+
+def _pace(flow: CompressibleFlow, ramp: Ramp) -> None:
+    if flow.steps <= ramp.steps and ramp.steps:
+        flow.pace(ramp.at(flow.steps))
+
+
+def _taken(flow: CompressibleFlow, norm: float | None = None) -> Taken:
+    """Return what a step did; without a norm that of the balance of mass in its last stage."""
+    found = flow.residuals()
+    return Taken(float(found.norms[0]) if norm is None else norm, found.fixed, found.bad)

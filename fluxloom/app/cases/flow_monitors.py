@@ -1,0 +1,144 @@
+"""Tables and observers that cases of flow share: probes, and averages over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from fluxloom.app.case import Table
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.files import Lines
+from fluxloom.dsl.context import Context
+from fluxloom.solvers.probe_records import ProbeRecords
+
+__all__ = ["BLOCK", "AveragesTable", "ProbesObserver", "ProbesTable"]
+
+BLOCK = 64
+"""Samples of probes that a kill may cost."""
+
+
+def _named(points: Any) -> Any:
+    """Return points with names: those of a list are called by their numbers, from 1."""
+    return {f"{k}": point for k, point in enumerate(points, 1)} if isinstance(points, list) else points
+
+
+class ProbesTable(Table):
+    """``[probes]``: ``probes.csv``, what the flow does at points over time.
+
+    Attributes
+    ----------
+    points
+        Name to coordinates; or coordinates alone, then the names are numbers from 1.
+    every
+        Steps between two lines.
+    """
+
+    points: Annotated[
+        dict[str, Annotated[list[float], Field(min_length=2, max_length=3)]], BeforeValidator(_named)
+    ] = Field(default={})  # fmt: skip
+    every: Annotated[int, Field(ge=1, le=10**9)] = 1
+
+    @field_validator("points")
+    @classmethod
+    def _names(cls, points: dict[str, list[float]]) -> dict[str, list[float]]:
+        for name in points:
+            if not name.strip() or not name.isprintable() or any(mark in name for mark in ",;."):
+                raise ValueError(f"a probe cannot be called {name!r}: names are headings of columns in probes.csv")
+        return points
+
+
+class AveragesTable(Table):
+    """``[statistics]``: averages over steps, as fields.
+
+    Attributes
+    ----------
+    every
+        Steps between two samples; 0: no averages.
+    start
+        Time of the first sample; of a run towards a steady flow its step.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    start: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _used(self) -> AveragesTable:
+        others = [name for name in type(self).model_fields if name != "every"]
+        if not self.every and (extra := self.changed(others)):
+            raise ValueError(f"{extra[0]} is there but every is not: give every, the steps between two samples")
+        return self
+
+
+class _Flow(Protocol):
+    """What probes are of."""
+
+    context: Context
+    steps: int
+
+
+class _Probes(Protocol):
+    """What samples."""
+
+    names: tuple[str, ...]
+    records: ProbeRecords
+
+    def sample(self) -> None: ...
+
+
+class ProbesObserver(Observer):
+    """Points whose values are written to ``probes.csv``.
+
+    Parameters
+    ----------
+    flow, probes
+        The flow, and what samples it.
+    over
+        Name of the first column, which the samples are over.
+    values
+        Names of the values at a point.
+    every
+        Steps between two samples.
+    """
+
+    def __init__(self, flow: _Flow, probes: _Probes, over: str, values: Sequence[str], every: int) -> None:
+        self._flow, self._probes, self._every = flow, probes, every
+        self._names = [over, *(f"{name}.{value}" for name in probes.names for value in values)]
+        self._lines: Lines | None = None
+        self._kept, self._written = 0, 0
+
+    def begin(self, directory: Path) -> None:
+        """Open the file."""
+        first = self._flow.context.comm.rank == 0
+        self._lines = Lines(directory / "probes.csv" if first else None, ",".join(self._names))
+
+    def stepped(self, *, repeated: bool = False) -> None:
+        """Sample, where it is due."""
+        if self._flow.steps % self._every == 0:
+            self._probes.sample()
+            self._kept += 1
+            if self._kept >= BLOCK and not repeated:
+                self._write()
+
+    def _write(self) -> None:
+        """Write what has been sampled since the last time."""
+        times, values = self._probes.records.values(self._written)
+        if self._flow.context.observer is None:
+            self._probes.records.reset()
+        else:  # checkpoints keep all samples, for the file is written anew when a run goes on
+            self._written += self._kept
+        self._kept = 0
+        for time, row in zip(times, values.reshape(len(values), -1), strict=True):
+            if self._lines is not None:
+                self._lines.add(",".join(f"{value:.9g}" for value in (time, *row)))
+
+    def finish(self) -> Sequence[str]:
+        """Write what is left."""
+        if self._kept:
+            self._write()
+        if self._lines is None:
+            return ()
+        self._lines.close()
+        return ("probes.csv",)

@@ -1,0 +1,181 @@
+r"""Loops of a compressible flow over faces: each flux is computed once, stored, and summed over the faces of a cell.
+
+The loops over cells (`fluxloom.fv.compressible_kernels`, `fluxloom.fv.compressible_friction`) compute each flux for
+both of its cells. That costs little where arithmetic is free, and twice as much where it is not: on a processor. A
+face stores, per unit of time,
+
+======================  ==========================================================================================
+``v < nv``              what leaves its first element, ``A (F - F_v)``; of a boundary face what its element holds
+``nv``, ``nv + 1``      area times the fastest wave, ``A (|u_n| + c)``, of the first and of the second element
+``nv + 2``              with friction ``A^2 (mu / Pr + mu_t / Pr_t)``: what it takes of a step
+======================  ==========================================================================================
+
+and a cell adds them up in the order of its row. So nothing races, and results have the same bits for any number of
+threads and ranks. Both forms agree to round-off.
+
+The way from a boundary element to its face is 0, and no other is: that tells boundary faces.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.fv.compressible_friction import carriers, face_friction, step_share
+from fluxloom.fv.compressible_kernels import from_face, numerical_flux
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
+
+__all__ = ["gathered", "gathered_friction", "through_faces", "through_faces_with_friction"]
+
+
+@func
+def is_outer(face, d):
+    """Return whether a face is one of the boundary."""
+    reach = 0.0
+    for k in range(d):
+        reach += fabs(face[2 * d + 1 + k])
+    return reach == 0.0
+
+
+@func
+def continued_sides(w, slope, share, face, outer, left, right, d):
+    """Write the states of both elements, continued to the face; return whether all is physical.
+
+    Where density or pressure are not positive both are those of the elements.
+    """
+    for v in range(2 + d):
+        here = 0.0
+        there = 0.0
+        for k in range(d):
+            here += slope[0][d * v + k] * face[d + 1 + k]
+            there += slope[1][d * v + k] * face[2 * d + 1 + k]
+        left[v] = w[0][v] + share[0][v] * here
+        right[v] = w[1][v] + select(outer, 0.0, share[1][v] * there)
+    sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
+    for v in range(2 + d):
+        left[v] = select(sound, left[v], w[0][v])
+        right[v] = select(sound, right[v], w[1][v])
+    return sound
+
+
+@func
+def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving):
+    """Write what is carried out of the first element, and the waves of both; return how many sides were mended."""
+    n = zeros(d)
+    f = zeros(nv)
+    left = zeros(nv)
+    right = zeros(nv)
+    pace = 0.0
+    if moving == 1:
+        pace = face[3 * d + 1]
+    here = 0.0
+    there = 0.0
+    for k in range(d):
+        n[k] = face[k]
+        here += n[k] * w[0][1 + k]
+        there += n[k] * w[1][1 + k]
+    sound = continued_sides(w, slope, share, face, outer, left, right, d)
+    if moving == 1:
+        for k in range(d):
+            left[1 + k] -= pace * n[k]
+            right[1 + k] -= pace * n[k]
+    numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
+    if moving == 1:
+        from_face(f, n, pace, d)
+    for v in range(2 + d, nv):
+        f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
+    area = face[d]
+    for v in range(nv):
+        out[v] = area * select(outer, share[1][v], f[v])
+    inverse = gamma / (w[0][0] * w[1][0])
+    out[nv] = area * (fabs(here - pace) + sqrt(inverse * w[1][0] * w[0][1 + d]))
+    out[nv + 1] = area * (fabs(there - pace) + sqrt(inverse * w[0][0] * w[1][1 + d]))
+    return select(sound, 0.0, select(outer, 1.0, 2.0))
+
+
+@kernel
+def through_faces(
+    w: Read, slope: Read, share: Read, face: Read, flux: Write, fixed: Inc,
+    *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+):  # fmt: skip
+    """What a face stores without friction, see the module; constants are those of `compressible_kernels.residual`.
+
+    ``w``, ``slope`` and ``share`` are those of both elements, ``flux`` has ``nv + 2`` numbers.
+    """
+    out = zeros(nv + 2)
+    poor = convected(w, slope, share, face, is_outer(face, d), out, gamma, nv, d, scheme, tuning, moving)
+    fixed[0] += poor
+    for v in range(nv + 2):
+        flux[v] = out[v]
+
+
+@kernel
+def through_faces_with_friction(
+    w: Read, slope: Read, share: Read, face: Read, flux: Write, fixed: Inc,
+    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
+    law: Const[int], nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+):  # fmt: skip
+    """What a face stores with friction and heat, ``nv + 3`` numbers; see `compressible_friction.friction` too."""
+    out = zeros(nv + 2)
+    n = zeros(d)
+    way = zeros(d)
+    f = zeros(nv)
+    outer = is_outer(face, d)
+    poor = convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving)
+    fixed[0] += poor
+    for k in range(d):
+        n[k] = face[k]
+        way[k] = face[d + 1 + k] - face[2 * d + 1 + k]
+    inverse = 1.0 / (w[0][0] * w[1][0])
+    light = w[1][0] * inverse
+    thin = w[0][0] * inverse
+    rough = 1.0 / constant
+    first = w[0][1 + d] * light * rough
+    second = w[1][1 + d] * thin * rough
+    mu_first, mut_first, spread_first = carriers(w[0], light, first, law, mu0, t0, s, nv, d)
+    mu_second, mut_second, spread_second = carriers(w[1], thin, second, law, mu0, t0, s, nv, d)
+    mu = 0.5 * (mu_first + mu_second)
+    mut = 0.5 * (mut_first + mut_second)
+    conducted = mu * (1.0 / prandtl) + mut * (1.0 / prandtl_turbulent)
+    face_friction(w[0], slope[0], w[1], slope[1], n, way, light, thin, second - first, mu + mut,
+                  gamma * constant / (gamma - 1.0) * conducted, 0.5 * (spread_first + spread_second), f, rough,
+                  nv, d)  # fmt: skip
+    area = select(outer, 0.0, face[d])
+    for v in range(nv):
+        flux[v] = out[v] - area * f[v]
+    flux[nv] = out[nv]
+    flux[nv + 1] = out[nv + 1]
+    flux[nv + 2] = area * area * conducted
+
+
+@kernel
+def gathered(flux: Read, sign: Read, res: Write, speed: Write, *, nv: Const[int]):
+    """``R`` of a cell from what its faces store, and half the sum of its waves; see `compressible_kernels.residual`."""
+    total = zeros(nv)
+    waves = 0.0
+    for j in range(len(flux)):
+        into = sign[j] < 0.0
+        for v in range(nv):
+            total[v] += select(into, flux[j][v], -flux[j][v])
+        waves += select(into, flux[j][nv + 1], flux[j][nv])
+    for v in range(nv):
+        res[v] = total[v]
+    speed[0] = 0.5 * waves
+
+
+@kernel
+def gathered_friction(
+    flux: Read, sign: Read, w: Read, volume: Read, res: Write, speed: Write, *, gamma: float, nv: Const[int]
+):
+    """`gathered`, with what friction and heat take of the step."""
+    total = zeros(nv)
+    waves = 0.0
+    spread = 0.0
+    for j in range(len(flux)):
+        into = sign[j] < 0.0
+        for v in range(nv):
+            total[v] += select(into, flux[j][v], -flux[j][v])
+        waves += select(into, flux[j][nv + 1], flux[j][nv])
+        spread += flux[j][nv + 2]
+    for v in range(nv):
+        res[v] = total[v]
+    speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0], gamma)

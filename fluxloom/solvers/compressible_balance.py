@@ -1,0 +1,168 @@
+"""The loops that find what changes the states of a compressible flow, over its cells or over its faces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.ragged import slices_for
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
+from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
+from fluxloom.fv.compressible_geometry import CompressibleGeometry
+from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, residual, turned
+from fluxloom.fv.compressible_shares import followed
+from fluxloom.fv.compressible_slopes import limited_slopes, slopes
+from fluxloom.fv.sides import Family, spread
+from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS
+from fluxloom.solvers.compressible_sectors import SectorLoops
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["FlowBalance"]
+
+
+class FlowBalance:
+    """Loops from states to residuals: slopes, their limits, fluxes and sources.
+
+    Parameters
+    ----------
+    flow
+        With its sets, maps and values.
+    found
+        Its geometry.
+
+    Attributes
+    ----------
+    over_faces
+        Whether each flux is found once and stored, or by both cells of a face.
+    """
+
+    def __init__(self, flow: CompressibleFlow, found: CompressibleGeometry) -> None:
+        self.flow, device = flow, flow.context.device
+        self.over_faces = flow.scheme.loops != "cells"
+        self.viscous = flow.gas.viscosity is not None
+        self.sectors = SectorLoops(flow)
+        self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
+        elements, faces, layout = flow.spaces.elements, flow.spaces.faces, slices_for(device)
+        across = Family(found.signs.offsets, found.signs.columns, found.weights)
+        around = across if flow.slopes is None else flow.slopes
+        self.around = flow.near if flow.slopes is None else elements.rows(around, elements, "around", layout).pattern
+        self.weights = self._along(around, "weights")
+        self.inner = elements.rows(found.inner, elements, "inner")
+        edge = flow.volumes.faces[flow.volumes.interior :, 0]
+        edge = np.unique(edge[edge < flow.volumes.owned])
+        self.edge_cells = flow.context.subset(flow.elements, elements.local(edge), "edge_cells")
+        if flow.limiting:
+            ways = across._replace(values=found.ways())
+            self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
+        if self.over_faces:
+            table = elements.local(flow.volumes.faces[faces.owned])
+            self.across = flow.context.map(faces.set, flow.elements, table, "across")
+            numbers = flow.components + (3 if self.viscous else 2)
+            self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+
+    def _along(self, rows: Family, name: str) -> Any:
+        """Return what loops take for numbers of the entries of `around`, as they are stored."""
+        values = rows._replace(values=rows.values.astype(self.flow.scheme.storage, copy=False))
+        return self.flow.spaces.elements.more(self.around, values, name)[self.around.to_entries]
+
+    def loops(self, w: Dat, limited: bool = True) -> list[Loop]:
+        """Return the loops for some states; not ``limited``, they take the shares of slopes that are there."""
+        flow, common = self.flow, self._common
+        over, gamma = flow.elements, flow.gas.gamma
+        found = [*self.sectors.states(w), *self._slopes(w, limited), *self.sectors.slopes(), *self._boundary(w)]
+        found += self._over_faces(w) if self.over_faces else self._over_cells(w)
+        if flow.turbulent:
+            found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
+                           constant=flow.gas.constant, **flow.gas.molecular())]  # fmt: skip
+        if flow.swept is not None and flow.rotation is not None:
+            rate = flow.context.scalar(flow.rotation.vector, "rate")
+            found += [Loop(turned, over, w, rate, flow.volume, flow.swept, flow.res, gamma=gamma, **common)]
+        if flow.source is not None:
+            found += [Loop(gained, over, flow.source, flow.volume, flow.res, nv=flow.components)]
+        return found
+
+    def _edge(self, w: Dat) -> tuple[Any, ...]:
+        """Return what loops over the boundary begin with: what is beyond, the face, and the cell behind."""
+        flow = self.flow
+        return flow.kind, flow.par, flow.face[flow.edge[0]], w[flow.behind[0]]
+
+    def _slopes(self, w: Dat, limited: bool) -> list[Loop]:
+        flow, common, slope = self.flow, self._common, self.flow.slope
+        loops: list[Loop] = []
+        if flow.scheme.order == 1 and not self.viscous:
+            return loops
+        if flow.open:
+            inner = (w[self.inner.pattern], self.inner.entries)
+            loops += [
+                Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
+                Loop(face_states, flow.boundary, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
+                     **common),
+            ]  # fmt: skip
+        if limited and flow.limiting:
+            return [*loops, self.limits(w, flow.share)]
+        return [*loops, Loop(slopes, flow.elements, w, w[self.around], self.weights, slope, **common)]
+
+    def limits(self, w: Dat, share: Dat) -> Loop:
+        """Return the loop that finds the slopes of states, and what share of them the limiter leaves."""
+        flow = self.flow
+        return Loop(limited_slopes, flow.elements, w, w[self.around], self.weights, self.ways,
+                    flow.rough, flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
+                    **self._common)  # fmt: skip
+
+    def renewal(self, w: Dat, weight: float) -> list[Loop]:
+        """Return the loops that move shares a part of the way to what the limiter leaves; see `CompressibleFlow`."""
+        flow = self.flow
+        wanted = flow.context.dat(flow.elements, name="wanted", shape=(flow.components,), layout=flow.share.layout)
+        return [self.limits(w, wanted),
+                Loop(followed, flow.elements, wanted, flow.share, weight=weight, nv=flow.components)]  # fmt: skip
+
+    def _boundary(self, w: Dat) -> list[Loop]:
+        """Return the loops that put the fluxes out of boundary faces where the shares of their elements would be."""
+        flow, slope = self.flow, self.flow.slope
+        if not flow.open:
+            return []
+        kind, _, face, inside = edge = self._edge(w)
+        behind = (slope[flow.behind[0]], flow.share[flow.behind[0]])
+        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, gamma=flow.gas.gamma,
+                      moving=int(flow.rotation is not None), **self._common)]  # fmt: skip
+        if self.viscous:
+            loops += [Loop(boundary_friction, flow.boundary, kind, face, w, inside, behind[0], flow.outflow,
+                           **flow.thermal(), **self._common)]  # fmt: skip
+        return loops
+
+    def _convection(self) -> dict[str, Any]:
+        scheme = self.flow.scheme
+        return {"gamma": self.flow.gas.gamma, "scheme": FLUXES[scheme.flux], "tuning": scheme.tuning,
+                "moving": int(self.flow.rotation is not None), **self._common}  # fmt: skip
+
+    def _over_cells(self, w: Dat) -> list[Loop]:
+        """Return the loops in which both cells of a face find its flux."""
+        flow, slope, share = self.flow, self.flow.slope, self.flow.share
+        near, sides = flow.near, flow.face[flow.sides]
+        loops = [Loop(residual, flow.elements, w, slope, share, w[near], slope[near], share[near], sides, flow.sign,
+                      flow.res, flow.speed, flow.mended, **self._convection())]  # fmt: skip
+        if self.viscous:
+            loops += [Loop(friction, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
+                           flow.res, flow.speed, **flow.thermal(), **self._common)]  # fmt: skip
+        return loops
+
+    def _over_faces(self, w: Dat) -> list[Loop]:
+        """Return the loops in which each face stores its flux, and a cell adds up those around it."""
+        flow, across, flux = self.flow, self.across, self.flux
+        both = (w[across], flow.slope[across], flow.share[across], flow.face, flux, flow.mended)
+        rows, total = (flux[flow.sides], flow.sign), (flow.res, flow.speed)
+        faces, nv = flow.spaces.faces.set, flow.components
+        single = Schedule(lanes=1)  # the numbers of a face lie side by side: row by row is faster than rows abreast
+        if not self.viscous:
+            return [Loop(through_faces, faces, *both, **self._convection()),
+                    Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
+        thermal = self._convection() | flow.thermal()
+        return [Loop(through_faces_with_friction, faces, *both, **thermal),
+                Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, gamma=flow.gas.gamma,
+                     nv=nv, schedule=single)]  # fmt: skip

@@ -1,0 +1,235 @@
+"""Points of a flow, and what is there step after step: kept on the device, and read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.sets import Set
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.flow_samples import keep_sample, locate
+from fluxloom.solvers.flow_spaces import Rows, Space
+
+__all__ = ["ProbePoints", "ProbeRecords", "Source"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+_LARGEST = 4096
+"""Samples of one block: each sample passes over its block."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Numbers at points.
+
+    Attributes
+    ----------
+    name, width
+        Of the numbers, and how many there are at a point.
+    find
+        Returns the loop over `ProbePoints.set` that finds them, given where to put them.
+    """
+
+    name: str
+    width: int
+    find: Callable[[Dat], Loop]
+
+
+class ProbePoints:
+    """Where points are in a mesh. On several ranks each belongs to the rank that owns its cell; collective.
+
+    Parameters
+    ----------
+    context, volumes
+        Of the flow.
+    points
+        Name to coordinates ``(d,)``.
+
+    Attributes
+    ----------
+    names, places
+        Of all points, and their coordinates ``(n, d)``.
+    mine, cells
+        Numbers of those of this rank, and the cells that they are in.
+    set
+        The points as a set.
+
+    Raises
+    ------
+    SolverError
+        If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+    """
+
+    def __init__(self, context: Context, volumes: ControlVolumes, points: Mapping[str, Sequence[float]]) -> None:
+        self.context, self.volumes, self.names = context, volumes, tuple(points)
+        self.places = _places(points, volumes.dimension)
+        cells, out = locate(volumes, self.places)
+        every = np.array(context.comm.allgather(out))
+        if (lost := np.flatnonzero(~np.isfinite(every.min(axis=0)))).size:
+            k = int(lost[0])
+            raise SolverError(f"probe {self.names[k]!r} at {tuple(self.places[k].tolist())} is not in the mesh")
+        self.mine = np.flatnonzero(every.argmin(axis=0) == context.comm.rank).astype(np.int64)
+        self.cells = cells[self.mine]
+        self.set = self.share(1, "probes")
+
+    @property
+    def reach(self) -> Array:
+        """The ways from the centres of their cells to the points of this rank, ``(mine, d)``."""
+        return self.places[self.mine] - self.volumes.centres[self.cells]
+
+    def share(self, each: int, name: str) -> Set:
+        """Return a set of so many elements for each point. Collective."""
+        ctx, nothing = self.context, np.zeros(0, dtype=np.int64)
+        numbers = (self.mine[:, None] * each + np.arange(each)).ravel()
+        total = len(self.names) * each
+        part = Part.of_reads(ctx.comm, nothing, numbers, nothing, nothing, total) if ctx.ranked else total
+        return ctx.set(part, name)
+
+    def rows(self, space: Space, columns: Sequence[Index], values: Sequence[Array], name: str) -> Rows:
+        """Return weights of elements of a space, a row for each point of this rank."""
+        offsets = np.concatenate([[0], np.cumsum([row.size for row in columns])]).astype(np.int64)
+        place = space.local(np.concatenate([np.zeros(0, dtype=np.int64), *columns]).astype(np.int64))
+        pattern = self.context.ragged(self.set, space.set, offsets, place, name)
+        weights = np.concatenate([np.zeros(0), *values])
+        return Rows(pattern, self.context.dat(pattern.entries, weights, f"{name}.values"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Samples that the device keeps: ``(points of this rank * capacity, width)`` of each source."""
+
+    capacity: int
+    records: tuple[Dat, ...]
+    sample: Chain
+
+    def read(self, points: int, filled: int) -> Array:
+        """Return the first samples, ``(filled, points, width)``."""
+        found = [dat.read().reshape(points, self.capacity, *dat.shape)[:, :filled] for dat in self.records]
+        return np.moveaxis(np.concatenate(found, axis=2), 0, 1).copy()
+
+
+class ProbeRecords:
+    """Samples at points, of several sources beside each other.
+
+    Where checkpoints watch the flow, samples stay on the device, in blocks that grow: they are part of the checkpoint,
+    and the host looks at them only in `values`. On several ranks everything is collective.
+
+    Parameters
+    ----------
+    points
+        Where.
+    sources
+        What.
+    capacity
+        Samples that the device keeps before the host reads them all at once.
+
+    Raises
+    ------
+    SolverError
+        If the capacity is less than 1.
+    """
+
+    def __init__(self, points: ProbePoints, sources: Sequence[Source], capacity: int) -> None:
+        if capacity < 1:
+            raise SolverError(f"probes: capacity: a number of at least 1 is wanted, not {capacity!r}")
+        self.points, self.sources, self.capacity = points, tuple(sources), int(capacity)
+        self._slot = points.context.scalar(0, "slot", dtype="int64")
+        self._block = self._made(self.capacity)
+        self.reset()
+
+    def _made(self, capacity: int) -> _Block:
+        """Return an empty block, and the chain of a sample: values at the points, and these into a slot. Collective."""
+        ctx, probes = self.points.context, self.points.set
+        slots = self.points.share(capacity, "slots")
+        probe = np.repeat(np.arange(probes.size), capacity)
+        number = np.tile(np.arange(capacity, dtype=np.int32), probes.size)
+        to_probe, numbers = ctx.map(slots, probes, probe[:, None], "slots.probe"), ctx.dat(slots, number, "number")
+        records: list[Dat] = []
+        loops: list[Loop] = []
+        for source in self.sources:
+            found = ctx.dat(probes, name=source.name, shape=(source.width,))
+            record = ctx.dat(slots, name=f"{source.name}.record", shape=(source.width,))
+            keep = Loop(keep_sample, slots, numbers, self._slot, found[to_probe[0]], record, width=source.width)
+            records.append(record)
+            loops += [source.find(found), keep]
+        return _Block(capacity, tuple(records), Chain(loops, name="probes"))
+
+    def sample(self, time: float) -> None:
+        """Keep what is at the points now."""
+        self._slot.value = self._filled
+        self._block.sample()
+        self._times.append(time)
+        self._filled += 1
+        if self._filled == self._block.capacity:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Make room: the host takes the samples, or leaves them where a checkpoint finds them. Collective."""
+        self._full.append(self._block)
+        if self.points.context.observer is None:
+            self._fetch()
+        else:  # loops may be skipped, as a run goes on from a checkpoint: nobody may look at what they would write
+            self._block = self._made(min(2 * self._block.capacity, max(_LARGEST, self.capacity)))
+        self._filled = 0
+
+    def _fetch(self) -> None:
+        """Read the full blocks."""
+        self._values += [block.read(self.points.set.size, block.capacity) for block in self._full]
+        self._full = []
+
+    def values(self, first: int = 0) -> tuple[Array, Array]:
+        """Return all samples, or those from the one with the number ``first`` on. Collective; all ranks get the same.
+
+        Returns
+        -------
+        times : (n,)
+            Of the samples.
+        values : (n, points, width)
+            Of the sources one after the other.
+
+        Raises
+        ------
+        SolverError
+            If there is none.
+        CheckpointError
+            If a run catches up with its checkpoint: the samples are not there yet.
+        """
+        if not 0 <= first < len(self._times):
+            raise SolverError(f"probes: there is no sample yet from number {first} on: call sample() after steps")
+        self._fetch()
+        points = self.points
+        blocks = [*self._values, *([self._block.read(points.set.size, self._filled)] if self._filled else [])]
+        begins = np.cumsum([0, *(len(block) for block in blocks)])
+        here = np.concatenate([block[max(0, first - begin) :] for block, begin in zip(blocks, begins, strict=False)])
+        times = np.array(self._times[first:])
+        whole = np.empty((times.size, len(points.names), here.shape[2]))
+        for mine, values in points.context.comm.allgather((points.mine, here)):
+            whole[:, mine] = values
+        return times, whole
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self._times: list[float] = []
+        self._values: list[Array] = []
+        self._full: list[_Block] = []
+        self._filled = 0
+
+
+def _places(points: Mapping[str, Sequence[float]], d: int) -> Array:
+    """Return the coordinates of points, ``(n, d)``."""
+    if not points:
+        raise SolverError("probes: at least one point is wanted")
+    for name, point in points.items():
+        if np.shape(point) != (d,) or not np.isfinite(np.asarray(point, dtype=np.float64)).all():
+            raise SolverError(f"probe {name!r}: {d} finite coordinates are wanted, not {point!r}")
+    return np.array([tuple(point) for point in points.values()], dtype=np.float64)
