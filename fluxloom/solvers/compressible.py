@@ -129,13 +129,13 @@ class CompressibleFlow:
         outer = self.spaces.elements.local(volumes.outer)
         self.boundary = context.subset(self.elements, outer, "boundary")
         self.open = any(context.comm.allgather(self.boundary.size > 0))
-        self.time, self.steps, self.cfl = 0.0, 0, self.scheme.cfl
-        self.rotation = rotation
+        self.time, self.steps, self.cfl, self.rotation = 0.0, 0, self.scheme.cfl, rotation
         self._many = SoA() if context.device.items else AoS()
         found = self._geometry(boundaries or {})
+        self._balance = FlowBalance(self, found) if balance is None else None
+        del found  # what is stored now takes as much again: it goes before the states come
         self._distance(distance)
         self._states()
-        self._balance = FlowBalance(self, found) if balance is None else None
         self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
         self.frozen = False
         self._stages = {False: self._loops(limited=True)}

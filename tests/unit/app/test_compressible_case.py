@@ -98,7 +98,7 @@ def test_registered() -> None:
 def test_tables_have_the_names_of_the_objects() -> None:
     """And their defaults: what a scheme or a gas can be, a case file can say."""
     scheme = {field.name: field.default for field in fields(CompressibleScheme)}
-    table = SchemeTable().model_dump() | {"cfl": MarchTable().cfl}
+    table = SchemeTable().model_dump(exclude={"slopes"}) | {"cfl": MarchTable().cfl}
     assert table == scheme
     gas = {field.name for field in fields(Gas)}
     assert gas <= set(GasTable.model_fields)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fluxloom.app.case import load_case
-from fluxloom.app.cases import incompressible_observers
+from fluxloom.app.cases import flow_monitors, incompressible_observers
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
 from fluxloom.app.files import ResidualLog
 from fluxloom.app.march import march
@@ -163,7 +163,8 @@ def test_ranks(
     short: tuple[Ran, Path], before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With as many ranks or others: to round-off; probes fill several blocks before the end."""
-    monkeypatch.setattr(incompressible_observers, "_BLOCK", 6)
+    for module in (flow_monitors, incompressible_observers):
+        monkeypatch.setattr(module, "BLOCK", 6)
     (fields, _, steps), files = short
     out = tmp_path / "out"
     run_of(before, out, killed=True, steps=22, time=SHORT)
