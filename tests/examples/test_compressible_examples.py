@@ -104,6 +104,7 @@ def test_naca0012(tmp_path: Path) -> None:
     assert table["cp"].max() == pytest.approx(1.17, abs=0.1)  # at the nose
 
 
+@pytest.mark.long
 def test_naca0012_implicit(tmp_path: Path) -> None:
     """On a coarse mesh, pinned: to the end, in few steps, and mass is balanced to round-off."""
     runner = finished(build("naca0012_implicit", mesh={"around": 32, "outward": 16}), tmp_path)

@@ -23,6 +23,7 @@ def run(threads: int, iterations: int) -> TsunamiRunner:
     return runner
 
 
+@pytest.mark.long
 def test_start() -> None:
     """The lifted water sets off: a report later its volume is kept and the wave has its height."""
     runner = run(1, 2)

@@ -60,7 +60,8 @@ def run(comm: Comm, method: str) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(volumes.cells) if shared is None else shared.cells.numbers[: shared.cells.owned], flow.states()
 
 
-@pytest.mark.parametrize(("method", "ranks"), [("rcb", 2), pytest.param("auto", 3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("method", "ranks"), [("rcb", 2), ("auto", 3)])
 def test_flow_on_polyhedra_has_the_states_of_one_rank(method: str, ranks: int) -> None:
     _, alone = run_threads(1, lambda comm: run(comm, method))[0]
     found = np.full_like(alone, np.nan)

@@ -99,6 +99,7 @@ def test_ranks_share_the_mesh() -> None:
     assert two["metrics"]["residual_of_mass"] == pytest.approx(one["metrics"]["residual_of_mass"], rel=1e-12)
 
 
+@pytest.mark.long
 def test_table_of_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A row a loop, all ways with their gain, all orders, and what is not possible with its reason."""
     module, path = "fluxloom.app.bench.compressible_table", tmp_path / "square.su2"

@@ -90,7 +90,8 @@ def test_nothing_is_lost_between_levels(kind: str) -> None:
     np.testing.assert_array_equal(flow.states(), coarse.states()[steps.coarse[0].group[:cells]])
 
 
-@pytest.mark.parametrize("cycle", [pytest.param("V", marks=pytest.mark.long), "W"])
+@pytest.mark.long
+@pytest.mark.parametrize("cycle", ["V", "W"])
 def test_ten_steps_of_the_flow_alone_do_less_than_a_cycle(cycle: str) -> None:
     steps = MultigridSteps(flow_of(box2d(32, 16, (2.0, 1.0))), Multigrid(levels=2, cycle=cycle))
     norms = steps.solve(1e-9, 20)

@@ -132,7 +132,7 @@ def test_fused_and_plain_agree() -> None:
     assert fused.u.read() == pytest.approx(plain.u.read(), abs=1e-13)
 
 
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("order", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_reference_device_agrees(order: int) -> None:
     """The kernels as Python give what the compiled ones do."""
     wave = Series(np.array([0.0, 1.0]), np.array([0.0, 0.1]))
