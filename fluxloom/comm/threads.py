@@ -56,6 +56,7 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
         raise CommError(f"run_threads: behind the number of ranks stands what each of them does, not {function!r}")
     world = _World(size)
     results: list[Any] = [None] * size
+    ended = [threading.Event() for _ in range(size)]
 
     def work(rank: int) -> None:
         try:
@@ -65,15 +66,16 @@ def run_threads(size: int, function: Callable[..., Result], *arguments: Any) -> 
         except BaseException as error:
             world.fail(rank, error)
         world.leave(rank)
+        ended[rank].set()
 
     threads = [threading.Thread(target=work, args=(rank,), name=f"rank {rank}", daemon=True) for rank in range(size)]
     try:
         for thread in threads:
             thread.start()
-        _join(threads)
+        _join(threads, ended)
     except BaseException as error:  # an interruption, or no more threads to be had
         world.fail(-1, error)
-        _join(threads)
+        _join(threads, ended)
         if isinstance(error, RuntimeError):
             raise CommError(f"{size} ranks: {error}") from error
         raise
@@ -108,15 +110,16 @@ def _close(comm: ThreadsComm) -> None:
         item.close()
 
 
-def _join(threads: Sequence[threading.Thread]) -> None:
+def _join(threads: Sequence[threading.Thread], ended: Sequence[threading.Event]) -> None:
     """Wait for threads, those that have not started left out.
 
     Again and again for a moment: Python looks for signals between two waits only, so that an interruption that comes
-    just before a wait is noticed at the end of it.
+    just before a wait is noticed at the end of it. And for events of our own: a `join` that is interrupted takes a
+    thread that runs for one that has ended, in Python 3.11 and 3.12.
     """
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(_MOMENT)
+    for thread, end in zip(threads, ended, strict=True):
+        while thread.ident is not None and not end.wait(_MOMENT):
+            pass
 
 
 def _packed(value: Any) -> bytes | list[npt.NDArray[Any]]:

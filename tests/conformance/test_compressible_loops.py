@@ -19,7 +19,7 @@ from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 LONG = pytest.mark.long
 FORMS = [
-    ("cpu", "cells", False),
+    pytest.param("cpu", "cells", False, marks=LONG),
     ("cpu", "faces", False),
     ("cpu", "faces", True),
     pytest.param("cpu", "cells", True, marks=LONG),
