@@ -50,6 +50,8 @@ class CompressibleBench:
             return measure_table(options, tell)
         if options.layout:
             raise CaseError("--layout: the layout of the loops over faces; give --table kernels too, or leave it out")
+        if options.transports and options.comm.size == 1:
+            raise CaseError("--transports compares how messages travel: start several ranks, as with --ranks cuda*2")
         context = options.context(schedule=options.schedule)
         start = time.perf_counter()
         domain = domain_of(options, context)

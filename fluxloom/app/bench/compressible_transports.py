@@ -10,7 +10,6 @@ from fluxloom.app.bench.compressible_domain import Domain, flow_on
 from fluxloom.app.bench.exchange_cost import measure_exchanges, race
 from fluxloom.app.bench.host_packing import HostPacking
 from fluxloom.app.bench.rounds import measure_rounds
-from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import STAGES
@@ -25,14 +24,7 @@ def compare_transports(
 
     ``exchange_alone_ms`` is the time of all exchanges of an iteration one after the other, and, in the row of the
     host, ``packed_on_host_ms`` that of the same exchanges with `HostPacking`.
-
-    Raises
-    ------
-    CaseError
-        On a rank alone.
     """
-    if options.comm.size == 1:
-        raise CaseError("--transports compares how messages travel: start several ranks, as with --ranks cuda*2")
     rows = []
     for name in options.context(device=device, transport="auto").links.candidates:
         gc.collect()

@@ -10,7 +10,7 @@ import numpy as np
 from fluxloom.app.verify.base import Check, Tell, VerifyOptions
 from fluxloom.app.verify.wing_case import AREA, CHORD, PLANFORM, Wing
 from fluxloom.app.verify.wing_data import FOLDER, STATIONS, measured, shock
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import read_data
 from fluxloom.mesh.cluster import Clustering, cluster
@@ -36,11 +36,16 @@ class WingVerification:
     title = "the ONERA M6 wing: lift, drag, places of shocks (needs --data)"
 
     def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
-        """Yield the checks as they are done."""
+        """Yield the checks as they are done.
+
+        Raises
+        ------
+        CaseError
+            If there is no folder of data.
+        """
         folder = None if options.data is None else options.data / FOLDER
         if folder is None or not folder.is_dir():
-            tell(f"the wing is left out: --data names no folder that has {FOLDER}")
-            return
+            raise CaseError(f"onera-m6: public reference data are wanted: give --data, a folder that has {FOLDER}")
         yield from _geometry(folder)
         context = options.context()
         yield from _inviscid(context, folder, "coarse.su2", tell)

@@ -198,3 +198,9 @@ def test_the_flow_begins_near_that_beyond() -> None:
     assert np.ptp(states, axis=0).min() > 0.0
     assert wall_of(box3d(2, 2, 2).connectivity().patches) == "zmin"
     assert wall_of({"wing": range(3), "far": range(2)}) == "wing"
+
+
+def test_transports_want_several_ranks() -> None:
+    """It is said before anything is measured."""
+    with pytest.raises(CaseError, match="start several ranks"):
+        CompressibleBench().run(BenchOptions(cells="4", transports=True), lambda _: None)

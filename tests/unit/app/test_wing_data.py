@@ -44,11 +44,10 @@ def test_refuses_what_is_not_there(tmp_path: Path) -> None:
         measured(written(tmp_path, 3))
 
 
-def test_left_out_without_data(tmp_path: Path) -> None:
-    told: list[str] = []
-    assert list(WingVerification().run(VerifyOptions(), told.append)) == []
-    assert list(WingVerification().run(VerifyOptions(data=tmp_path), told.append)) == []
-    assert [line.startswith("the wing is left out") for line in told] == [True, True]
+def test_data_are_wanted(tmp_path: Path) -> None:
+    for options in (VerifyOptions(), VerifyOptions(data=tmp_path)):
+        with pytest.raises(CaseError, match="give --data, a folder that has onera_m6"):
+            list(WingVerification().run(options, lambda _: None))
 
 
 def test_area_seen_from_above() -> None:
