@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.compressible_friction import carriers, face_friction, step_share
-from fluxloom.fv.compressible_kernels import from_face, numerical_flux
+from fluxloom.fv.compressible_kernels import flux_through
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -74,13 +74,7 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
         here += n[k] * w[0][1 + k]
         there += n[k] * w[1][1 + k]
     sound = continued_sides(w, slope, share, face, outer, left, right, d)
-    if moving == 1:
-        for k in range(d):
-            left[1 + k] -= pace * n[k]
-            right[1 + k] -= pace * n[k]
-    numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
-    if moving == 1:
-        from_face(f, n, pace, d)
+    flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving)
     for v in range(2 + d, nv):
         f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
     area = face[d]

@@ -68,6 +68,18 @@ def from_face(f, n, pace, d):
     f[1 + d] += pace * push + 0.5 * pace * pace * f[0]
 
 
+@func
+def flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving):
+    """Write the flux through a face; with ``moving`` 1 it moves along its normal with a pace, see `from_face`."""
+    if moving == 1:
+        for k in range(d):
+            left[1 + k] -= pace * n[k]
+            right[1 + k] -= pace * n[k]
+    numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
+    if moving == 1:
+        from_face(f, n, pace, d)
+
+
 @kernel
 def turned(
     w: Read, rate: Read, volume: Read, swept: Read, res: RW, *, gamma: float, nv: Const[int], d: Const[int]
@@ -156,13 +168,7 @@ def residual(
             un += n[k] * w[1 + k]
         sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, left, right, d)
         poor += select(sound, 0.0, 1.0)
-        if moving == 1:
-            for k in range(d):
-                left[1 + k] -= pace * n[k]
-                right[1 + k] -= pace * n[k]
-        numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
-        if moving == 1:
-            from_face(f, n, pace, d)
+        flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving)
         for v in range(2 + d, nv):
             a = select(into, near[j][v], w[v])
             b = select(into, w[v], near[j][v])
