@@ -32,9 +32,19 @@ def missing(marker: str) -> str:
     return f"{survey.problem} -> {survey.advice}" if survey.problem else ""
 
 
+# Most of the default run is compiling, half of that optimising code which runs for milliseconds. Loops marked for
+# vectors are made vectors, products and sums contracted and types kept apart at this level too. With the long tests
+# (`make test-long`) everything is compiled as for users.
+QUICK = {"FLUXLOOM_CFLAGS": "-O1 -fstrict-aliasing -fexpensive-optimizations",
+         "PYOPENCL_BUILD_OPTIONS": "-cl-opt-disable"}  # fmt: skip
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep measurements of the memory short, and give PoCL a folder of its own where it cannot write the user's."""
+    """Compile and measure quickly, and give PoCL a folder of its own where it cannot write the user's."""
     os.environ.setdefault("FLUXLOOM_METER_BYTES", str(8 << 20))  # what the memory carries is no test's concern
+    if config.option.markexpr == "not long":
+        for name, value in QUICK.items():
+            os.environ.setdefault(name, value)
     cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME", "")
     if "POCL_CACHE_DIR" not in os.environ and not os.access(cache, os.W_OK):
         folder = tempfile.TemporaryDirectory(prefix="fluxloom-pocl-", ignore_cleanup_errors=True)
@@ -56,6 +66,13 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("reference data folder not present")
     return folder
+
+
+@pytest.fixture
+def optimised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile with the flags of users, for tests of what the compiler makes of loops."""
+    for name in QUICK:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -251,11 +251,17 @@ def available_memory() -> int:
 
 def _default_size() -> int:
     """Return the bytes of one array: past the caches, within the memory, both of which all ranks of the host share."""
-    if (given := os.environ.get(_SIZE, "")).isdigit():
-        return max(_SMALLEST, int(given))
+    if given := asked_size():
+        return max(_SMALLEST, given)
     ranks = ranks_here()
     wanted = max(_LARGEST, _TIMES_CACHE * last_level_cache() // ranks)
     return max(_SMALLEST, min(wanted, available_memory() // (8 * ranks)))
+
+
+def asked_size() -> int:
+    """Return the bytes of one array that ``FLUXLOOM_METER_BYTES`` asks for; 0 where it says nothing."""
+    given = os.environ.get(_SIZE, "")
+    return int(given) if given.isdigit() else 0
 
 
 def ranks_here() -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluxloom.core.errors import OutOfMemory
-from fluxloom.device.bandwidth import Bandwidth, available_memory
+from fluxloom.device.bandwidth import Bandwidth, asked_size, available_memory
 
 if TYPE_CHECKING:
     from fluxloom.device.opencl import OpenClDevice
@@ -31,7 +31,8 @@ class OpenClMeter:
     device
         What to measure. Its arrays hold doubles, or floats where there is no double precision.
     nbytes
-        Bytes of one array; 0: an eighth of the memory, at most 1 GiB (256 MiB on a CPU).
+        Bytes of one array; 0: an eighth of the memory, at most 1 GiB; on a CPU what ``FLUXLOOM_METER_BYTES`` says,
+        or at most 256 MiB.
 
     Raises
     ------
@@ -104,6 +105,8 @@ def _whole(nbytes: int) -> int:
 
 def _default_size(device: OpenClDevice) -> int:
     """Return the bytes of one array: past the caches, within the memory and the largest allocation."""
+    if device.is_cpu and (given := asked_size()):
+        return max(_SMALLEST, given)
     limits = [device.handle.max_mem_alloc_size, device.handle.global_mem_size // 8]
     limits += [_LARGEST_CPU, available_memory() // 8] if device.is_cpu else [_LARGEST]
     return max(_SMALLEST, int(min(limits)))

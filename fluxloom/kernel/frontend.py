@@ -13,6 +13,7 @@ from fluxloom.kernel.lowering import lower
 from fluxloom.kernel.returns import check_returns
 from fluxloom.kernel.signature import read_signature
 from fluxloom.kernel.source import Helper, KernelMarker, read_source
+from fluxloom.kernel.specialised import Specialisations
 from fluxloom.kernel.subset import check_subset
 
 __all__ = ["Func", "Kernel", "func", "kernel"]
@@ -87,6 +88,7 @@ class Kernel(KernelMarker):
         self.parameters: tuple[Parameter, ...] = self.signature.parameters
         self.constants: tuple[ConstantParameter, ...] = self.signature.constants
         self.defaults: Mapping[str, Any] = self.signature.defaults
+        self._specialised = Specialisations()
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -99,7 +101,7 @@ class Kernel(KernelMarker):
         return f"<kernel {self.name}>"
 
     def lower(self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any] = MappingProxyType({})) -> LoweredKernel:
-        """Specialise the kernel to the shapes of a loop and the values of its baked constants.
+        """Specialise the kernel to the shapes of a loop and the values of its baked constants, once for each.
 
         Parameters
         ----------
@@ -116,7 +118,7 @@ class Kernel(KernelMarker):
         AccessError
             When a ``Write`` component is read too early or not written on some path.
         """
-        return lower(self.source, self.signature, shapes, baked)
+        return self._specialised.get(shapes, baked, lambda: lower(self.source, self.signature, shapes, baked))
 
 
 def kernel(function: Callable[..., None]) -> Kernel:

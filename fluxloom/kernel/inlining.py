@@ -9,7 +9,7 @@ from fluxloom.core.errors import KernelError
 from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
 from fluxloom.kernel.returns import returning_block
-from fluxloom.kernel.source import Helper, assigned_names
+from fluxloom.kernel.source import Helper
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.statements import StatementLowerer
 from fluxloom.kernel.values import ListValue, TupleValue, Value
@@ -30,7 +30,7 @@ class KernelLowerer(StatementLowerer):
             message = f"{source.name!r} calls itself: recursion is not part of the kernel language"
             raise scope.source.error(node, message, "write a bounded loop")
         arguments = [self.value(scope, item) for item in node.args]
-        local = [*source.parameter_names, *sorted(assigned_names(source.node.body) - set(source.parameter_names))]
+        local = [*source.parameter_names, *sorted(source.assigned - set(source.parameter_names))]
         names = {name: builder.unique(f"{source.name}_{name}") for name in local}
         call = scope.call or scope.source.location(node)
         inner = Scope(source, names, call, (*scope.active, source))

@@ -25,7 +25,7 @@ from fluxloom.kernel.ir import (
 )  # fmt: skip
 from fluxloom.kernel.passes import remove_dead_locals, scalarise
 from fluxloom.kernel.signature import Signature
-from fluxloom.kernel.source import FunctionSource, assigned_names
+from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.state import Builder, Scope
 from fluxloom.kernel.values import ParameterView, Value
 
@@ -111,7 +111,7 @@ def _run(
     bindings: Mapping[str, Value],
     kinds: Mapping[str, Kind],
 ) -> Builder:
-    names = {name: name for name in (*bindings, *sorted(assigned_names(source.node.body)))}
+    names = {name: name for name in (*bindings, *sorted(source.assigned))}
     parameters = {item.name: item for item in signature.parameters}
     builder = Builder(parameters, shapes, kinds, names)
     builder.flow.bound.update(bindings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 
 from fluxloom.kernel.source import FunctionSource
 
@@ -11,6 +12,7 @@ __all__ = ["check_returns", "returning_block"]
 HINT = "return at the end, or in both branches of an if at the end"
 
 
+@functools.lru_cache(maxsize=256)  # a helper is inlined at many places
 def returning_block(source: FunctionSource) -> list[ast.stmt]:
     """Return the body of a helper with the statements after ``if c: return a`` moved into the else branch.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -60,6 +61,11 @@ class FunctionSource:
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the positional parameters."""
         return tuple(argument.arg for argument in (*self.node.args.posonlyargs, *self.node.args.args))
+
+    @functools.cached_property
+    def assigned(self) -> frozenset[str]:
+        """Every name that the body binds."""
+        return assigned_names(self.node.body)
 
     def location(self, node: ast.AST) -> Location:
         """Return the line and column of a node in the user's file."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +13,7 @@ from fluxloom.toolchain.compiler import Compiler
 __all__ = ["compile_flags", "report_flags"]
 
 _WIDTHS = (0, 128, 256, 512)
+_EXTRA = "FLUXLOOM_CFLAGS"
 
 
 def compile_flags(
@@ -26,6 +29,8 @@ def compile_flags(
 
     No flag lets the compiler reorder sums or assume that NaN and infinity do not occur. ``-fno-math-errno``
     and ``-fno-trapping-math`` change no value: they say that nobody reads ``errno`` or the exception flags.
+    The words of the environment variable ``FLUXLOOM_CFLAGS`` come behind these flags and so overrule them:
+    ``-g -fsanitize=undefined`` to look for a fault, ``-O1`` to compile in half the time.
 
     Parameters
     ----------
@@ -46,34 +51,40 @@ def compile_flags(
     Raises
     ------
     FluxloomError
-        For another vector width.
+        For another vector width, or where ``FLUXLOOM_CFLAGS`` is no list of words.
     """
     if vector_width not in _WIDTHS:
         raise FluxloomError(
             f"vector_width={vector_width}: choose one of {', '.join(map(str, _WIDTHS))} (bits)"
         )
-    flags = [
-        "-O3",
-        *compiler.native,
-        "-std=gnu11",
-        "-fPIC",
-        "-shared",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-    ]
-    flags += [f"-ffp-contract={'fast' if contract else 'off'}", "-Werror=implicit-function-declaration"]
+    flags = [*_fixed_flags(compiler), f"-ffp-contract={'fast' if contract else 'off'}"]
+    if not signed_zeros:
+        flags.append("-fno-signed-zeros")
+    if vector_width and compiler.vector_width:
+        flags.append(f"-mprefer-vector-width={vector_width}")
+    flags.append("-fopenmp" if openmp and compiler.openmp else "-fopenmp-simd")
+    return (*flags, *_environment_flags(), *extra)
+
+
+def _fixed_flags(compiler: Compiler) -> list[str]:
+    """Return what every compilation by a compiler has on this system."""
+    flags = ["-O3", *compiler.native, "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math",
+             "-Werror=implicit-function-declaration"]  # fmt: skip
     if compiler.family == "gcc":
         flags.append("-fno-semantic-interposition")
     if compiler.name == "zig":
         flags.append("-fno-sanitize=undefined")
     if sys.platform == "linux":
         flags.append("-Wl,-z,defs")
-    if not signed_zeros:
-        flags.append("-fno-signed-zeros")
-    if vector_width and compiler.vector_width:
-        flags.append(f"-mprefer-vector-width={vector_width}")
-    flags.append("-fopenmp" if openmp and compiler.openmp else "-fopenmp-simd")
-    return (*flags, *extra)
+    return flags
+
+
+def _environment_flags() -> list[str]:
+    """Return the words of ``FLUXLOOM_CFLAGS``."""
+    try:
+        return shlex.split(os.environ.get(_EXTRA, ""))
+    except ValueError as error:
+        raise FluxloomError(f"{_EXTRA}={os.environ[_EXTRA]!r}: {error}; close the quotation or unset it") from error
 
 
 def report_flags(compiler: Compiler, path: str) -> tuple[str, ...]:

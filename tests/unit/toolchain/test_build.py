@@ -217,6 +217,7 @@ def test_names_of_files_are_harmless(own_cache: Path) -> None:
     assert library.twice(1) == 2
 
 
+@pytest.mark.usefixtures("optimised")
 def test_vectorisation_report() -> None:
     plain = load_library(AXPY, "axpy")
     assert plain.report == ""

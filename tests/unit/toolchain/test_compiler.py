@@ -136,6 +136,7 @@ def call_sum(library: object, x: np.ndarray) -> float:
     return total(x.ctypes.data, x.size)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_zig(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("ziglang")
     monkeypatch.setenv("PATH", "")
@@ -149,6 +150,7 @@ def test_zig(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
     assert library.report
 
 
+@pytest.mark.usefixtures("optimised")
 def test_flags() -> None:
     flags = compile_flags(GCC)
     assert {"-O3", "-march=native", "-std=gnu11", "-fPIC", "-shared", "-fopenmp", "-ffp-contract=fast"} < set(
@@ -171,6 +173,14 @@ def test_flags() -> None:
             "-ffinite-math-only",
             "-fno-signed-zeros",
         } & set(compile_flags(GCC, contract=contract))
+
+
+def test_flags_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLUXLOOM_CFLAGS", "-O1 -DNOTE='two words'")
+    assert compile_flags(GCC, extra=("-g",))[-3:] == ("-O1", "-DNOTE=two words", "-g")
+    monkeypatch.setenv("FLUXLOOM_CFLAGS", "-O1 'open")
+    with pytest.raises(FluxloomError, match=r"FLUXLOOM_CFLAGS=.*No closing quotation; close the quotation or unset it"):
+        compile_flags(GCC)
 
 
 def test_report_flags() -> None:
