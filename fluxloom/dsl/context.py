@@ -245,9 +245,11 @@ class Context:
         """Declare a subset by element numbers or a mask."""
         return Subset(parent, indices, name)
 
-    def map(self, source: Set, target: Set, table: npt.ArrayLike, name: str = "map") -> TableMap:
-        """Declare a map by its table ``(source.size, arity)``."""
-        return TableMap(source, target, table, name)
+    def map(
+        self, source: Set, target: Set, table: npt.ArrayLike, name: str = "map", *, stays: bool = False
+    ) -> TableMap:
+        """Declare a map by its table ``(source.size, arity)``; ``stays``: to elements of this rank, on every rank."""
+        return TableMap(source, target, table, name, stays)
 
     def ragged(
         self,

@@ -218,14 +218,8 @@ def balance(
     others = [shares_from_weights(again) for again in restarts if len(again) == count]
     if len(others) < len(restarts):
         raise FluxloomError(f"restarts {[list(again) for again in restarts]}: give {count} shares each")
-    alone: tuple[float, ...] = ()
-    if rates is None:
-        single = [_measure(build, (device,), (1.0,), rounds, ranks) for device in devices]
-        for device, one in zip(devices, single, strict=True):
-            if one.error:
-                raise FluxloomError(f"{device} cannot do all of the work alone: {one.error}; give rates")
-        alone = tuple(one.seconds for one in single)
-        rates = [1.0 / seconds for seconds in alone]
+    alone = () if rates is not None else _seconds_alone(build, devices, rounds, ranks)
+    rates = rates if rates is not None else [1.0 / seconds for seconds in alone]
     tried = _Tried(lambda shares: _measure(build, tuple(devices), shares, rounds, ranks), budget)
     shares = shares_from_weights(weights_from_rates(rates))
     for number, pieces in enumerate(granules):
@@ -237,6 +231,15 @@ def balance(
         raise FluxloomError(f"none of {len(tried.known)} shares can run: {best.error}")
     together = tuple(share / busy for share, busy in zip(best.shares, best.busy, strict=True))
     return Balanced(tuple(devices), best.shares, best.seconds, together, alone, tuple(tried.known.values()))
+
+
+def _seconds_alone(build: Build, devices: Sequence[Any], rounds: int, ranks: Comm) -> tuple[float, ...]:
+    """Return the time of a step on each device with all of the work."""
+    found = [_measure(build, (device,), (1.0,), rounds, ranks) for device in devices]
+    for device, one in zip(devices, found, strict=True):
+        if one.error:
+            raise FluxloomError(f"{device} cannot do all of the work alone: {one.error}; give rates")
+    return tuple(one.seconds for one in found)
 
 
 # ------------------------------------------------------------------------------------------ the parts

@@ -83,13 +83,15 @@ def index_table(values: npt.ArrayLike, n: int, what: str) -> npt.NDArray[np.int3
 class TableMap(Map):
     """A table ``(source.size, arity)`` of target elements.
 
+    With ``stays`` it is said to lead to elements of this rank alone, on every rank: reading then needs no messages.
+
     Raises
     ------
     DatError
         If the table has the wrong shape or an index is out of range; the message names the entry.
     """
 
-    def __init__(self, source: Set, target: Set, table: npt.ArrayLike, name: str) -> None:
+    def __init__(self, source: Set, target: Set, table: npt.ArrayLike, name: str, stays: bool = False) -> None:
         array = np.asarray(table)
         if array.ndim == 1:
             array = array[:, None]
@@ -98,8 +100,8 @@ class TableMap(Map):
         if source.context is not target.context:
             raise DatError(f"map {name!r}: {source} and {target} belong to different contexts")
         self.source, self.target, self.name = source, target, name
-        self.table = index_table(array, target.stored, f"map {name!r}")
-        self.legs = array.shape[1]
+        self.table = index_table(array, target.size if stays else target.stored, f"map {name!r}")
+        self.legs, self.stays = array.shape[1], stays
 
 
 class EntrySet(Set):

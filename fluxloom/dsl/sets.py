@@ -94,16 +94,21 @@ class Set:
         return f"{type(self).__name__}({self.name}, {self.size})"
 
 
-def members_of_halo(parent: Set, owned: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the elements of the execute halo that are in a subset, of which each rank knows its own; collective."""
+def members_of_halo(parent: Set, owned: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], bool]:
+    """Return the elements of the execute halo that are in a subset, and whether any halo of any rank has some.
+
+    Each rank knows its own elements. Collective.
+    """
     part = parent.part
     assert part is not None
     if isinstance(parent, Grid):
-        return np.empty(0, dtype=np.int64)  # a lattice has no execute halo
+        return np.empty(0, dtype=np.int64), True  # a lattice has no execute halo
     inside = np.zeros(part.stored, dtype=np.uint8)
     inside[owned] = 1
-    refresh_host(parent.context.comm, part, inside)
-    return part.owned + np.flatnonzero(inside[part.owned : part.executed])
+    comm = parent.context.comm
+    refresh_host(comm, part, inside)
+    found = part.owned + np.flatnonzero(inside[part.owned : part.executed])
+    return found, any(comm.allgather(bool(inside[part.owned :].any())))
 
 
 class Subset(Set):
@@ -116,6 +121,11 @@ class Subset(Set):
     indices
         Element numbers, or a boolean mask over the set; on several ranks, of the elements that this one owns.
         Declaring a subset is collective then.
+
+    Attributes
+    ----------
+    mirrored
+        Whether some rank stores elements of it that another one owns.
     """
 
     def __init__(self, parent: Set, indices: npt.ArrayLike, name: str = "") -> None:
@@ -132,8 +142,10 @@ class Subset(Set):
             raise DatError(f"subset of {parent}: element {values[-1] if values[0] >= 0 else values[0]} does not exist")
         super().__init__(parent.context, values.size, name or f"{parent.name}[subset]")
         self._parent = parent
+        self.mirrored = False
         if parent.part is not None:
-            values = np.append(values, members_of_halo(parent, values))
+            halo, self.mirrored = members_of_halo(parent, values)
+            values = np.append(values, halo)
         self.indices = np.ascontiguousarray(values, dtype=np.int32)
 
     @property

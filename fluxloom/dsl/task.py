@@ -31,6 +31,8 @@ class Task:
         Dats whose halo it reads.
     written
         Dats that it changes.
+    kept
+        Those of them whose halo stays as current as it was: no rank stores what another one changes.
     reads, reduces
         Globals that it reads, and those that it reduces into, with the access.
     copies
@@ -56,6 +58,7 @@ class Task:
     copies: Sequence[tuple[Dat, Dat]] = ()
     buffers: dict[int, Buffer] | None = None
     resets: Global | None = None
+    kept: Sequence[Dat] = ()
     apart: bool = False
     together: bool = False
 
@@ -82,7 +85,7 @@ def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list
         if wanted:
             wanted += _later(tasks, k, [*fresh, *wanted])
         places.append(wanted)
-        fresh = [d for d in [*fresh, *wanted] if not among(d, task.written)]
+        fresh = [d for d in [*fresh, *wanted] if among(d, task.kept) or not among(d, task.written)]
     return places, fresh
 
 

@@ -18,7 +18,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.plan import Plan
-from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task
@@ -119,9 +119,20 @@ def loop_task(
         written=[d for d in loop.written if isinstance(d, Dat)],
         reads=[g for g, _ in _globals(loop, reads=True)],
         reduces=reduces,
+        kept=_kept(loop),
         apart=group.strategy in _APART,
         together=shared is not None,
     )
+
+
+def _kept(loop: Loop) -> list[Dat]:
+    """Return the dats that a loop changes at elements which no other rank stores."""
+    over = loop.over
+    if not isinstance(over, Subset) or over.parent.part is None or over.mirrored:
+        return []
+    pairs = list(zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True))
+    away = [a.data for a, p in pairs if p.access.writes and a.map is not None]
+    return [d for d in loop.written if isinstance(d, Dat) and not any(d is other for other in away)]
 
 
 def reset_task(reset: Reset) -> Task:

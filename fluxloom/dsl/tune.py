@@ -93,12 +93,7 @@ def tune(
     loops = [target] if isinstance(target, Loop) else list(target.loops if isinstance(target, Chain) else target)
     if method not in METHODS:
         raise PlanError(f"unknown method {method!r}{did_you_mean(method, METHODS)} (known: {', '.join(METHODS)})")
-    if not loops:
-        raise PlanError("there is no loop to tune")
-    for loop in loops:
-        if not loop.context.device.native:
-            name = loop.context.device.name
-            raise PlanError(f"{loop.name}: the device {name!r} runs kernels as Python; there is nothing to tune")
+    _check_tunable(loops)
     plan = _Plan(method, None if strategies is None else tuple(strategies), budget, max(1, rounds), clock)
     file = TuningFile(path) if record else None
     groups = _twins(loops)
@@ -109,6 +104,16 @@ def tune(
         results += _tune_chain(chain, fused, plan, file, notes)
     recorded = file.path if file is not None and file.enabled else None
     return TuneReport(tuple(results), recorded, tuple(notes))
+
+
+def _check_tunable(loops: Sequence[Loop]) -> None:
+    """Raise `PlanError` where there is no loop, or one whose device has no schedules."""
+    if not loops:
+        raise PlanError("there is no loop to tune")
+    for loop in loops:
+        if not loop.context.device.native:
+            name = loop.context.device.name
+            raise PlanError(f"{loop.name}: the device {name!r} runs kernels as Python; there is nothing to tune")
 
 
 # ----------------------------------------------------------------------------------------- measuring

@@ -50,7 +50,8 @@ class SharedVolumes:
     cells, elements, faces
         This rank's parts. Cells have the numbers of `ControlVolumes`.
     element_order, face_order
-        Number in `ControlVolumes` of each element and face that is stored here, in the order of the part.
+        Number in `ControlVolumes` of each element and face that is stored here, in the order of the part. Elements of
+        other ranks that only slopes look at have numbers behind those of `ControlVolumes`, and no geometry.
     """
 
     comm: Comm
@@ -128,8 +129,8 @@ class ControlVolumes:
     wrapped
         Faces between periodic cells.
     shared
-        On several ranks, what this one has: its own cells, then those across a face of them, in ascending order of
-        their global numbers each, boundary elements and faces of its cells. None: everything.
+        On several ranks, what this one has: its own cells, then those across a face of them or with an image there, in
+        ascending order of their global numbers each, boundary elements and faces of its cells. None: everything.
     turned
         Boundary elements that are images of cells, at the centroids of these, in no patch; None: there are none.
     """

@@ -24,6 +24,7 @@ cell-centered CFD solvers*. AIAA 2014-1440.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,10 +35,11 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.compressible_geometry import least_squares
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
-from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import MeshData, Ragged
 
-__all__ = ["NODE_SLOPES", "NodeSlopes", "node_slopes"]
+__all__ = [
+    "NODE_SLOPES", "NodeSlopes", "Surroundings", "check_kind", "incidence", "node_slopes", "slopes_around",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -47,55 +49,110 @@ NODE_SLOPES: tuple[NodeSlopes, ...] = get_args(NodeSlopes)
 _LARGEST = 1 << 32
 
 
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What shares nodes with the cells that get rows, and which nodes these are.
+
+    Everything around has a *column*; columns ascend as the numbers of elements of the whole mesh do, and so do nodes
+    and faces: sums over them are those of one rank, bit for bit.
+
+    Attributes
+    ----------
+    nodes
+        Their number.
+    node, cell : (n,)
+        Each node of each cell around: the node, and the column of the cell.
+    outer_node, outer : (m,)
+        Each node of each boundary element around, and its column.
+    centres : (columns, d)
+        Of everything around.
+    own : (cells,)
+        Columns of the cells that get rows, in their order.
+    edge : (boundary elements,)
+        Columns of the boundary elements behind these, in their order.
+    inner : (interior faces,)
+        Nodes of the interior faces of the control volumes.
+    """
+
+    nodes: int
+    node: Index
+    cell: Index
+    outer_node: Index
+    outer: Index
+    centres: Array
+    own: Index
+    edge: Index
+    inner: Ragged
+
+
 def node_slopes(mesh: MeshData, volumes: ControlVolumes, kind: NodeSlopes = "green-gauss") -> Family:
     """Return rows of the cells: the elements around and their weights, ``(entries, d)``.
 
     Parameters
     ----------
     mesh, volumes
-        The mesh, and its control volumes.
+        The mesh, and its control volumes: all of them, on several ranks see `fluxloom.fv.shared_node_slopes`.
     kind
         ``"green-gauss"`` or ``"least-squares"``.
 
     Raises
     ------
     SolverError
-        If the kind is unknown, on several ranks, or where patches are periodic: a node would have two places.
+        If the kind is unknown, on several ranks, or where patches are joined: a node would have two places.
     """
+    check_kind(kind, volumes)
+    if volumes.shared is not None:
+        raise SolverError("slopes through nodes of a divided mesh are found by fluxloom.fv.shared_node_slopes")
+    links = mesh.connectivity()
+    node, cell = incidence(links.cell_nodes)
+    outer_node, outer = incidence(links.boundary_nodes, volumes.cells)
+    around = Surroundings(
+        links.n_points, node, cell, outer_node, outer, volumes.centres, np.arange(volumes.cells),
+        np.arange(volumes.cells, volumes.elements), links.interior_nodes,
+    )  # fmt: skip
+    return slopes_around(around, volumes, kind)
+
+
+def check_kind(kind: str, volumes: ControlVolumes) -> None:
+    """Raise `SolverError` if there are no slopes of that kind, or none for such control volumes."""
     if kind not in NODE_SLOPES:
         raise SolverError(f"slopes through nodes: {kind!r} is unknown{did_you_mean(kind, NODE_SLOPES)}")
-    if volumes.shared is not None:
-        raise SolverError("slopes through nodes reach further than the halo of a rank: run them on one rank")
     if volumes.wrapped.faces.size:
         raise SolverError("slopes through nodes: periodic patches have two places for a node; take those across faces")
-    links = mesh.connectivity()
-    means = _node_means(links, volumes)
-    return _least_squares(links, volumes, means) if kind == "least-squares" else _green_gauss(links, volumes, means)
+    if volumes.turned is not None:
+        raise SolverError(
+            "slopes through nodes do not look across sides that are joined by a rotation (sectors): take those of the "
+            "cells across the faces, the default"
+        )
 
 
-def _incidence(rows: Ragged, count: int, first: int = 0) -> tuple[Index, Index]:
-    """Return nodes and numbers, from ``first`` on, of what has them."""
-    lengths = np.diff(rows.offsets)
-    return rows.indices[: rows.offsets[-1]].astype(np.int64), first + np.repeat(np.arange(count), lengths)
+def slopes_around(around: Surroundings, volumes: ControlVolumes, kind: NodeSlopes) -> Family:
+    """Return rows of the cells that have surroundings, with their columns."""
+    return _least_squares(around) if kind == "least-squares" else _green_gauss(around, volumes)
 
 
-def _node_means(links: Connectivity, volumes: ControlVolumes) -> csr_array:
-    """Return the matrix that takes values of elements to means at nodes."""
-    node, cell = _incidence(links.cell_nodes, links.n_cells)
-    outer_node, outer = _incidence(links.boundary_nodes, links.n_boundary, volumes.cells)
-    edge = np.zeros(links.n_points, dtype=bool)
-    edge[outer_node] = True
-    inside = ~edge[node]
-    row, column = np.concatenate([node[inside], outer_node]), np.concatenate([cell[inside], outer])
-    found = csr_array(coo_array((np.ones(row.size), (row, column)), shape=(links.n_points, volumes.elements)))
+def incidence(rows: Ragged, first: int = 0) -> tuple[Index, Index]:
+    """Return nodes, and numbers from ``first`` on of the rows that have them."""
+    return rows.indices[: rows.offsets[-1]].astype(np.int64), first + np.repeat(np.arange(len(rows)), rows.counts)
+
+
+def _node_means(around: Surroundings) -> csr_array:
+    """Return the matrix that takes values of columns to means at nodes."""
+    edge = np.zeros(around.nodes, dtype=bool)
+    edge[around.outer_node] = True
+    inside = ~edge[around.node]
+    row = np.concatenate([around.node[inside], around.outer_node])
+    column = np.concatenate([around.cell[inside], around.outer])
+    shape = (around.nodes, len(around.centres))
+    found = csr_array(coo_array((np.ones(row.size), (row, column)), shape=shape))
     counts = np.diff(found.indptr)
     found.data /= np.repeat(counts, counts)
     return found
 
 
-def _green_gauss(links: Connectivity, volumes: ControlVolumes, means: csr_array) -> Family:
+def _green_gauss(around: Surroundings, volumes: ControlVolumes) -> Family:
     """Return the weights of the sums over the faces of a cell."""
-    sides, values = Sides.of(volumes), _face_values(links, volumes, means)
+    sides, values = Sides.of(volumes), _face_values(around)
 
     def summed(push: Array) -> csr_array:
         found = csr_array(
@@ -109,7 +166,7 @@ def _green_gauss(links: Connectivity, volumes: ControlVolumes, means: csr_array)
     for k in range(volumes.dimension):
         found = summed(sides.sign * volumes.areas[sides.face, k] / volumes.volumes[sides.cell])
         weights[np.searchsorted(where, _keys(found)), k] = found.data  # products leave zeros out
-    return _without_own(pattern.indptr.astype(np.int64), pattern.indices, weights)
+    return _without_own(around.own, pattern.indptr.astype(np.int64), pattern.indices, weights)
 
 
 def _keys(matrix: csr_array) -> Index:
@@ -118,37 +175,36 @@ def _keys(matrix: csr_array) -> Index:
     return rows * _LARGEST + matrix.indices
 
 
-def _face_values(links: Connectivity, volumes: ControlVolumes, means: csr_array) -> csr_array:
-    """Return the matrix that takes values of elements to those of faces: of inner ones, then of the boundary."""
-    nodes, lengths = links.interior_nodes, np.diff(links.interior_nodes.offsets)
-    shares = 1.0 / np.repeat(lengths, lengths)
-    inner = csr_array((shares, nodes.indices, nodes.offsets), shape=(links.n_interior, links.n_points)) @ means
-    edge = np.arange(links.n_boundary)
-    outer = coo_array((np.ones(edge.size), (edge, volumes.cells + edge)), shape=(edge.size, volumes.elements))
+def _face_values(around: Surroundings) -> csr_array:
+    """Return the matrix that takes values of columns to those of faces: of inner ones, then of the boundary."""
+    nodes, lengths, edge = around.inner, around.inner.counts, around.edge
+    shares, columns = 1.0 / np.repeat(lengths, lengths), len(around.centres)
+    inner = csr_array((shares, nodes.indices, nodes.offsets), shape=(len(nodes), around.nodes)) @ _node_means(around)
+    outer = coo_array((np.ones(edge.size), (np.arange(edge.size), edge)), shape=(edge.size, columns))
     return csr_array(vstack([inner, outer]))
 
 
-def _least_squares(links: Connectivity, volumes: ControlVolumes, means: csr_array) -> Family:
+def _least_squares(around: Surroundings) -> Family:
     """Return the weights of the ways to everything that shares a node with a cell, boundary elements included."""
-    node, cell = _incidence(links.cell_nodes, links.n_cells)
-    around = csr_array(coo_array((np.ones(node.size), (cell, node)), shape=(links.n_cells, links.n_points)))
-    outer_node, outer = _incidence(links.boundary_nodes, links.n_boundary, volumes.cells)
-    every = coo_array(
-        (np.ones(node.size + outer.size), (np.concatenate([node, outer_node]), np.concatenate([cell, outer]))),
-        shape=(links.n_points, volumes.elements),
-    )
-    found = csr_array(around @ csr_array(every))
+    columns, own = len(around.centres), around.own
+    row = np.full(columns, -1)
+    row[own] = np.arange(own.size)
+    mine = np.flatnonzero(row[around.cell] >= 0)
+    ends = row[around.cell[mine]], around.node[mine]
+    touched = csr_array(coo_array((np.ones(mine.size), ends), shape=(own.size, around.nodes)))
+    node, element = np.concatenate([around.node, around.outer_node]), np.concatenate([around.cell, around.outer])
+    every = coo_array((np.ones(node.size), (node, element)), shape=(around.nodes, columns))
+    found = csr_array(touched @ csr_array(every))
     found.sort_indices()
-    offsets, columns = found.indptr.astype(np.int64), found.indices
-    kept = _without_own(offsets, columns, np.zeros((columns.size, 0)))
-    row = np.repeat(np.arange(links.n_cells), np.diff(kept.offsets))
-    way = volumes.centres[kept.columns] - volumes.centres[row]
-    return Family(kept.offsets, kept.columns, least_squares(way, row, links.n_cells))
+    kept = _without_own(own, found.indptr.astype(np.int64), found.indices, np.zeros((found.nnz, 0)))
+    cell = np.repeat(np.arange(own.size), np.diff(kept.offsets))
+    way = around.centres[kept.columns] - around.centres[own[cell]]
+    return Family(kept.offsets, kept.columns, least_squares(way, cell, own.size))
 
 
-def _without_own(offsets: Index, columns: npt.NDArray[Any], values: Array) -> Family:
+def _without_own(own: Index, offsets: Index, columns: npt.NDArray[Any], values: Array) -> Family:
     """Return rows without the entry of the cell itself: differences to it are 0."""
     row = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    kept = columns != row
+    kept = columns != own[row]
     ends = np.concatenate([[0], np.cumsum(np.bincount(row[kept], minlength=offsets.size - 1))]).astype(np.int64)
     return Family(ends, columns[kept].astype(np.int32), values[kept])

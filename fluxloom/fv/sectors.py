@@ -11,8 +11,8 @@ leaves one side enters the other to round-off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.control_volumes import ControlVolumes, Turned
 
-__all__ = ["Sector", "sector_volumes", "turn"]
+__all__ = ["Images", "Sector", "Side", "check_sectors", "joined", "sector_volumes", "turn"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -85,7 +85,7 @@ def sector_volumes(volumes: ControlVolumes, sectors: Sequence[Sector]) -> Contro
     Parameters
     ----------
     volumes
-        With the patches as boundaries, of one rank.
+        With the patches as boundaries, of one rank; on several `fluxloom.fv.shared_volumes` joins them.
     sectors
         Pairs of patches with as many faces each, that match node by node.
 
@@ -95,37 +95,79 @@ def sector_volumes(volumes: ControlVolumes, sectors: Sequence[Sector]) -> Contro
         If a patch does not exist or is used twice, if faces do not match, or on several ranks.
     """
     if volumes.shared is not None:
-        raise MeshError(
-            "sectors: patches that are joined by a rotation run on one rank alone: start fewer ranks, or join patches "
-            "that are one another's translation"
-        )
-    _check_names(volumes, sectors)
-    images = [image for sector in sectors for image in _images(volumes, sector)]
+        raise MeshError("sectors: of a divided mesh these patches are joined by shared_volumes(part, sectors=...)")
+    used = check_sectors(volumes.patches, sectors)
+    offset = volumes.interior - volumes.cells
     centres, arms, areas = volumes.centres.copy(), volumes.arms.copy(), volumes.areas.copy()
-    for image in images:
-        faces = image.elements - volumes.cells + volumes.interior
-        centres[image.elements], arms[faces], areas[faces] = image.centres, image.arms, image.areas
+    behind = volumes.faces[volumes.interior :, 0]
+    turned: list[Turned] = []
+    for sector in sectors:
+        spans = [np.arange(volumes.patches[n].start, volumes.patches[n].stop) for n in (sector.first, sector.second)]
+        cells = [behind[span - volumes.cells] for span in spans]
+        first, second = (
+            Side(volumes.areas[span + offset], volumes.centres[span], volumes.centres[cell])
+            for span, cell in zip(spans, cells, strict=True)
+        )
+        for side, images in enumerate(joined(sector, first, second)):
+            elements = spans[side][images.places]
+            faces, number = elements + offset, np.full(elements.size, len(turned))
+            centres[elements], arms[faces], areas[faces] = images.centres, images.arms, images.areas
+            turned += [Turned(elements, cells[1 - side][images.partners], number, images.rotation[None])]
     ways = centres[volumes.faces[:, 1]] - centres[volumes.faces[:, 0]]
     ways[volumes.wrapped.faces] += volumes.wrapped.shift
     spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
-    turned = Turned(
-        np.concatenate([image.elements for image in images]),
-        np.concatenate([image.partners for image in images]),
-        np.repeat(np.arange(len(images)), [image.elements.size for image in images]),
-        np.stack([image.rotation for image in images]),
-    )
-    used = {name for sector in sectors for name in (sector.first, sector.second)}
+    together = Turned(*(np.concatenate([getattr(item, field.name) for item in turned]) for field in fields(Turned)))
     patches = {name: span for name, span in volumes.patches.items() if name not in used}
     return replace(
-        volumes, centres=centres, arms=arms, areas=areas, spacing=spacing, patches=patches, turned=turned
+        volumes, centres=centres, arms=arms, areas=areas, spacing=spacing, patches=patches, turned=together
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Images:
-    """The elements of one side: the cells whose images they are, and their geometry."""
+def check_sectors(patches: Collection[str], sectors: Sequence[Sector]) -> set[str]:
+    """Return the names of the patches of some sectors.
 
-    elements: Index
+    Raises
+    ------
+    MeshError
+        If there is no sector, a patch does not exist or is used twice.
+    """
+    seen: set[str] = set()
+    if not sectors:
+        raise MeshError("sectors: at least one pair of patches is wanted")
+    for name in (name for sector in sectors for name in (sector.first, sector.second)):
+        if name not in patches:
+            known = ", ".join(patches) or "none"
+            raise MeshError(f"sectors: no patch {name!r}{did_you_mean(name, patches)} (patches: {known})")
+        if name in seen:
+            raise MeshError(f"sectors: the patch {name!r} is named twice")
+        seen.add(name)
+    return seen
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The faces of a patch, all of them: area vectors, centres, and the centroids of the cells behind, ``(n, d)``."""
+
+    areas: Array
+    centres: Array
+    behind: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """What is beyond the faces of a side.
+
+    Attributes
+    ----------
+    places, partners : (n,)
+        Faces of this side, and the faces of the other one behind which the cells are whose images they have.
+    rotation : (d, d)
+        What turns the vectors of a partner into those of its image.
+    centres, arms, areas : (n, d)
+        Centroids of the images; ways from the cells behind this side to their faces; area vectors of these.
+    """
+
+    places: Index
     partners: Index
     rotation: Array
     centres: Array
@@ -133,72 +175,61 @@ class _Images:
     areas: Array
 
 
-def _check_names(volumes: ControlVolumes, sectors: Sequence[Sector]) -> None:
-    seen: set[str] = set()
-    if not sectors:
-        raise MeshError("sectors: at least one pair of patches is wanted")
-    for name in (name for sector in sectors for name in (sector.first, sector.second)):
-        if name not in volumes.patches:
-            known = ", ".join(volumes.patches) or "none"
-            raise MeshError(f"sectors: no patch {name!r}{did_you_mean(name, volumes.patches)} (patches: {known})")
-        if name in seen:
-            raise MeshError(f"sectors: the patch {name!r} is named twice")
-        seen.add(name)
+def joined(sector: Sector, first: Side, second: Side) -> tuple[Images, Images]:
+    """Return what is beyond both sides of a sector. The geometry of the faces is that of the first side.
 
-
-def _images(volumes: ControlVolumes, sector: Sector) -> tuple[_Images, _Images]:
-    """Return what is beyond both sides of a sector. The geometry of the faces is that of the first side."""
-    d, origin = volumes.dimension, sector.origin(volumes.dimension)
-    first, second, rotation = _matched(volumes, sector)
-    offset = volumes.interior - volumes.cells
-    faces, cells = volumes.centres[first], volumes.centres[: volumes.cells]
-    areas, behind, ahead = volumes.areas[first + offset], *(volumes.faces[s + offset, 0] for s in (first, second))
-    there = origin + (faces - origin) @ rotation.T
+    Raises
+    ------
+    MeshError
+        If the faces of one side are not those of the other, turned.
+    """
+    origin = sector.origin(first.areas.shape[1])
+    order, rotation = _matched(sector, first, second)
+    every = np.arange(order.size)
+    there = origin + (first.centres - origin) @ rotation.T
     sides = []
-    for elements, own, partner, matrix, middles, area in (
-        (first, behind, ahead, rotation.T, faces, areas),
-        (second, ahead, behind, rotation, there, -areas @ rotation.T),
+    for places, partners, near, beyond, matrix, middles, area in (
+        (every, order, first.behind, second.behind[order], rotation.T, first.centres, first.areas),
+        (order, every, second.behind[order], first.behind, rotation, there, -first.areas @ rotation.T),
     ):
-        images = origin + (cells[partner] - origin) @ matrix.T
-        sides.append(_Images(elements, partner, matrix.reshape(d, d), images, middles - cells[own], area))
+        images = origin + (beyond - origin) @ matrix.T
+        sides.append(Images(places, partners, matrix, images, middles - near, area))
     return sides[0], sides[1]
 
 
-def _matched(volumes: ControlVolumes, sector: Sector) -> tuple[Index, Index, Array]:
-    """Return the elements of the first patch, those of the second in the same order, and the rotation between them."""
+def _matched(sector: Sector, first: Side, second: Side) -> tuple[Index, Array]:
+    """Return the face of the second side of each one of the first, and the rotation between them."""
     from scipy.spatial import KDTree
 
-    d, origin = volumes.dimension, sector.origin(volumes.dimension)
+    d = first.areas.shape[1]
+    origin = sector.origin(d)
     axis = sector.direction() if d == 3 else np.array([0.0, 0.0, 1.0])
-    spans = volumes.patches[sector.first], volumes.patches[sector.second]
-    first, second = (np.arange(span.start, span.stop) for span in spans)
     what = f"sectors: the patches {sector.first!r} and {sector.second!r}"
-    if first.size != second.size or not first.size:
-        raise MeshError(f"{what} have {first.size} and {second.size} faces; as many are wanted")
-    angle, reach = _angle(volumes, (first, second), axis, origin)
+    if len(first.areas) != len(second.areas) or not len(first.areas):
+        raise MeshError(f"{what} have {len(first.areas)} and {len(second.areas)} faces; as many are wanted")
+    size = np.sqrt(np.einsum("ij,ij->i", first.areas, first.areas))
+    angle, reach = _angle((first, second), axis, origin)
     rotation = turn(axis, angle, d)
-    moved = origin + (volumes.centres[first] - origin) @ rotation.T
-    distance, partner = KDTree(volumes.centres[second]).query(moved)
+    moved = origin + (first.centres - origin) @ rotation.T
+    distance, partner = KDTree(second.centres).query(moved)
     if not distance.max() <= _FIT * reach or np.unique(partner).size != partner.size:
         raise MeshError(
             f"{what}: turned by {np.degrees(angle):.6g} degrees about {sector.axis} at {sector.centre} a face is "
             f"{distance.max():.3g} away from its partner; the faces on both sides have to be alike: look at axis and "
             "centre"
         )
-    second = second[partner]
-    offset = volumes.interior - volumes.cells
-    opposite = np.linalg.norm(volumes.areas[first + offset] @ rotation.T + volumes.areas[second + offset], axis=1)
-    if (opposite > 1e3 * _FIT * volumes.area[first + offset]).any():
+    opposite = np.linalg.norm(first.areas @ rotation.T + second.areas[partner], axis=1)
+    if (opposite > 1e3 * _FIT * size).any():
         raise MeshError(f"{what}: faces that belong together have different areas or directions")
-    return first, second, rotation
+    return np.asarray(partner, dtype=np.int64), rotation
 
 
-def _angle(volumes: ControlVolumes, sides: tuple[Index, Index], axis: Array, origin: Array) -> tuple[float, float]:
-    """Return the angle from one patch to another about an axis, and how far apart they are."""
-    d, offset = volumes.dimension, volumes.interior - volumes.cells
+def _angle(sides: tuple[Side, Side], axis: Array, origin: Array) -> tuple[float, float]:
+    """Return the angle from one side to another about an axis, and how far apart they are."""
     arms = np.zeros((2, 3))
     for arm, side in zip(arms, sides, strict=True):
-        arm[:d] = np.average(volumes.centres[side], axis=0, weights=volumes.area[side + offset]) - origin
+        weights = np.sqrt(np.einsum("ij,ij->i", side.areas, side.areas))
+        arm[: origin.size] = np.average(side.centres, axis=0, weights=weights) - origin
     reach = float(np.linalg.norm(arms[1] - arms[0]))
     arms -= (arms @ axis)[:, None] * axis
     sine, cosine = np.cross(arms[0], arms[1]) @ axis, arms[0] @ arms[1]

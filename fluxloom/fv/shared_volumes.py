@@ -1,14 +1,13 @@
 """Control volumes on several ranks: each has its own cells, their faces, and the cells across these.
 
 Loops over cells and faces only read values of others, so every face has one owner, that of its first cell, and the halo
-is one cell deep. Rows of matrices keep the order of their entries, whatever the number of ranks is.
+is one cell deep; beyond the side of a sector it is the cell whose image is there (`fluxloom.fv.sectors`). Rows of
+matrices keep the order of their entries, whatever the number of ranks is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,9 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.parts import Part, refresh_host
 from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, Wrapped, check_names, check_spacing, match_faces
+from fluxloom.fv.sectors import Sector
+from fluxloom.fv.shared_sectors import Beyond, shared_sectors
+from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, chain_tables, taken
 from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import Ragged
@@ -30,46 +32,9 @@ FLOW_MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundar
 """Maps with which a mesh has to be divided."""
 
 
-@dataclass(frozen=True, eq=False)
-class CellTable:
-    """Cells by global number: who owns them, volume and centre."""
-
-    number: Index
-    owner: Index
-    volume: Array
-    centre: Array
-
-    def place(self, asked: Index) -> Index:
-        """Return the places of global numbers; ``number`` ascends."""
-        return np.searchsorted(self.number, asked)
-
-
-@dataclass(frozen=True, eq=False)
-class FaceTable:
-    """Faces between two cells: global numbers, area vectors, the way from the first to the second, and to the face."""
-
-    number: Index
-    first: Index
-    second: Index
-    area: Array
-    way: Array
-    arm: Array
-
-
-@dataclass(frozen=True, eq=False)
-class OuterTable:
-    """Boundary faces: global number, the cell behind, area vectors and centres."""
-
-    number: Index
-    cell: Index
-    area: Array
-    centre: Array
-
-
-Table = TypeVar("Table", CellTable, FaceTable, OuterTable)
-
-
-def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> ControlVolumes:
+def shared_volumes(
+    part: MeshPart, periodic: Sequence[tuple[str, str]] = (), sectors: Sequence[Sector] = ()
+) -> ControlVolumes:
     """Return this rank's control volumes of a divided mesh. Collective.
 
     Parameters
@@ -79,11 +44,13 @@ def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> 
     periodic
         As in `fluxloom.fv.control_volumes.control_volumes`. Faces of these patches are known to every rank while they
         are matched.
+    sectors
+        As in `fluxloom.fv.sectors.sector_volumes`; so are their faces.
 
     Raises
     ------
     MeshError
-        On every rank, see `fluxloom.fv.control_volumes.control_volumes`.
+        On every rank, see `fluxloom.fv.control_volumes.control_volumes` and `fluxloom.fv.sectors.sector_volumes`.
     """
     comm = part.comm
     patches = {
@@ -97,12 +64,11 @@ def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> 
     hidden = np.zeros(outer.number.size, dtype=bool)
     for span in used:
         hidden |= (outer.number >= span.start) & (outer.number < span.stop)
-    known = _taken(cells, np.argsort(cells.number))
-    wrapped, others = _periodic_faces(part, patches, periodic, _taken(outer, hidden), known)
-    faces = _joined([_inner_faces(part, known), *wrapped])
-    near = _joined([cells, others])
-    near = _taken(near, np.unique(near.number, return_index=True)[1])
-    kept = _taken(outer, ~hidden)
+    known = taken(cells, np.argsort(cells.number))
+    wrapped, others = _periodic_faces(part, patches, periodic, taken(outer, hidden), known)
+    faces = chain_tables([_inner_faces(part, known), *wrapped])
+    near = [cells, others]
+    kept = taken(outer, ~hidden)
     shift = sum((len(span) * (kept.number >= span.stop) for span in used), np.zeros(kept.number.size, dtype=np.int64))
     kept = OuterTable(kept.number - shift, kept.cell, kept.area, kept.centre)
     left = {
@@ -110,12 +76,19 @@ def shared_volumes(part: MeshPart, periodic: Sequence[tuple[str, str]] = ()) -> 
         for name, span in patches.items()
         if not any(name in pair for pair in periodic)
     }
+    beyond = None
+    if sectors:
+        beyond, kept, partners = shared_sectors(comm, sectors, left, kept, known)
+        near.append(partners)
+        left = {name: span for name, span in left.items() if not any(name in (s.first, s.second) for s in sectors)}
     totals = (
         part.part("cells").total,
         part.part("faces").total + sum(len(patches[first]) for first, _ in periodic),
         part.part("boundary").total - sum(len(span) for span in used),
     )
-    found = assemble(comm, near, faces, kept, left, totals)
+    every = chain_tables(near)
+    every = taken(every, np.unique(every.number, return_index=True)[1])
+    found = assemble(comm, every, faces, kept, left, totals, beyond)
     together(comm, lambda: check_spacing(part.path, found.spacing, found.faces))
     return found
 
@@ -163,18 +136,18 @@ def _periodic_faces(
 ) -> tuple[list[FaceTable], CellTable]:
     """Return the faces of periodic patches that touch cells of this rank, and all cells behind these patches."""
     comm = part.comm
-    behind = _taken(known, known.place(outer.cell))
+    behind = taken(known, known.place(outer.cell))
     gathered = comm.allgather((outer, behind))
-    every, cells = _joined([item[0] for item in gathered]), _joined([item[1] for item in gathered])
+    every, cells = chain_tables([item[0] for item in gathered]), chain_tables([item[1] for item in gathered])
     order = np.argsort(every.number)
-    every, cells = _taken(every, order), _taken(cells, order)
+    every, cells = taken(every, order), taken(cells, order)
     base, found = part.part("faces").total, []
     for pair in periodic:
         spans = [np.searchsorted(every.number, (patches[name].start, patches[name].stop)) for name in pair]
         places = {name: range(int(low), int(high)) for name, (low, high) in zip(pair, spans, strict=True)}
         match = together(comm, lambda pair=pair, places=places: match_faces(
             part.path, pair, places, every.centre, every.area))  # fmt: skip
-        first, second = _taken(cells, match.first), _taken(cells, match.second)
+        first, second = taken(cells, match.first), taken(cells, match.second)
         number = base + np.arange(match.first.size)
         base += match.first.size
         mine = (first.owner == comm.rank) | (second.owner == comm.rank)
@@ -182,17 +155,6 @@ def _periodic_faces(
         found.append(FaceTable(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
                             way[mine], arm[mine]))  # fmt: skip
     return found, cells
-
-
-def _taken(table: Table, places: npt.NDArray[Any]) -> Table:
-    """Return some rows of a table."""
-    return type(table)(*(getattr(table, field.name)[places] for field in fields(table)))
-
-
-def _joined(items: Sequence[Table]) -> Table:
-    """Return the rows of several tables as one."""
-    kind = type(items[0])
-    return kind(*(np.concatenate([getattr(item, field.name) for item in items]) for field in fields(kind)))
 
 
 # ------------------------------------------------------------------------------------------ parts
@@ -203,6 +165,7 @@ def assemble(
     outer: OuterTable,
     patches: Mapping[str, range],
     totals: tuple[int, int, int],
+    beyond: Beyond | None = None,
 ) -> ControlVolumes:
     """Return the control volumes in local numbers: own cells, those of the halo, boundary elements. Collective.
 
@@ -211,23 +174,28 @@ def assemble(
     comm
         The ranks.
     near
-        The cells of this rank and those across their faces, ascending.
+        The cells of this rank, those across their faces, and those whose images they have beyond, ascending.
     faces
         Those between two cells of which this rank has one, in any order.
     outer, patches
         Boundary faces of its cells, ascending, and patch to global numbers of boundary faces.
     totals
         Cells, faces between cells and boundary faces of all ranks.
+    beyond
+        Boundary faces that have images of cells beyond, of no patch; all ranks give them, or none.
     """
-    faces = _taken(faces, np.argsort(faces.number))
-    shared = _shared(comm, near, faces, outer, totals)
+    faces = taken(faces, np.argsort(faces.number))
+    shared = _shared(comm, near, faces, outer, totals, beyond)
     cells, table = shared.cells, _Places(shared.cells.numbers)
-    whole, behind = _taken(near, near.place(cells.numbers)), table.of(outer.cell)
+    whole, behind = taken(near, near.place(cells.numbers)), table.of(outer.cell)
     between = np.stack([table.of(faces.first), table.of(faces.second)], axis=1)
     edge = cells.stored + np.arange(outer.number.size)
     areas = np.concatenate([faces.area, outer.area])
     outward = outer.centre - whole.centre[behind]
     ways, arms = np.concatenate([faces.way, outward]), np.concatenate([faces.arm, outward])
+    turned = None if beyond is None else beyond.turned(edge, outer, table.of(beyond.images.partner))
+    if beyond is not None and turned is not None:
+        arms[len(between) + turned.elements - cells.stored] = beyond.images.arm
     spacing = np.abs(np.einsum("ij,ij->i", areas, ways)) / np.linalg.norm(areas, axis=1)
     spans = {
         name: range(*(cells.stored + int(np.searchsorted(outer.number, bound)) for bound in (span.start, span.stop)))
@@ -236,38 +204,63 @@ def assemble(
     centres = np.concatenate([whole.centre, outer.centre])
     table_of_faces = np.concatenate([between, np.stack([behind, edge], axis=1)])
     wrapped = Wrapped.of(centres, table_of_faces, ways)
-    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, arms, spans, wrapped, shared)
+    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, arms, spans, wrapped, shared, turned)
 
 
 def _shared(
-    comm: Comm, near: CellTable, faces: FaceTable, outer: OuterTable, totals: tuple[int, int, int]
+    comm: Comm,
+    near: CellTable,
+    faces: FaceTable,
+    outer: OuterTable,
+    totals: tuple[int, int, int],
+    beyond: Beyond | None,
 ) -> SharedVolumes:
     """Return the parts of cells, elements and faces. Collective.
 
-    A face is in the interior if both cells are owned, a cell if all its faces are; boundary elements are.
+    A face is in the interior if both cells are owned, a cell if all its faces are; boundary elements are, but those
+    that are images of cells of other ranks: these, their faces and the cells behind them are not.
     """
     n_cells, n_inner, n_outer = totals
     owners = np.stack([near.owner[near.place(faces.first)], near.owner[near.place(faces.second)]], axis=1)
     crossing = (owners != comm.rank).any(axis=1)
-    touched = np.unique(np.concatenate([faces.first[crossing], faces.second[crossing]]))
+    apart, partners = _apart(comm, near, outer, beyond)
+    touched = np.unique(np.concatenate([faces.first[crossing], faces.second[crossing], outer.cell[apart], partners]))
     own = near.number[near.owner == comm.rank]
     inside, rest = np.setdiff1d(own, touched), np.intersect1d(own, touched)
-    beyond = _taken(near, near.place(np.setdiff1d(touched, own)))
-    cells = Part.of_reads(comm, inside, rest, beyond.number, beyond.owner, n_cells)
+    others = taken(near, near.place(np.setdiff1d(touched, own)))
+    cells = Part.of_reads(comm, inside, rest, others.number, others.owner, n_cells)
+    near_by, away_by = outer.number[~apart], outer.number[apart]
     elements = Part.of_reads(
-        comm, np.concatenate([inside, n_cells + outer.number]), rest, beyond.number, beyond.owner, n_cells + n_outer
-    )
-    edge = cells.stored + np.arange(outer.number.size)
-    element_order = np.concatenate([np.arange(inside.size), edge, np.arange(inside.size, cells.stored)])
+        comm, np.concatenate([inside, n_cells + near_by]), np.concatenate([rest, n_cells + away_by]),
+        others.number, others.owner, n_cells + n_outer,
+    )  # fmt: skip
+    edge = np.arange(outer.number.size)
+    order = cells.stored + edge
+    ends = np.split(np.arange(cells.stored), [inside.size, cells.owned])
+    element_order = np.concatenate([ends[0], order[~apart], ends[1], order[apart], ends[2]])
     mine = owners[:, 0] == comm.rank
     within, across, away = (np.flatnonzero(chosen) for chosen in (mine & ~crossing, mine & crossing, ~mine))
     away = away[np.argsort(owners[away, 0], kind="stable")]
     part = Part.of_reads(
-        comm, np.concatenate([faces.number[within], n_inner + outer.number]), faces.number[across],
+        comm, np.concatenate([faces.number[within], n_inner + near_by]),
+        np.concatenate([faces.number[across], n_inner + away_by]),
         faces.number[away], owners[away, 0], n_inner + n_outer,
     )  # fmt: skip
-    boundary = crossing.size + np.arange(outer.number.size)
-    return SharedVolumes(comm, cells, elements, part, element_order, np.concatenate([within, boundary, across, away]))
+    order = crossing.size + edge
+    face_order = np.concatenate([within, order[~apart], across, order[apart], away])
+    return SharedVolumes(comm, cells, elements, part, element_order, face_order)
+
+
+def _apart(
+    comm: Comm, near: CellTable, outer: OuterTable, beyond: Beyond | None
+) -> tuple[npt.NDArray[np.bool_], Index]:
+    """Return which boundary elements are images of cells of other ranks, and these cells."""
+    apart = np.zeros(outer.number.size, dtype=bool)
+    if beyond is None:
+        return apart, np.empty(0, dtype=np.int64)
+    away = near.owner[near.place(beyond.images.partner)] != comm.rank
+    apart[np.searchsorted(outer.number, beyond.images.number[away])] = True
+    return apart, beyond.images.partner[away]
 
 
 class _Places:

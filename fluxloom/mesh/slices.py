@@ -133,7 +133,10 @@ def face_width(dimension: int) -> int:
 def cut(data: MeshData, rank: int, ranks: int) -> MeshSlice:
     """Return a rank's slice of a mesh (views where that can be)."""
     if data.polyhedra is not None:
-        raise MeshError(f"{data.source.path}: a mesh with polyhedra is not divided among ranks; run on one rank")
+        raise MeshError(
+            f"{data.source.path}: a mesh with polyhedra is not divided among ranks: deal out its control volumes "
+            "(fluxloom.fv.divided_volumes), or run on one rank"
+        )
     points = slice(*block_starts(data.n_points, ranks)[rank : rank + 2])
     first, last = block_starts(data.n_cells, ranks)[rank : rank + 2]
     cells = {

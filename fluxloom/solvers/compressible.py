@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -35,7 +35,7 @@ __all__ = ["CompressibleFlow", "Residuals"]
 
 Array = npt.NDArray[np.float64]
 
-Balance = Callable[["CompressibleFlow", Dat], list[Loop]]
+Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
 
 FOREVER = 1.0e300
 
@@ -158,8 +158,8 @@ class CompressibleFlow:
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))
-        owned = elements.owned
-        self.behind = self.context.map(self.elements, self.elements, elements.local(behind[owned])[:, None], "behind")
+        owned, over = elements.owned, self.elements
+        self.behind = self.context.map(over, over, elements.local(behind[owned]), "behind", stays=True)
         self.edge = self.context.map(self.elements, faces.set, faces.local(edge[owned])[:, None], "edge")
         return found
 
@@ -204,7 +204,7 @@ class CompressibleFlow:
         self.norm = ctx.scalar(np.zeros(nv), "norm")
         self.mended, self._bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
 
-    def right_hand_side(self, w: Dat, limited: bool = True) -> list[Loop]:
+    def right_hand_side(self, w: Dat, limited: bool = True) -> Sequence[Loop | Reset]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements.
 
         Not ``limited``, they take the shares of slopes that are there.

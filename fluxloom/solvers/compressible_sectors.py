@@ -50,7 +50,8 @@ class SectorLoops:
         table = elements.local(partner[elements.owned])[:, None]
         self._partner = context.map(flow.elements, flow.elements, table, "partner")[0]
         self._images = context.subset(flow.elements, elements.local(turned.elements), "images")
-        beside = elements.local(np.unique(turned.partners))
+        cv = flow.volumes
+        beside = elements.local(np.unique(cv.faces[turned.elements - cv.cells + cv.interior, 0]))
         self._beside = context.subset(flow.elements, beside, "beside")
         self._turns = context.scalar(turned.rotations.reshape(-1), "turns")
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +11,23 @@ import numpy.typing as npt
 
 from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.divided_volumes import divided_volumes, division_report
+from fluxloom.fv.node_rows import NodeRows
+from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
 from fluxloom.fv.sectors import sector_volumes
+from fluxloom.fv.shared_node_slopes import shared_node_slopes
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.sides import Family
 from fluxloom.mesh.distribute import MeshPart, distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import as_slice
-from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
+from fluxloom.mesh.wall_distance import WallFaces, shared_wall_faces, wall_distance, wall_faces
 
 __all__ = ["FlowDomain", "check_length", "check_patches", "flow_volumes"]
 
@@ -32,9 +39,9 @@ class FlowDomain:
     Attributes
     ----------
     mesh
-        The whole mesh; None on several ranks.
+        The whole mesh; of several ranks on rank 0 alone, and there only where it deals out control volumes.
     part
-        Of several ranks, this one's part of it; None on a rank alone.
+        Of several ranks, this one's part of a mesh that is divided before it has control volumes; else None.
     volumes
         Control volumes of this rank.
     partition
@@ -48,12 +55,34 @@ class FlowDomain:
 
     def wall_distance(self, patches: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the distance of each cell from the nearest face of some patches, ``(cells,)``. Collective."""
+        mesh, shared = self.mesh, self.volumes.shared
         if self.part is not None:
             walls = shared_wall_faces(self.part, patches)
+        elif shared is None:
+            assert mesh is not None
+            walls = wall_faces(mesh, patches)
         else:
-            assert self.mesh is not None
-            walls = wall_faces(self.mesh, patches)
+            found = together(shared.comm, lambda: None if mesh is None else wall_faces(mesh, patches))
+            walls: WallFaces = shared.comm.broadcast(found)
         return wall_distance(self.volumes.centres[: self.volumes.cells], *walls)
+
+    def node_slopes(self, kind: NodeSlopes) -> tuple[ControlVolumes, Family]:
+        """Return control volumes with all that shares a node with a cell, and the rows of slopes. Collective.
+
+        Raises
+        ------
+        SolverError
+            See `fluxloom.fv.node_slopes.node_slopes`.
+        """
+        mesh, volumes = self.mesh, self.volumes
+        if volumes.shared is None:
+            assert mesh is not None
+            return volumes, node_slopes(mesh, volumes, kind)
+        if self.part is not None:
+            rows = NodeRows.of_part(self.part, volumes)
+        else:
+            rows = NodeRows.dealt(None if mesh is None else mesh.connectivity(), volumes)
+        return shared_node_slopes(volumes, rows, kind)
 
 
 def flow_volumes(
@@ -89,28 +118,45 @@ def flow_volumes(
         return mesh
 
     comm = context.comm
-    if table.sectors and context.ranked:
-        raise CaseError(
-            "mesh.sectors: patches that are joined by a rotation run on one rank alone: start fewer ranks, or join "
-            "patches that are one another's translation (mesh.periodic)"
-        )
     mesh = together(comm, lambda: checked() if comm.rank == 0 else None)
     if not context.ranked:
         assert mesh is not None
         return FlowDomain(mesh, None, _whole_volumes(mesh, table))
+    if comm.broadcast(mesh is not None and mesh.polyhedra is not None):
+        return _dealt(comm, mesh, table, partition, shares)
     part = distribute_mesh(
         as_slice(comm, mesh), comm, method=partition.method, shares=shares, maps=FLOW_MAPS
     )  # fmt: skip
-    volumes = shared_volumes(part, [(first, second) for first, second in table.periodic])
+    with _named():
+        volumes = shared_volumes(part, [(first, second) for first, second in table.periodic], table.turned)
     return FlowDomain(None, part, volumes, part.ranked.decomposition.report())
 
 
+def _dealt(
+    comm: Comm, mesh: MeshData | None, table: FlowMeshTable, partition: PartitionTable, shares: Sequence[float] | None
+) -> FlowDomain:
+    """Return the domain of one of several ranks, of which rank 0 has the mesh and makes all control volumes."""
+    whole = together(comm, lambda: None if mesh is None else _whole_volumes(mesh, table))
+    path = comm.broadcast("" if mesh is None else mesh.source.path)
+    volumes = divided_volumes(comm, whole, method=partition.method, shares=shares, path=path)
+    return FlowDomain(mesh, None, volumes, division_report(volumes, partition.method, shares))
+
+
 def _whole_volumes(mesh: MeshData, table: FlowMeshTable) -> ControlVolumes:
-    """Return the control volumes of a rank alone, its sides joined."""
+    """Return the control volumes of a whole mesh, its sides joined."""
     volumes = control_volumes(mesh, [(first, second) for first, second in table.periodic])
-    try:
+    with _named():
         return sector_volumes(volumes, table.turned) if table.sectors else volumes
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Make errors of sectors ones of the case file."""
+    try:
+        yield
     except MeshError as error:
+        if not str(error).startswith("sectors:"):
+            raise
         raise CaseError(f"mesh.{error}") from None
 
 

@@ -95,6 +95,7 @@ def test_a_plane_cascade(tmp_path: Path) -> None:
         ((('[boundary.hub]', '[boundary.low]\ntype = "slip"\n[boundary.hub]'),), "mesh.sectors names this patch too"),
         ((('axis = "x"', 'axis = "x"\nnx = 4'),), "mesh: a mesh with [mesh.blade_row] has no nx"),
         ((("chord = 0.2", "chrod = 0.2"),), "mesh.blade_row.chrod"),
+        ((("[run]", '[time]\nintegrator = "multigrid"\n[run]'),), 'time.integrator = "multigrid": cells at sides'),
         ((("chord = 0.2", "chord = -0.2"),), "chord: above 0 is wanted, not -0.2"),
     ],
 )  # fmt: skip

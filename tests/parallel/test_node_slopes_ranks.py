@@ -1,0 +1,111 @@
+"""Slopes through nodes on several ranks: the rows of one rank bit for bit, and its states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.compressible_boundary import FarField, SlipWall
+from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.divided_volumes import divided_volumes
+from fluxloom.fv.node_rows import NodeRows
+from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
+from fluxloom.fv.shared_node_slopes import shared_node_slopes
+from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.fv.sides import Family
+from fluxloom.mesh import MeshData, box2d, box3d
+from fluxloom.mesh.distribute import distribute_mesh
+from fluxloom.mesh.dual import dual
+from fluxloom.mesh.slices import as_slice
+from fluxloom.solvers.compressible import CompressibleFlow
+
+MESHES = {
+    "triangle": lambda: box2d(6, 5, kind="triangle", perturb=0.2),
+    "prism": lambda: box3d(3, 4, 3, kind="prism", perturb=0.1),
+    "tetra": lambda: box3d(3, 3, 3, kind="tetra", perturb=0.1),
+    "polyhedra": lambda: dual(box3d(3, 3, 2, kind="tetra", perturb=0.1)),
+}
+
+
+def slopes_of(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[ControlVolumes, Family]:
+    """Return this rank's control volumes and the rows of its cells."""
+    if comm.size == 1:
+        volumes = control_volumes(mesh)
+        return volumes, node_slopes(mesh, volumes, kind)
+    if mesh.polyhedra is None:
+        part = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
+        volumes = shared_volumes(part)
+        return shared_node_slopes(volumes, NodeRows.of_part(part, volumes), kind)
+    volumes = divided_volumes(comm, control_volumes(mesh) if comm.rank == 0 else None, method="rcb")
+    rows = NodeRows.dealt(mesh.connectivity() if comm.rank == 0 else None, volumes)
+    return shared_node_slopes(volumes, rows, kind)
+
+
+@pytest.mark.parametrize("name", MESHES)
+@pytest.mark.parametrize("kind", ["green-gauss", "least-squares"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_rows_of_one_rank(name: str, kind: NodeSlopes, ranks: int) -> None:
+    mesh = MESHES[name]()
+    _, whole = slopes_of(SelfComm(), mesh, kind)
+    seen, further = 0, 0
+    for volumes, rows in run_threads(ranks, lambda comm: slopes_of(comm, mesh, kind)):
+        shared = volumes.shared
+        assert shared is not None
+        number = np.empty(shared.element_order.size, dtype=np.int64)
+        number[shared.element_order] = shared.elements.numbers
+        for k in range(volumes.owned):
+            mine = slice(rows.offsets[k], rows.offsets[k + 1])
+            span = slice(whole.offsets[number[k]], whole.offsets[number[k] + 1])
+            np.testing.assert_array_equal(number[rows.columns[mine]], whole.columns[span])
+            np.testing.assert_array_equal(rows.values[mine], whole.values[span])
+        seen += volumes.owned
+        further += shared.element_order.size - volumes.elements
+        assert shared.elements.inside > 0
+    assert seen == whole.offsets.size - 1
+    assert further > 0
+
+
+def run(comm: Comm, mesh: MeshData, kind: NodeSlopes) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers and states of the cells of this rank after some steps."""
+    volumes, rows = slopes_of(comm, mesh, kind)
+    d = mesh.dimension
+    sides = {name: FarField([1.0, 0.4, *[0.0] * (d - 1), 1.0]) for name in volumes.patches} | {"ymin": SlipWall()}
+    flow = CompressibleFlow(fl.Context("cpu", comm=comm, tuning=False, threads=1), volumes, sides, slopes=rows)
+    bump = lambda x: 1.0 + 0.2 * np.exp(-20.0 * ((x - 0.5) ** 2).sum(axis=1))  # noqa: E731
+    flow.start(lambda x: np.column_stack([bump(x), np.tile([0.4, *[0.0] * (d - 1)], (len(x), 1)), bump(x)]))
+    flow.iterate(3)
+    shared = volumes.shared
+    return np.arange(volumes.cells) if shared is None else shared.cells.numbers[: shared.cells.owned], flow.states()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "ranks"),
+    [("triangle", "least-squares", 3), *(pytest.param(*case, marks=pytest.mark.long) for case in (
+        ("triangle", "green-gauss", 2), ("tetra", "least-squares", 2), ("polyhedra", "least-squares", 3),
+        ("polyhedra", "green-gauss", 2)))],
+)  # fmt: skip
+def test_states_of_one_rank(name: str, kind: NodeSlopes, ranks: int) -> None:
+    mesh = MESHES[name]()
+    alone = run_threads(1, lambda comm: run(comm, mesh, kind))[0][1]
+    found = np.full_like(alone, np.nan)
+    for number, values in run_threads(ranks, lambda comm: run(comm, mesh, kind)):
+        found[number] = values
+    np.testing.assert_allclose(found, alone, rtol=1e-12, atol=1e-14)
+
+
+def test_every_rank_hears_what_cannot_be() -> None:
+    mesh = box2d(6, 4)
+
+    def work(comm: Comm, periodic: list[tuple[str, str]], kind: str) -> None:
+        part = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
+        volumes = shared_volumes(part, periodic)
+        shared_node_slopes(volumes, NodeRows.of_part(part, shared_volumes(part)), kind)  # type: ignore[arg-type]
+
+    with pytest.raises(SolverError, match="periodic patches have two places"):
+        run_threads(2, lambda comm: work(comm, [("ymin", "ymax")], "green-gauss"))
+    with pytest.raises(SolverError, match="'least-square' is unknown; did you mean 'least-squares'"):
+        run_threads(2, lambda comm: work(comm, [], "least-square"))
