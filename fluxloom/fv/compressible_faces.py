@@ -7,7 +7,7 @@ face stores, per unit of time,
 ======================  ==========================================================================================
 ``v < nv``              what leaves its first element, ``A (F - F_v)``; of a boundary face what its element holds
 ``nv``, ``nv + 1``      area times the fastest wave, ``A (|u_n| + c)``, of the first and of the second element
-``nv + 2``              with friction ``A^2 (mu / Pr + mu_t / Pr_t)``: what it takes of a step
+``nv + 2``              with friction ``A^2`` times what carries fastest (`fastest`): what it takes of a step
 ======================  ==========================================================================================
 
 and a cell adds them up in the order of its row. So nothing races, and results have the same bits for any number of
@@ -19,7 +19,7 @@ The way from a boundary element to its face is 0, and no other is: that tells bo
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
-from fluxloom.fv.compressible_friction import carriers, face_friction, step_share
+from fluxloom.fv.compressible_friction import carriers, face_friction, fastest, step_share
 from fluxloom.fv.compressible_kernels import flux_through
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
@@ -80,7 +80,7 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
     area = face[d]
     for v in range(nv):
         out[v] = area * select(outer, share[1][v], f[v])
-    inverse = gamma / (w[0][0] * w[1][0])
+    inverse = gamma * (1.0 / (w[0][0] * w[1][0]))  # the friction wants the same quotient
     out[nv] = area * (fabs(here - pace) + sqrt(inverse * w[1][0] * w[0][1 + d]))
     out[nv + 1] = area * (fabs(there - pace) + sqrt(inverse * w[0][0] * w[1][1 + d]))
     return select(sound, 0.0, select(outer, 1.0, 2.0))
@@ -125,20 +125,16 @@ def through_faces_with_friction(
     rough = 1.0 / constant
     first = w[0][1 + d] * light * rough
     second = w[1][1 + d] * thin * rough
-    mu_first, mut_first, spread_first = carriers(w[0], light, first, law, mu0, t0, s, nv, d)
-    mu_second, mut_second, spread_second = carriers(w[1], thin, second, law, mu0, t0, s, nv, d)
-    mu = 0.5 * (mu_first + mu_second)
-    mut = 0.5 * (mut_first + mut_second)
+    mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, law, mu0, t0, s, nv, d)
     conducted = mu * (1.0 / prandtl) + mut * (1.0 / prandtl_turbulent)
     face_friction(w[0], slope[0], w[1], slope[1], n, way, light, thin, second - first, mu + mut,
-                  gamma * constant / (gamma - 1.0) * conducted, 0.5 * (spread_first + spread_second), f, rough,
-                  nv, d)  # fmt: skip
+                  gamma * constant / (gamma - 1.0) * conducted, spread, f, rough, nv, d)  # fmt: skip
     area = select(outer, 0.0, face[d])
     for v in range(nv):
         flux[v] = out[v] - area * f[v]
     flux[nv] = out[nv]
     flux[nv + 1] = out[nv + 1]
-    flux[nv + 2] = area * area * conducted
+    flux[nv + 2] = area * area * fastest(conducted, spread, gamma)
 
 
 @kernel
@@ -158,7 +154,7 @@ def gathered(flux: Read, sign: Read, res: Write, speed: Write, *, nv: Const[int]
 
 @kernel
 def gathered_friction(
-    flux: Read, sign: Read, w: Read, volume: Read, res: Write, speed: Write, *, gamma: float, nv: Const[int]
+    flux: Read, sign: Read, w: Read, volume: Read, res: Write, speed: Write, *, nv: Const[int]
 ):
     """`gathered`, with what friction and heat take of the step."""
     total = zeros(nv)
@@ -172,4 +168,4 @@ def gathered_friction(
         spread += flux[j][nv + 2]
     for v in range(nv):
         res[v] = total[v]
-    speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0], gamma)
+    speed[0] = 0.5 * waves + step_share(spread, w[0], volume[0])

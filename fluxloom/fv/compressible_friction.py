@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read
 from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL
-from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, source, viscosities
-from fluxloom.fv.viscous_fluxes import sutherland, viscous
+from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, parts_of_share, shared, source
+from fluxloom.fv.viscous_fluxes import sutherland, sutherland_weighted, viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
@@ -82,19 +82,40 @@ def vorticity(slope, d):
 
 
 @func
-def carriers(w, light, temperature, law, mu0, t0, s, nv, d):
-    """Return what carries momentum, heat and the model's variable in a state: molecular, eddy, and its diffusivity.
+def both_molecular(first, second, law, mu0, t0, s):
+    """Return the viscosities at two temperatures; `molecular` with one division for both."""
+    mu_first = mu0
+    mu_second = mu0
+    if law == 1:
+        once = 1.0 / ((first + s) * (second + s))
+        mu_first = sutherland_weighted(first, mu0, t0, s) * ((second + s) * once)
+        mu_second = sutherland_weighted(second, mu0, t0, s) * ((first + s) * once)
+    return mu_first, mu_second
 
-    The first two are dynamic, the last one is times the density, 0 without a model; ``light`` is ``1 / rho``.
+
+@func
+def carriers(w, near, light, thin, first, second, law, mu0, t0, s, nv, d):
+    """Return what carries momentum, heat and the model's variable through a face: molecular, eddy, and its diffusivity.
+
+    They are means of both elements' values; the first two are dynamic, the last one is times the density, 0 without a
+    model. ``light`` and ``thin`` are ``1 / rho`` of both, ``first`` and ``second`` their temperatures. Divisions cost
+    more than all else: two quotients take one, of the product of what is under their lines.
     """
-    mu = molecular(temperature, law, mu0, t0, s)
+    mu_first, mu_second = both_molecular(first, second, law, mu0, t0, s)
     mut = 0.0
     spread = 0.0
     if nv == d + 3:
-        eddy, loose = viscosities(w[nv - 1], mu * light)
-        mut = w[0] * eddy
-        spread = w[0] * loose
-    return mu, mut, spread
+        nu_first = mu_first * light
+        nu_second = mu_second * thin
+        once = 1.0 / (nu_first * nu_second)
+        over_first, under_first = parts_of_share(w[nv - 1] * (nu_second * once))
+        over_second, under_second = parts_of_share(near[nv - 1] * (nu_first * once))
+        under = 1.0 / (under_first * under_second)
+        eddy_first, loose_first = shared(w[nv - 1], nu_first, over_first * (under_second * under))
+        eddy_second, loose_second = shared(near[nv - 1], nu_second, over_second * (under_first * under))
+        mut = 0.5 * (w[0] * eddy_first + near[0] * eddy_second)
+        spread = 0.5 * (w[0] * loose_first + near[0] * loose_second)
+    return 0.5 * (mu_first + mu_second), mut, spread
 
 
 @func
@@ -139,10 +160,15 @@ def face_friction(
 
 
 @func
-def step_share(waves, density, volume, gamma):
+def fastest(conducted, spread, gamma):
+    """Return what carries fastest through a face, of momentum, heat and the model's variable: it bounds the step."""
+    return max(max(4.0 / 3.0, gamma) * conducted, spread * (1.0 / SIGMA))
+
+
+@func
+def step_share(waves, density, volume):
     """Return what friction and heat take of a step, beside half the sum of waves; 0 for boundary elements."""
-    rate = 0.5 * _DIFFUSION * max(4.0 / 3.0, gamma) * waves / density
-    return select(volume > 0.0, rate / volume, 0.0)
+    return select(volume > 0.0, 0.5 * _DIFFUSION * waves / (density * volume), 0.0)
 
 
 @kernel
@@ -160,7 +186,6 @@ def friction(
     heat_capacity = gamma * constant / (gamma - 1.0)
     light = 1.0 / w[0]
     own = w[1 + d] * light * rough
-    mu_own, mut_own, spread_own = carriers(w, light, own, law, mu0, t0, s, nv, d)
     n = zeros(d)
     way = zeros(d)
     f = zeros(nv)
@@ -171,19 +196,17 @@ def friction(
             way[k] = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
         thin = 1.0 / near[j][0]
         other = near[j][1 + d] * thin * rough
-        mu_other, mut_other, spread_other = carriers(near[j], thin, other, law, mu0, t0, s, nv, d)
-        mu = 0.5 * (mu_own + mu_other)
-        mut = 0.5 * (mut_own + mut_other)
+        mu, mut, spread = carriers(w, near[j], light, thin, own, other, law, mu0, t0, s, nv, d)
         conducted = mu * laminar + mut * eddies
         face_friction(w, slope, near[j], far[j], n, way, light, thin, other - own, mu + mut, heat_capacity * conducted,
-                      0.5 * (spread_own + spread_other), f, rough, nv, d)  # fmt: skip
+                      spread, f, rough, nv, d)  # fmt: skip
         area = select(sign[j] == 0.0, 0.0, face[j][d])
         for v in range(nv):
             total[v] += area * f[v]
-        waves += area * area * conducted
+        waves += area * area * fastest(conducted, spread, gamma)
     for v in range(nv):
         res[v] += total[v]
-    speed[0] += step_share(waves, w[0], volume[0], gamma)
+    speed[0] += step_share(waves, w[0], volume[0])
 
 
 @kernel

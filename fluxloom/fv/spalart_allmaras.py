@@ -24,7 +24,7 @@ from __future__ import annotations
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import exp, max, min, pow, select
 
-__all__ = ["CB2", "SIGMA", "diffusivity", "eddy_viscosity", "source", "viscosities"]
+__all__ = ["CB2", "SIGMA", "diffusivity", "eddy_viscosity", "parts_of_share", "shared", "source"]
 
 CB1, CB2, SIGMA, KAPPA = 0.1355, 0.622, 2.0 / 3.0, 0.41
 CW1, CW2, CW3 = CB1 / KAPPA**2 + (1.0 + CB2) / SIGMA, 0.3, 2.0
@@ -58,12 +58,16 @@ def diffusivity(nut, nu):
 
 
 @func
-def viscosities(nut, nu):
-    """Return `eddy_viscosity` and `diffusivity` with one division beside ``nut / nu``: never do both need it."""
-    chi = nut / nu
+def parts_of_share(chi):
+    """Return what is over and under the line of ``f_v1``, or of ``f_n = (c_n1 + chi^3) / (c_n1 - chi^3)`` below 0."""
     cube = chi * chi * chi
-    share = select(chi < 0.0, CN1 + cube, cube) / select(chi < 0.0, CN1 - cube, cube + CV1 * CV1 * CV1)
-    return select(chi < 0.0, 0.0, nut * share), nu + nut * select(chi < 0.0, share, 1.0)
+    return select(chi < 0.0, CN1 + cube, cube), select(chi < 0.0, CN1 - cube, cube + CV1 * CV1 * CV1)
+
+
+@func
+def shared(nut, nu, share):
+    """Return `eddy_viscosity` and `diffusivity`, given ``f_v1``, or ``f_n`` of a negative value."""
+    return select(nut < 0.0, 0.0, nut * share), nu + nut * select(nut < 0.0, share, 1.0)
 
 
 @func

@@ -19,14 +19,20 @@ from __future__ import annotations
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import sqrt
 
-__all__ = ["sutherland", "viscous"]
+__all__ = ["sutherland", "sutherland_weighted", "viscous"]
+
+
+@func
+def sutherland_weighted(temperature, mu0, t0, s):
+    """Return the viscosity at a temperature, times ``T + S``."""
+    ratio = temperature * (1.0 / t0)
+    return mu0 * ratio * sqrt(ratio) * (t0 + s)
 
 
 @func
 def sutherland(temperature, mu0, t0, s):
     """Return the viscosity at a temperature."""
-    ratio = temperature * (1.0 / t0)
-    return mu0 * ratio * sqrt(ratio) * (t0 + s) / (temperature + s)
+    return sutherland_weighted(temperature, mu0, t0, s) / (temperature + s)
 
 
 @func
