@@ -31,6 +31,7 @@ from fluxloom.fv.compressible_patches import Number, PatchFaces, State, Vector
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.given import check_patches
+from fluxloom.fv.point_vortex import PointVortex
 
 __all__ = [
     "Boundary",
@@ -101,13 +102,16 @@ class FarField:
     turbulence
         Variable of the turbulence model in gas that comes in (of Spalart and Allmaras: 3 to 5 times the kinematic
         viscosity), m^2/s.
+    vortex
+        In two dimensions the vortex of a body that lifts, beside the uniform flow: the end may be nearer then.
     """
 
     state: State
     turbulence: float = 0.0
+    vortex: PointVortex | None = None
 
     def rows(self, faces: PatchFaces) -> Rows:
-        """Return kind and parameters."""
+        """Return kind and parameters, without the vortex (`fluxloom.solvers.compressible_vortex` adds it)."""
         w = faces.state(self.state)
         return FAR_FIELD, faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
 

@@ -1,9 +1,12 @@
 r"""Rings of quads round an airfoil of the NACA four-digit family: a conformal map of the outside of a circle.
 
-The thickness is that of the family, extended to the place ``e > 1`` where it vanishes, and shortened to a chord of 1: a
-sharp edge without a change of shape elsewhere (Vassberg and Jameson, sec. II),
+The thickness is that of the family, extended to the place ``e > 1`` where it vanishes, which is a sharp edge without a
+change of shape elsewhere (Vassberg and Jameson, sec. II), and shortened to a chord of 1,
 
 .. math:: y = \frac{5 t}{e} (0.2969 \sqrt{s} - 0.1260 s - 0.3516 s^2 + 0.2843 s^3 - 0.1015 s^4), \quad s = e x
+
+Others keep the extended chord ``e`` and refer forces to the one before, 1: so do Vassberg and Jameson. In that measure
+coefficients are greater by ``e``, and `NacaProfile.family_chord` is what forces here refer to instead of 1.
 
 Kármán and Trefftz's map opens the edge, of angle ``tau``: with ``n = 2 - tau / pi``
 
@@ -32,7 +35,7 @@ from scipy.optimize import brentq
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
-__all__ = ["NacaProfile", "naca_mesh"]
+__all__ = ["AirfoilMap", "NacaProfile", "naca_mesh"]
 
 Array = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complexfloating[Any, Any]]
@@ -115,6 +118,11 @@ class NacaProfile:
         return 2.0 * float(np.arctan(-5.0 * self.thickness * slope))
 
     @property
+    def family_chord(self) -> float:
+        """Chord of the family, with its blunt edge, of which the extended one is 1: ``1 / e``."""
+        return 1.0 / _extension()
+
+    @property
     def nose_radius(self) -> float:
         """Radius of curvature at the leading edge."""
         return 0.5 * (5.0 * self.thickness * _HALF[0]) ** 2 / _extension()
@@ -136,8 +144,24 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     return float(found)
 
 
-class _Map:
-    """The map between the outside of the unit circle and that of an airfoil; the trailing edge is at 1."""
+class AirfoilMap:
+    """The map between the outside of the unit circle and that of an airfoil; the trailing edge is at 1.
+
+    Parameters
+    ----------
+    profile
+        The airfoil.
+
+    Attributes
+    ----------
+    series
+        ``a_k`` of the module, from ``a_0`` on.
+
+    Raises
+    ------
+    MeshError
+        If there is none: the airfoil is too thin, or its camber too large.
+    """
 
     def __init__(self, profile: NacaProfile) -> None:
         self.profile = profile
@@ -191,6 +215,24 @@ class _Map:
         """Size of ``dz / dZ`` far away."""
         return float(np.exp(self.series[0].real))
 
+    @property
+    def turn(self) -> float:
+        """Angle of ``dz / dZ`` far away."""
+        return float(self.series[0].imag)
+
+    def slope(self, circle: Complex) -> Complex:
+        """Return ``dz / dZ`` at places ``Z``, outside the unit circle or on it; 0 at 1, where the edge is."""
+        total, change = np.zeros_like(circle), np.zeros_like(circle)
+        for k in range(len(self.series) - 1, -1, -1):
+            total, change = total / circle + self.series[k], change / circle - k * self.series[k]
+        zeta = self.centre + circle * np.exp(total)
+        away = zeta + self.far
+        ratio = (zeta - self.far) / away
+        w = np.abs(ratio) ** self.power * np.exp(1j * np.angle(ratio) * self.power)
+        lower = self.power * np.abs(ratio) ** (self.power - 1.0) * np.exp(1j * np.angle(ratio) * (self.power - 1.0))
+        opened = lower * 2.0 * self.far / away**2 * (1.0 - self.inner) / (1.0 - w) ** 2
+        return opened * np.exp(total) * (1.0 + change)
+
     def on_wall(self, theta: Array) -> Complex:
         """Return places on the airfoil."""
         phi = theta + self._lag(theta)
@@ -243,7 +285,7 @@ def naca_mesh(
         )
     if not (2.0 <= reach <= 1e4 and 0.0 < first <= 10.0):
         raise MeshError(f"rings round an airfoil: reach is 2 to 10000, first up to 10, not {reach:g} and {first:g}")
-    mapped = _Map(NacaProfile.named(profile) if isinstance(profile, str) else profile)
+    mapped = AirfoilMap(NacaProfile.named(profile) if isinstance(profile, str) else profile)
     theta = 2.0 * np.pi * np.arange(around) / around
     rings = _rings(np.log(reach / mapped.scale), first * theta[1], outward)
     places = np.concatenate([mapped.on_wall(theta), *(mapped.outside(theta, float(np.exp(r))) for r in rings[1:])])

@@ -10,6 +10,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
@@ -19,11 +20,15 @@ from fluxloom.fv.compressible_slopes import limited_slopes, slopes
 from fluxloom.fv.sides import Family, spread
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS
 from fluxloom.solvers.compressible_sectors import SectorLoops
+from fluxloom.solvers.compressible_vortex import FarFieldVortices
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["FlowBalance"]
+
+_REGISTERS = 168
+"""Of a work item that finds a flux with friction: it would take 204, and leave room for two groups instead of three."""
 
 
 class FlowBalance:
@@ -40,13 +45,15 @@ class FlowBalance:
     ----------
     over_faces
         Whether each flux is found once and stored, or by both cells of a face.
+    vortices
+        Those in far fields.
     """
 
     def __init__(self, flow: CompressibleFlow, found: CompressibleGeometry) -> None:
         self.flow, device = flow, flow.context.device
-        self.over_faces = flow.scheme.loops != "cells"
+        self.over_faces = flow.scheme.loops == "faces"
         self.viscous = flow.gas.viscosity is not None
-        self.sectors = SectorLoops(flow)
+        self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
         elements, faces, layout = flow.spaces.elements, flow.spaces.faces, slices_for(device)
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
@@ -71,11 +78,12 @@ class FlowBalance:
         values = rows._replace(values=rows.values.astype(self.flow.scheme.storage, copy=False))
         return self.flow.spaces.elements.more(self.around, values, name)[self.around.to_entries]
 
-    def loops(self, w: Dat, limited: bool = True) -> list[Loop]:
+    def loops(self, w: Dat, limited: bool = True) -> list[Loop | Reset]:
         """Return the loops for some states; not ``limited``, they take the shares of slopes that are there."""
         flow, common = self.flow, self._common
         over, gamma = flow.elements, flow.gas.gamma
-        found = [*self.sectors.states(w), *self._slopes(w, limited), *self.sectors.slopes(), *self._boundary(w)]
+        found: list[Loop | Reset] = [*self.sectors.states(w), *self._slopes(w, limited)]
+        found += [*self.sectors.slopes(), *self._boundary(w)]
         found += self._over_faces(w) if self.over_faces else self._over_cells(w)
         if flow.turbulent:
             found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
@@ -92,15 +100,16 @@ class FlowBalance:
         flow = self.flow
         return flow.kind, flow.par, flow.face[flow.edge[0]], w[flow.behind[0]]
 
-    def _slopes(self, w: Dat, limited: bool) -> list[Loop]:
+    def _slopes(self, w: Dat, limited: bool) -> list[Loop | Reset]:
         flow, common, slope = self.flow, self._common, self.flow.slope
-        loops: list[Loop] = []
+        loops: list[Loop | Reset] = []
         if flow.scheme.order == 1 and not self.viscous:
-            return loops
+            return self.vortices.loops(w)
         if flow.open:
             inner = (w[self.inner.pattern], self.inner.entries)
             loops += [
                 Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
+                *self.vortices.loops(w),
                 Loop(face_states, flow.boundary, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
                      **common),
             ]  # fmt: skip
@@ -163,6 +172,7 @@ class FlowBalance:
             return [Loop(through_faces, faces, *both, **self._convection()),
                     Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
         thermal = self._convection() | flow.thermal()
-        return [Loop(through_faces_with_friction, faces, *both, **thermal),
-                Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, gamma=flow.gas.gamma,
-                     nv=nv, schedule=single)]  # fmt: skip
+        more = Schedule(registers=_REGISTERS)
+        return [Loop(through_faces_with_friction, faces, *both, **thermal, schedule=more),
+                Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, nv=nv,
+                     schedule=single)]  # fmt: skip

@@ -15,7 +15,7 @@ FLUXES = {"rusanov": RUSANOV, "roe": ROE, "hllc": HLLC, "ausm+-up": AUSM}
 LIMITERS = {"none": NOT_LIMITED, "barth-jespersen": BARTH, "venkatakrishnan": VENKATAKRISHNAN}
 
 TURBULENCE = ("none", "spalart-allmaras")
-LOOPS = ("auto", "cells", "faces")
+LOOPS = ("faces", "cells")
 STORAGE = ("float64", "float32")
 
 _OPTIMISED = (0.0695, 0.1602, 0.2898, 0.5060, 1.0)
@@ -60,8 +60,8 @@ class CompressibleScheme:
     turbulence
         ``"none"``, or ``"spalart-allmaras"``, which needs a gas with a viscosity and the distances from the wall.
     loops
-        What fluxes are looped over: ``"cells"``, where both cells of a face find its flux, ``"faces"``, where the face
-        stores it and cells add up, or ``"auto"``: faces, faster everywhere. Results agree to round-off.
+        What fluxes are looped over: ``"faces"``, where a face stores its flux and cells add up, or ``"cells"``, where
+        both cells of a face find it, which is slower wherever it was measured. Results agree to round-off.
     storage
         Of slopes, their weights and the ways to faces: ``"float64"`` or ``"float32"``, which moves less. States, fluxes
         and all sums are float64, and so are normals and areas: the faces of a cell stay closed.
@@ -83,7 +83,7 @@ class CompressibleScheme:
     entropy_fix: float = 0.05
     cutoff: float = 0.1
     turbulence: str = "none"
-    loops: str = "auto"
+    loops: str = "faces"
     storage: str = "float64"
 
     def __post_init__(self) -> None:

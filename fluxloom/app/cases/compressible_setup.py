@@ -33,6 +33,7 @@ from fluxloom.fv.compressible_boundary import (
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 __all__ = ["boundaries_of", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of"]
@@ -142,11 +143,12 @@ def _boundary(
     if rotation is not None and table.type in ("far-field", "supersonic-inlet") and not table.state:
         _checked_wind(key, stream, rotation)
     state, way = tuple(table.state) or stream, tuple(table.direction)
+    vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], Boundary]] = {
         "slip": lambda: SlipWall(turning),
         "symmetry": SlipWall,
         "wall": lambda: NoSlipWall(table.temperature or None, turning),
-        "far-field": lambda: FarField(state, nut),
+        "far-field": lambda: FarField(state, nut, vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state, nut),
         "supersonic-outlet": SupersonicOutlet,
         "total-inlet": lambda: TotalInlet(table.pressure, table.temperature, way, nut),

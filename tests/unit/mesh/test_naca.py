@@ -10,7 +10,7 @@ import pytest
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.mesh.check import check
-from fluxloom.mesh.naca import NacaProfile, naca_mesh
+from fluxloom.mesh.naca import AirfoilMap, NacaProfile, naca_mesh
 
 
 def rings(name: str, around: int = 64, outward: int = 24, **choices: float) -> np.ndarray:
@@ -20,13 +20,14 @@ def rings(name: str, around: int = 64, outward: int = 24, **choices: float) -> n
 
 
 def test_thickness() -> None:
-    """The coefficients of Vassberg and Jameson (2010), eq. 1, for the airfoil 0012 with a sharp edge."""
+    """Of the airfoil 0012, extended to a sharp edge and shortened to 1; coefficients of NASA's turbulence models."""
     x = np.linspace(0.0, 1.0, 21)[1:-1]
     c = (0.298222773, -0.127125232, -0.357907906, 0.291984971, -0.105174696)
     wanted = 0.594689181 * (c[0] * np.sqrt(x) + sum(a * x**k for k, a in enumerate(c[1:], 1)))
     found = NacaProfile.named("0012").points(np.arccos(2.0 * x - 1.0) / (2.0 * np.pi))
     assert found.real == pytest.approx(x, abs=1e-14)
     assert found.imag == pytest.approx(wanted, abs=1e-7)
+    assert NacaProfile.named("0012").family_chord == pytest.approx(1.0 / 1.008930411365, rel=1e-10)
 
 
 def test_camber() -> None:
@@ -62,6 +63,16 @@ def test_first_ring_fits_the_airfoil() -> None:
     z = rings("0012", around, 48, first=1e-6, reach=4.0)
     width = np.abs(np.roll(z[0], -1) - np.roll(z[0], 1)) / 2.0
     assert np.abs(z[1] - z[0])[2:-1] == pytest.approx(1e-6 * width[2:-1], rel=0.05)
+
+
+def test_slope_of_the_map() -> None:
+    """It is the difference quotient of the places, and far away the scale and the angle."""
+    found, angle, step = AirfoilMap(NacaProfile.named("2412")), np.linspace(0.1, 6.0, 7), 1e-5
+    places = [found.outside(angle, 1.3 * (1.0 + move)) for move in (-step, step)]
+    circle: np.ndarray = 1.3 * np.exp(1j * angle)
+    distant = np.array([1e6 + 0.0j], dtype=np.complex128)
+    assert (places[1] - places[0]) / (2.0 * step * circle) == pytest.approx(found.slope(circle), rel=1e-7)
+    assert found.slope(distant)[0] == pytest.approx(found.scale * np.exp(1j * found.turn), rel=1e-5)
 
 
 def test_symmetric() -> None:
