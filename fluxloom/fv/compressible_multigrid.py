@@ -23,7 +23,8 @@ D. J. Mavriplis, V. Venkatakrishnan: *Agglomeration multigrid for two-dimensiona
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.fv.compressible_fluxes import euler, rusanov
+from fluxloom.fv.compressible_fluxes import euler, mean_state, rusanov
+from fluxloom.fv.compressible_implicit import add_upwinding
 from fluxloom.fv.compressible_outside import ISOTHERMAL_WALL, NO_SLIP_WALL, SLIP_WALL
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
@@ -36,10 +37,13 @@ __all__ = [
     "handed_down",
     "held",
     "means",
+    "paced",
+    "part_of",
     "restricted",
     "smoothed",
     "spread",
     "squares",
+    "stepped",
     "stiff_wall",
     "wanted",
 ]  # fmt: skip
@@ -71,23 +75,50 @@ def to_primitive(u, w, gamma, nv, d):
         w[v] = u[v] / u[0]
 
 
+@func
+def diffusive(left, right, n, f, more, gamma, d):
+    """Write Rusanov's flux, its difference of both states ``1 + more`` times."""
+    a = zeros(2 + d)
+    b = zeros(2 + d)
+    rusanov(left, right, n, f, gamma, d)
+    euler(left, n, a, gamma, d)
+    euler(right, n, b, gamma, d)
+    for v in range(2 + d):
+        f[v] += more * (f[v] - 0.5 * (a[v] + b[v]))
+
+
+@func
+def linearised(left, right, n, f, gamma, d):
+    """Write Roe's flux with the matrix that sweeps have, its slow waves rounded as there."""
+    a = zeros(2 + d)
+    z = zeros(2 + d)
+    u = zeros(d)
+    euler(left, n, f, gamma, d)
+    euler(right, n, a, gamma, d)
+    un, kinetic, h, c = mean_state(left, right, u, n, gamma, d)
+    for v in range(2 + d):
+        f[v] = 0.5 * (f[v] + a[v])
+        z[v] = right[v] - left[v]
+    add_upwinding(z, u, n, f, d, sqrt(left[0] * right[0]), un, kinetic, h, c, -0.5)
+
+
 @kernel
 def coarse_residual(
     w: Read, near: Read, out: Read, face: Read, wetted: Read, sign: Read, res: Write, speed: Write,
-    *, gamma: float, nv: Const[int], d: Const[int],
+    *, gamma: float, nv: Const[int], d: Const[int], stages: Const[int],
 ):  # fmt: skip
     """``R`` of a group of cells, of first order, and half the sum over its faces of area times the fastest wave.
 
-    Fluxes are those of Rusanov, ``A (F_l + F_r) . n / 2 - B max(|u_n| + c) (U_r - U_l) / 2``, with the area ``A`` of
-    the face and the sum ``B`` of the areas of the fine faces in it. So a coarse level damps at least as much as the
-    fine one does for changes between groups: with less, as with Roe's flux along a face, what it returns overshoots.
+    For explicit ``stages`` (1) fluxes are those of Rusanov, ``A (F_l + F_r) . n / 2 - B max(|u_n| + c) (U_r - U_l) /
+    2``, with the area ``A`` of the face and the sum ``B`` of the areas of the fine faces in it. So a coarse level damps
+    at least as much as the fine one does for changes between groups: with less, what stages return overshoots. For
+    sweeps (0) they are Roe's, with the matrix of the linearisation that is swept through: what it solves is what the
+    level has.
     """
     total = zeros(nv)
     waves = 0.0
     n = zeros(d)
     f = zeros(nv)
-    a = zeros(nv)
-    b = zeros(nv)
     left = zeros(nv)
     right = zeros(nv)
     c = sqrt(gamma * w[1 + d] / w[0])
@@ -101,15 +132,14 @@ def coarse_residual(
         for v in range(nv):
             left[v] = select(into, near[j][v], w[v])
             right[v] = select(into, w[v], near[j][v])
-        rusanov(left, right, n, f, gamma, d)
-        euler(left, n, a, gamma, d)
-        euler(right, n, b, gamma, d)
         area = face[j][d]
         more = select(outer, 0.0, wetted[j] / area - 1.0)
+        if stages == 1:
+            diffusive(left, right, n, f, more, gamma, d)
+        else:
+            linearised(left, right, n, f, gamma, d)
         for v in range(2 + d, nv):
             f[v] = f[0] * select(f[0] > 0.0, left[v], right[v])
-        for v in range(2 + d):
-            f[v] += more * (f[v] - 0.5 * (a[v] + b[v]))
         push = select(into, area, -area)
         for v in range(nv):
             total[v] += push * select(outer, out[j][v], f[v])
@@ -265,6 +295,29 @@ def emptied(source: Write, *, nv: Const[int]):
 def held(res: RW, *, nv: Const[int]):
     """What a model of turbulence transports stands still."""
     res[nv - 1] = 0.0
+
+
+@kernel
+def paced(speed: Read, volume: Read, rate: Write, *, cfl: float):
+    """``V / dt`` of a step of ``cfl``, 0 for boundary elements; see `compressible_kernels.local_step`."""
+    rate[0] = select(volume[0] > 0.0, speed[0] / cfl, 0.0)
+
+
+@kernel
+def part_of(res: Read, out: Write, *, part: float, nv: Const[int]):
+    """A part of the residuals, of a stage."""
+    for v in range(nv):
+        out[v] = part * res[v]
+
+
+@kernel
+def stepped(w: Read, z: Read, out: Write, *, most: float, nv: Const[int], d: Const[int]):
+    """``w + z``, with such a share of ``z`` that density and pressure change by a part ``most`` of themselves."""
+    rho = most * w[0] / max(fabs(z[0]), 1.0e-300)
+    p = most * w[1 + d] / max(fabs(z[1 + d]), 1.0e-300)
+    share = min(1.0, min(rho, p))
+    for v in range(nv):
+        out[v] = w[v] + share * z[v]
 
 
 @kernel

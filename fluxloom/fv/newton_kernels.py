@@ -32,6 +32,7 @@ __all__ = [
     "perturb",
     "project",
     "scaled",
+    "shorten",
     "sizes",
     "unsteady",
 ]  # fmt: skip
@@ -46,9 +47,12 @@ def keep(res: Read, speed: Read, base: Write, waves: Write, *, nv: Const[int]):
 
 
 @kernel
-def pace(waves: Read, volume: Read, rate: Write, *, cfl: float):
-    """``V / dt`` of a step of ``cfl``, 0 for boundary elements; see `compressible_kernels.local_step`."""
-    rate[0] = select(volume[0] > 0.0, waves[0] / cfl, 0.0)
+def pace(waves: Read, even: Read, volume: Read, rate: Write, *, cfl: float):
+    """``V / dt`` of a step of ``cfl``, 0 for boundary elements; see `compressible_kernels.local_step`.
+
+    ``even`` times the waves counts: 1, or less for a thin cell, so that its step is that of a cube of its volume.
+    """
+    rate[0] = select(volume[0] > 0.0, even[0] * waves[0] / cfl, 0.0)
 
 
 @kernel
@@ -183,6 +187,13 @@ def moved(w: Read, z: RW, out: Write, share: Min, *, most: float, nv: Const[int]
         z[v] = change
         out[v] = w[v] + change
     share[0] = min(share[0], part)
+
+
+@kernel
+def shorten(z: RW, *, factor: float, nv: Const[int]):
+    """Increments times a factor."""
+    for v in range(nv):
+        z[v] = factor * z[v]
 
 
 @kernel

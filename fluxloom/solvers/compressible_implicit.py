@@ -2,7 +2,6 @@ r"""Implicit steps towards a steady compressible flow: Newton's method with pseu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,14 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Global
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.newton_kernels import keep, moved, pace, sizes, unsteady
+from fluxloom.fv.newton_kernels import keep, moved, pace, shorten, sizes, unsteady
+from fluxloom.fv.sides import Sides
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.compressible_shares import Following, Shares
+from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep
+from fluxloom.solvers.compressible_shares import Shares
 from fluxloom.solvers.compressible_sweeps import Sweeps
 from fluxloom.solvers.krylov_space import KrylovSpace, Solved
 
@@ -36,108 +37,14 @@ _BACK, _LESS, _HARD, _AGAIN = 0.5, 0.7, 0.8, 1.1
 _AIM = 1.2
 """The CFL number falls where the residual grows by more than this."""
 _LEAST_CFL = 1e-3
+_SHORTER, _QUARTER = 2, 0.25
+"""How often increments are made shorter before a step is refused, and to which part of themselves."""
+_LEAST_WEIGHT, _TINY = 1e-3, 1e-300
+"""How little the equation of a model counts in GMRES at least."""
+_PART = 1e-6
+"""Part of perturbations with a model of turbulence, whose variable has most of them: the others move by less."""
 _MANY, _FEW = 0.5, 0.125
 """Parts of the vectors of GMRES: a product has twice the sweeps after a step with more, half of them with less."""
-
-
-@dataclass(frozen=True)
-class Implicit:
-    """How implicit steps are made.
-
-    Attributes
-    ----------
-    cfl, cfl_max
-        Of the first step, and at most; the step of each cell is as in `CompressibleScheme`.
-    growth
-        At most how much the CFL number grows from one step to the next.
-    sweeps, sweeps_max
-        Symmetric Gauss-Seidel sweeps through the linearised equations, in a step or a product of GMRES; more in a
-        product, twice as many at a time up to ``sweeps_max``, where GMRES needs many vectors.
-    krylov
-        Vectors of GMRES in a step; 0: sweeps make all steps.
-    switch
-        Part of the largest residual so far, below which steps are Newton's with GMRES; before, the sweeps make them,
-        which is cheaper while shocks are still on their way. 1: all steps are Newton's. So are those after the shares
-        of a limiter stay.
-    tolerance
-        Part of the right-hand side at which GMRES ends.
-    change
-        Part of themselves by which density and pressure change at most in a step; a cell with more takes less of it.
-    settle, follow, freeze, patience
-        Of a scheme with a limiter: parts of the largest residual so far at which the shares of slopes begin to follow
-        the states slowly, by a part ``follow`` in a step, and at which they stay from then on; steps without a lower
-        residual, after which they stay as well. ``settle = 0``: they come from the states all the time. See
-        `fluxloom.solvers.compressible_shares`.
-
-    Raises
-    ------
-    SolverError
-        If a number is out of range.
-    """
-
-    cfl: float = 10.0
-    cfl_max: float = 1e8
-    growth: float = 2.0
-    sweeps: int = 4
-    krylov: int = 40
-    switch: float = 0.01
-    tolerance: float = 0.2
-    change: float = 0.3
-    sweeps_max: int = 16
-    settle: float = 0.1
-    follow: float = 0.3
-    freeze: float = 1e-4
-    patience: int = 200
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("cfl", 0.0, 1e300), ("cfl_max", 0.0, 1e300), ("growth", 1.0, 1e3),
-                                ("switch", 0.0, 1.0), ("tolerance", 0.0, 1.0), ("change", 0.0, 1.0)):  # fmt: skip
-            value = getattr(self, name)
-            if not (isfinite(value) and low < value <= high):
-                raise SolverError(f"Implicit: {name}: above {low:g} and at most {high:g} is wanted, not {value!r}")
-        for name, least in (("sweeps", 1), ("krylov", 0), ("sweeps_max", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise SolverError(f"Implicit: {name} is a whole number of at least {least}, not {value!r}")
-        if self.cfl_max < self.cfl:
-            raise SolverError(f"Implicit: cfl_max ({self.cfl_max:g}) is less than cfl ({self.cfl:g})")
-        _ = self.following
-
-    @property
-    def following(self) -> Following:
-        """When shares of slopes follow the states slowly, and when they stay."""
-        return Following(self.settle, self.follow, self.freeze, self.patience)
-
-
-@dataclass(frozen=True)
-class ImplicitStep:
-    """What a step did.
-
-    Attributes
-    ----------
-    norms : (nv,)
-        Roots of the mean squares of ``R``, of mass, momentum and energy, after it.
-    total
-        The same of all components over their sizes: what falls to nothing.
-    cfl
-        Of the step.
-    share
-        The least that a cell took of its increments; 0: the step was refused.
-    products
-        Of GMRES; 0: sweeps alone.
-    rest
-        What GMRES left of the right-hand side.
-    live
-        How far the limiter's shares of slopes followed the states: 1 all the way; 0: they stayed as they were.
-    """
-
-    norms: Array
-    total: float
-    cfl: float
-    share: float
-    products: int = 0
-    rest: float = 0.0
-    live: float = 1.0
 
 
 class SteadySteps:
@@ -155,7 +62,8 @@ class SteadySteps:
     Steps begin as sweeps with the CFL number that was given, or less where the residual grows by more, until the
     residual has fallen by ``switch``. Newton's steps follow: their CFL number grows as the residual falls, by
     ``growth`` at most, and falls where it grows, or where GMRES did not get as far as was asked. So it finds the steps
-    that the sweeps can precondition by itself. A step is refused, and made again with half the CFL number, where its
+    that the sweeps can precondition by itself. With ``fronts`` increments with too bad a balance are made shorter. A
+    step is refused, and made again with half the CFL number, where its
     balance :math:`|R(w + z) - V / \Delta t\, \partial U / \partial w\, z|` is twice the residual before, or not finite.
 
     Parameters
@@ -192,7 +100,7 @@ class SteadySteps:
         self.cfl = self.implicit.cfl
         shared = flow.volumes.shared
         self.cells = flow.volumes.cells if shared is None else shared.cells.total
-        self.sweeps = Sweeps(flow, self.implicit.sweeps)
+        self.sweeps = Sweeps(flow, self.implicit.sweeps, self.implicit.fronts)
         self.preconditioning = self.implicit.sweeps
         self.base, self.trial = (
             context.dat(over, name=name, shape=(nv,), layout=flow.w.layout) for name in ("base", "trial")
@@ -203,10 +111,12 @@ class SteadySteps:
             context.scalar(value, name) for value, name in ((1.0, "share"), (np.zeros(nv), "norm"), (0.0, "left"))
         )
         self.total = self.highest = self._most = 0.0
+        self._now = np.ones(nv)
         self._chains()
+        self.weights = context.scalar(np.ones(nv), "weights")
         self._krylov = None if self.implicit.krylov == 0 else KrylovSpace(
-            flow, self.sweeps, self.rows, self.columns, self.base, self.trial, self._find, self.implicit.krylov,
-            self.cells,
+            flow, self.sweeps, self.weights, self.columns, self.base, self.trial, self._find, self.implicit.krylov,
+            self.cells, _PART if self.implicit.fronts and flow.turbulent else 1e-7,
         )  # fmt: skip
         self._begun = self._newton = False
 
@@ -222,7 +132,7 @@ class SteadySteps:
             Loop(unsteady, over, flow.w, z, flow.res, self.sweeps.rate, self.rows, self.norm, self.left,
                  gamma=flow.gas.gamma, **both),
         ], name="implicit.judge")  # fmt: skip
-        self._pace = Loop(pace, over, self.waves, flow.volume, self.sweeps.rate, cfl=self.cfl)
+        self._pace = Loop(pace, over, self.waves, self._even(), flow.volume, self.sweeps.rate, cfl=self.cfl)
         self._copy = Loop(copy, over, flow.w, trial, **copies)
         self._keep = Loop(keep, over, flow.res, flow.speed, self.base, self.waves, **nv)
         self._linearise = Chain([self._pace, *self.sweeps.linearise()], fuse=False, name="implicit.linearise")
@@ -230,7 +140,18 @@ class SteadySteps:
         self._move = Chain([
             Reset(self.share, 1.0), Loop(moved, over, flow.w, z, trial, self.share, most=self.implicit.change, **both),
         ], name="implicit.move")  # fmt: skip
+        self._shorten = Loop(shorten, over, z, factor=_QUARTER, **nv)
         self._accept = Loop(copy, over, trial, flow.w, **copies)
+
+    def _even(self) -> Dat:
+        """Return by what waves through a thin cell count, with fronts as through a cube of its volume; else 1."""
+        flow, cv = self.flow, self.flow.volumes
+        found = np.ones(cv.elements)
+        if self.implicit.fronts:
+            sides, d = Sides.of(cv), cv.dimension
+            area = sides.sum(cv.area[sides.face])
+            found[: sides.cells] = 2.0 * d * cv.volumes[: sides.cells] ** ((d - 1.0) / d) / area
+        return flow.spaces.elements.dat(found, "even")
 
     # --------------------------------------------------------------------------------------- running
     def begin(self) -> ImplicitStep:
@@ -245,7 +166,7 @@ class SteadySteps:
             self.flow.check()
             raise SolverError("implicit steps: the residual of the first states is not finite: look at the boundaries")
         self._most = _RISE * self.total
-        self.highest, self._begun, self._newton = self.total, True, False
+        self.highest, self._begun, self._newton, self._now = self.total, True, False, norms
         return ImplicitStep(norms, self.total, self.cfl, 0.0)
 
     def step(self) -> ImplicitStep:
@@ -268,6 +189,8 @@ class SteadySteps:
         self._find()
         self._judge()
         share, norms, left = self._look()
+        if self.implicit.fronts:
+            share, norms, left = self._search(share, norms, left)
         total = self._total(norms)
         self.flow.steps += 1
         if not (isfinite(solved.residual) and left <= _WORST * before):
@@ -279,6 +202,7 @@ class SteadySteps:
             self._before()
             norms = self._norms()
             total = self._total(norms)
+        self._now = norms
         self.total, self.highest = total, max(self.highest, min(total, self._most))
         self.shares.look(total / self.highest if self.highest else 0.0)
         return ImplicitStep(norms, total, cfl, share, solved.iterations, solved.residual, live)
@@ -290,6 +214,8 @@ class SteadySteps:
         With shares of slopes that stay it is: sweeps did not get further with those that follow.
         """
         switch = self.implicit.switch
+        if switch >= 1.0:
+            return self._krylov is not None
         level = sqrt(switch) if self._newton else switch
         return self._krylov is not None and (self.total <= level * self.highest or self.shares.weight == 0.0)
 
@@ -305,6 +231,8 @@ class SteadySteps:
         elif solved.iterations < _FEW * how.krylov:
             self.preconditioning = max(self.preconditioning // 2, how.sweeps)
         factor = min(factor, how.growth if solved.residual <= how.tolerance else _HARD)
+        if how.fronts and solved.iterations > _MANY * how.krylov:
+            factor = min(factor, 1.0)  # there are no more sweeps to take
         return min(how.cfl_max, factor * cfl)
 
     def solve(self, drop: float = 1e-10, iterations: int = 1000) -> list[float]:
@@ -320,11 +248,38 @@ class SteadySteps:
     def _solve(self, newton: bool) -> Solved:
         if newton and self._krylov is not None:
             self.sweeps.sweeps = self.preconditioning
+            self._balance()
             return self._krylov.solve(self.implicit.tolerance)
         self.sweeps.sweeps = self.implicit.sweeps
         self._right()
         self.sweeps.solve()
         return Solved(0, 0.0)
+
+    def _search(self, share: float, norms: Array, left: float) -> tuple[float, Array, float]:
+        """Take a quarter of the increments, and of that, where the balance of a step is too bad; return as `_look`."""
+        for _ in range(_SHORTER):
+            if left <= _WORST * self.total:
+                break
+            self._shorten()
+            self._move()
+            self._find()
+            self._judge()
+            _, norms, left = self._look()
+            share *= _QUARTER
+        return share, norms, left
+
+    def _balance(self) -> None:
+        """Weigh the equation of a model of turbulence in GMRES no more than the others together.
+
+        Its residual may be a thousand times that of the flow; what GMRES leaves of it would then be a residual of the
+        flow as large, in each step anew.
+        """
+        weights = np.array(self.rows.value)
+        if self.flow.turbulent and self.implicit.fronts:
+            found = self._now * weights
+            ratio = float(np.linalg.norm(found[:-1])) / max(float(found[-1]), _TINY)
+            weights[-1] *= min(1.0, max(ratio, _LEAST_WEIGHT))
+        self.weights.value = weights
 
     def _find(self) -> None:
         """Find the residual of the states that are tried."""

@@ -38,17 +38,26 @@ _WEIGHT = 1.0
 class CoarseBalance:
     """The loops that find `res` and `speed` of a coarse level, see `CompressibleFlow.right_hand_side`.
 
-    No slopes: friction and heat come from the differences of two groups over the `spacing` between them.
+    No slopes: friction and heat come from the differences of two groups over the `spacing` between them. The faces of
+    the flow become those that these differences are found with, also for what linearises it.
+
+    Parameters
+    ----------
+    coarse
+        The groups.
+    stages
+        Whether explicit stages or sweeps are to smooth; see `fluxloom.fv.compressible_multigrid.coarse_residual`.
     """
 
-    def __init__(self, coarse: Coarse) -> None:
-        self.coarse = coarse
+    def __init__(self, coarse: Coarse, stages: bool) -> None:
+        self.coarse, self.stages = coarse, stages
         self._faces: tuple[Dat, Dat] | None = None
 
     def __call__(self, flow: CompressibleFlow, w: Dat) -> list[Loop]:
         """Return the loops for some states; they set those of the boundary elements."""
         if self._faces is None:
             self._faces = self._tables(flow)
+            flow.face = self._faces[1]
         wetted, thin = self._faces
         assert flow.source is not None
         common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
@@ -63,14 +72,15 @@ class CoarseBalance:
             loops += [
                 Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
                      **law, **common),
-                Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common),
             ]  # fmt: skip
+            if self.stages:
+                loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common)]
             if viscous:
                 loops += [Loop(boundary_friction, flow.boundary, flow.kind, face, w, inside, slope, flow.outflow,
                                **wet)]  # fmt: skip
         near, sides, total = w[flow.near], thin[flow.sides], (flow.res, flow.speed)
         loops += [Loop(coarse_residual, over, w, near, flow.outflow[flow.near], sides, wetted[flow.sides], flow.sign,
-                       *total, **law, **common)]  # fmt: skip
+                       *total, stages=int(self.stages), **law, **common)]  # fmt: skip
         if viscous:
             loops += [Loop(friction, over, w, flow.slope, near, flow.slope[flow.near], sides, flow.sign, flow.volume,
                            *total, **wet)]  # fmt: skip

@@ -1,123 +1,62 @@
-r"""Multigrid for steady compressible flow: stages of Runge and Kutta on a hierarchy of groups of cells.
+r"""Multigrid for steady compressible flow: implicit or explicit stages on a hierarchy of groups of cells.
 
 References
 ----------
 J. Blazek: *Computational Fluid Dynamics: Principles and Applications*, 3rd ed., Elsevier 2015, sec. 9.4.
 A. Jameson: *Solution of the Euler equations for two dimensional transonic flow by a multigrid method*. Appl. Math.
 Comput. 13, 1983.
+R. C. Swanson, E. Turkel, C.-C. Rossow: *Convergence acceleration of Runge-Kutta schemes for solving the Navier-Stokes
+equations*. J. Comput. Phys. 224, 2007 (implicit stages as the smoother).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.agglomeration import Coarse, Grouping, hierarchy
+from fluxloom.fv.agglomeration import Coarse, hierarchy
 from fluxloom.fv.compressible_multigrid import squares
+from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_cycles import CYCLES, SMOOTHERS, Multigrid
 from fluxloom.solvers.compressible_levels import CoarseBalance, Passage
-from fluxloom.solvers.compressible_shares import Following, Shares
+from fluxloom.solvers.compressible_mixing import Mixing
+from fluxloom.solvers.compressible_shares import Shares
+from fluxloom.solvers.compressible_smoothers import ImplicitStages, Smoother, Stages
 
-__all__ = ["CYCLES", "Multigrid", "MultigridSteps"]
+__all__ = ["CYCLES", "SMOOTHERS", "Multigrid", "MultigridSteps"]
 
 Array = npt.NDArray[np.float64]
 
-CYCLES = {"V": 1, "W": 2}
-"""How often each level visits the next coarser one."""
-
-
-@dataclass(frozen=True)
-class Multigrid:
-    """How multigrid is done.
-
-    Attributes
-    ----------
-    levels
-        Coarse levels, at most: fewer, where groups would be too few.
-    cycle
-        ``"V"``: each level visits the next coarser one once; ``"W"``: twice.
-    before, after
-        Steps of the level before and after that.
-    cfl
-        Of the coarse levels, whose fluxes are of first order, with five stages made for such (``"rk5-first"``).
-    smoothing
-        Sweeps of Jacobi through the corrections from a coarser level.
-    change
-        Part of themselves by which a correction makes density and pressure fall at most.
-    start
-        Cycles on each coarse level before the first one of the next finer level, from the coarsest level on (full
-        multigrid); 0: the cycles start on the flow itself.
-    walls
-        Patches where the fronts of groups start; see `fluxloom.fv.agglomeration`.
-    grouping
-        How cells are grouped; see there.
-    settle, follow, freeze, patience
-        Of a scheme with a limiter: parts of the largest residual so far at which the shares of slopes begin to follow
-        the states slowly, by a part ``follow`` in a cycle, and at which they stay from then on; cycles without a lower
-        residual, after which they stay as well. ``settle = 0``: they come from the states all the time. See
-        `fluxloom.solvers.compressible_shares`.
-
-    Raises
-    ------
-    SolverError
-        If a name is unknown or a number out of range.
-    """
-
-    levels: int = 4
-    cycle: str = "W"
-    before: int = 1
-    after: int = 1
-    cfl: float = 2.5
-    smoothing: int = 2
-    change: float = 0.5
-    start: int = 0
-    walls: tuple[str, ...] = ()
-    grouping: Grouping | None = None
-    settle: float = 0.1
-    follow: float = 0.3
-    freeze: float = 1e-4
-    patience: int = 200
-
-    def __post_init__(self) -> None:
-        if self.cycle not in CYCLES:
-            hint = did_you_mean(self.cycle, CYCLES)
-            raise SolverError(f"Multigrid: cycle {self.cycle!r} is unknown{hint} ({', '.join(CYCLES)})")
-        for name in ("levels", "before", "after", "smoothing", "start"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-                raise SolverError(f"Multigrid: {name} is a whole number of at least 0, not {value!r}")
-        if self.before + self.after == 0:
-            raise SolverError("Multigrid: before and after are both 0: each level needs a step, set one of them to 1")
-        for name, most in (("cfl", 1e300), ("change", 1.0)):
-            value = getattr(self, name)
-            if not (isfinite(value) and 0.0 < value < most):
-                raise SolverError(f"Multigrid: {name} lies between 0 and {most:g}, not {value!r}")
-        _ = self.following
-
-    @property
-    def following(self) -> Following:
-        """When shares of slopes follow the states slowly, and when they stay."""
-        return Following(self.settle, self.follow, self.freeze, self.patience)
+_WORST = 4.0
+"""Residual over the larger one of the first and the one before the cycle, above which a cycle is refused."""
+_BACK, _LESS, _AIM, _AGAIN = 0.5, 0.7, 1.2, 1.1
+"""Factors of the CFL numbers: after a refused cycle; at least after another, where the residual grows by more than
+``_AIM``; at most, until they are those that were given."""
+_LEAST = 1e-3
 
 
 class MultigridSteps:
     r"""Cycles of multigrid of a `CompressibleFlow` towards a steady state.
 
     Each level makes steps, hands states and residuals to the next coarser one, which makes its own and returns what
-    they have changed; see `fluxloom.fv.compressible_multigrid`. Coarse levels have Rusanov's fluxes of first order
-    between groups of cells, the same boundaries (what is a function of places at the centres of coarse faces), friction
-    and heat from the differences between two groups. The variable of a model of turbulence stands still on them, times
-    the density: only the steps of the flow itself change it.
+    they have changed; see `fluxloom.fv.compressible_multigrid`. Coarse levels have fluxes of first order between groups
+    of cells, the same boundaries (what is a function of places at the centres of coarse faces), friction and heat from
+    the differences between two groups. The variable of a model of turbulence stands still on them, times the density:
+    only the steps of the flow itself change it.
 
-    The steps of the flow are those of its scheme: ``time="rk5"`` with ``cfl`` about 1 is meant for them.
+    CFL numbers fall, on all levels, where the residual grows by more than a fifth in a cycle, and rise again to those
+    that were given. A cycle after which it is not finite, or four times as large as that before and the first one, is
+    refused: the states are those before it, and the next one has half the CFL numbers.
 
     Parameters
     ----------
@@ -134,8 +73,10 @@ class MultigridSteps:
         The flow, and those of the coarse levels.
     coarse
         The groups of the coarse levels.
-    cycles
-        So far.
+    cycles, refused
+        So far; and how many of them were refused.
+    part
+        Of the CFL numbers that were given, in the next cycle.
     highest
         Norm of the largest residual since the start, of a scheme with a limiter.
     shares
@@ -162,12 +103,18 @@ class MultigridSteps:
             Passage(fine, coarse, found, how.smoothing, how.change)
             for fine, coarse, found in zip(self.levels[:-1], self.levels[1:], self.coarse, strict=True)
         ]
-        self.cycles = 0
+        self.smoothers = [self._smoother(level) for level in self.levels]
+        self.cycles, self.refused, self.part = 0, 0, 1.0
+        self._first = self._last = 0.0
         nv, shared = flow.components, flow.volumes.shared
         self._cells = flow.volumes.cells if shared is None else shared.cells.total
         self._square = flow.context.scalar(np.zeros(nv), "square")
         self.shares, self.highest = Shares(flow, flow.w, self.multigrid.following), 0.0
         self._looks = {False: self._chain(limited=True)}
+        kept = flow.context.dat(flow.elements, name="kept", shape=(nv,), layout=flow.w.layout)
+        self._keep = Loop(copy, flow.elements, flow.w, kept, systems=nv)
+        self._restore = Loop(copy, flow.elements, kept, flow.w, systems=nv)
+        self.mixing = Mixing(flow, how.recall, self._measure) if how.recall and not flow.turbulent else None
 
     def _chain(self, limited: bool) -> Chain:
         """Return the residual of the flow, and its squares."""
@@ -178,22 +125,31 @@ class MultigridSteps:
 
     def _level(self, coarse: Coarse) -> CompressibleFlow:
         """Return the flow on groups of cells."""
-        flow, cells = self.flow, coarse.volumes.cells
-        scheme = replace(flow.scheme, order=1, time="rk5-first", cfl=self.multigrid.cfl)
+        flow, cells, stages = self.flow, coarse.volumes.cells, self.multigrid.smoother == "stages"
+        scheme = replace(flow.scheme, order=1, time="rk5-first", cfl=self.multigrid.coarse_cfl)
         distance = np.ones(cells) if flow.turbulent else None  # nothing that needs it is computed there
         return CompressibleFlow(
             flow.context, coarse.volumes, flow.boundaries, flow.gas, scheme, distance, np.zeros(flow.components),
-            balance=CoarseBalance(coarse),
+            balance=CoarseBalance(coarse, stages),
         )  # fmt: skip
+
+    def _smoother(self, level: CompressibleFlow) -> Smoother:
+        """Return what makes the steps of a level."""
+        how = self.multigrid
+        return Stages(level) if how.smoother == "stages" else ImplicitStages(level, how.cfl, how.sweeps)
 
     # --------------------------------------------------------------------------------------- running
     def start(self) -> None:
         """Make the cycles on the coarse levels, from the coarsest to the finest one, that `Multigrid.start` wants.
 
-        They begin with the states of the flow. Shares of slopes are live from here on. Collective.
+        They begin with the states of the flow. Shares of slopes are live from here on, and CFL numbers those given.
+        Collective.
         """
         self.shares.begin()
-        self.highest = 0.0
+        if self.mixing is not None:
+            self.mixing.forget()
+        self.highest = self._first = self._last = 0.0
+        self._pace(1.0)
         if not self.multigrid.start:
             return
         for passage in self.passages:
@@ -205,18 +161,68 @@ class MultigridSteps:
                 self._cycle(k)
             self.passages[k - 1].hand_down()
 
-    def step(self) -> None:
-        """Make a cycle. Collective."""
+    def step(self) -> float:
+        """Make a cycle, or try one; return the norm of the residual after it, see `total`. Collective.
+
+        Raises
+        ------
+        SolverError
+            If the states before it are not finite, or cycles are refused until the CFL numbers are a thousandth of
+            those given.
+        """
+        before = self._last or self.total()
+        if not self._first:
+            self._first = before
+            if self.mixing is not None:
+                self.mixing.weigh(1.0 / self._sizes())
+        self._keep()
         self._cycle(0)
         self.cycles += 1
         self.flow.steps += 1
-        if not (self.flow.limiting and self.multigrid.settle):
-            return
-        total = self.total()
-        if self.shares.renew():
-            total = self.total()
-        self.highest = max(self.highest, total)
-        self.shares.look(total / self.highest if self.highest else 0.0)
+        total = self._measure()
+        if not total <= _WORST * max(before, self._first):
+            return self._refuse(total / self._first)
+        self._pace(min(1.0, self.part * min(_AGAIN, max(_LESS, _AIM * before / total if total else _AGAIN))))
+        if self.flow.limiting and self.multigrid.settle:
+            if self.shares.renew():
+                total = self.total()
+            self.highest = max(self.highest, total)
+            self.shares.look(total / self.highest if self.highest else 0.0)
+        self._last = self._mixed(total)
+        return self._last
+
+    def _mixed(self, total: float) -> float:
+        """Mix the states of the last cycles where the residual is a smooth function of them; return its norm."""
+        if self.mixing is None:
+            return total
+        if self.flow.limiting and self.shares.weight > 0.0:
+            self.mixing.forget()
+            return total
+        return self.mixing.step(total)
+
+    def _refuse(self, growth: float) -> float:
+        """Take the states before the cycle again, and lower CFL numbers."""
+        self._restore()
+        self.refused += 1
+        if self.mixing is not None:
+            self.mixing.forget()
+        text = f"multigrid: cycle {self.cycles} is refused, its residual is {growth:.3g} of the first one"
+        if self.part * _BACK < _LEAST:
+            raise SolverError(
+                f"{text}, with {self.part:.2g} of the CFL numbers: take fewer levels, make some explicit steps before "
+                "(CompressibleFlow.iterate), or look for a boundary that does not fit"
+            )
+        self._pace(_BACK * self.part)
+        logging.getLogger("fluxloom").warning("%s; CFL numbers are %.3g of those given now", text, self.part)
+        self._last = self.total()
+        return self._last
+
+    def _pace(self, part: float) -> None:
+        """Take a part of the CFL numbers that were given."""
+        if part != self.part:
+            self.part = part
+            for smoother in self.smoothers:
+                smoother.pace(part)
 
     def norms(self) -> Array:
         """Return the roots of the mean squares of ``R`` of the states now, ``(nv,)``. Collective.
@@ -226,21 +232,42 @@ class MultigridSteps:
         SolverError
             If a state is not finite; names the cell.
         """
-        frozen = self.flow.frozen
-        if frozen not in self._looks:
-            self._looks[frozen] = self._chain(limited=not frozen)
-        self._looks[frozen]()
-        found = np.sqrt(np.asarray(self._square.value) / self._cells)
+        found = self._norms()
         if not np.isfinite(found).all():
             self.flow.check()
         return found
 
+    def _norms(self) -> Array:
+        frozen = self.flow.frozen
+        if frozen not in self._looks:
+            self._looks[frozen] = self._chain(limited=not frozen)
+        self._looks[frozen]()
+        return np.sqrt(np.asarray(self._square.value) / self._cells)
+
     def total(self) -> float:
-        """Return the norm of the residual now, of mass, momentum and energy over their sizes. Collective."""
+        """Return the norm of the residual now, of mass, momentum and energy over their sizes. Collective.
+
+        Raises
+        ------
+        SolverError
+            As `norms`.
+        """
+        return self._size(self.norms())
+
+    def _measure(self) -> float:
+        """Return `total`, whether it is finite or not."""
+        with np.errstate(invalid="ignore"):
+            return self._size(self._norms())
+
+    def _size(self, norms: Array) -> float:
+        sizes = self._sizes()[: self.flow.dimension + 2]
+        return float(np.linalg.norm(norms[: sizes.size] / sizes))
+
+    def _sizes(self) -> Array:
+        """Return how large the components of residuals are, ``(nv,)``; that of a model's is not known, so 1."""
         d, square = self.flow.dimension, np.asarray(self.flow.scale.value)
         density, speed = sqrt(square[0]), sqrt(square[1])
-        sizes = density * speed * np.array([1.0, *[speed] * d, speed * speed])
-        return float(np.linalg.norm(self.norms()[: d + 2] / sizes))
+        return density * speed * np.array([1.0, *[speed] * d, speed * speed, *[1.0] * self.flow.turbulent])
 
     def lessened(self) -> int:
         """Return how many corrections of cells of the flow were made smaller since the last look. Collective."""
@@ -264,16 +291,15 @@ class MultigridSteps:
         found = [self.total()]
         self.start()
         while len(found) <= iterations and found[-1] > drop * found[0]:
-            self.step()
-            found.append(self.total())
+            found.append(self.step())
         return found
 
     def _cycle(self, level: int) -> None:
         """Make a cycle of a level and all coarser ones."""
-        flow, how = self.levels[level], self.multigrid
+        step, how = self.smoothers[level].step, self.multigrid
         last = level == len(self.levels) - 1
         for _ in range(how.before + how.after if last else how.before):
-            flow.iteration()
+            step()
         if last:
             return
         self.passages[level].down()
@@ -281,4 +307,4 @@ class MultigridSteps:
             self._cycle(level + 1)
         self.passages[level].up()
         for _ in range(how.after):
-            flow.iteration()
+            step()

@@ -11,9 +11,11 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.sets import Subset
+from fluxloom.fv.compressible_factors import factor
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_implicit import NO_FRICTION, blocks, clear, destruction_blocks, lessen, relax
 from fluxloom.fv.sides import Family
+from fluxloom.fv.sweep_order import front_order
 from fluxloom.graph.colour_rows import colour_rows
 from fluxloom.graph.csr import Csr
 
@@ -61,6 +63,9 @@ class Sweeps:
         Whose linearisation.
     sweeps
         Forward and backward ones.
+    fronts
+        One sweep alone, forward and backward in the order of fronts (`fluxloom.fv.sweep_order`) instead of colours,
+        with blocks that make it solve the lines of a mesh exactly (`fluxloom.fv.compressible_factors`).
 
     Attributes
     ----------
@@ -72,9 +77,9 @@ class Sweeps:
         What `solve` takes, a residual, and what it finds, increments of the states `CompressibleFlow.w`.
     """
 
-    def __init__(self, flow: CompressibleFlow, sweeps: int) -> None:
+    def __init__(self, flow: CompressibleFlow, sweeps: int, fronts: bool = False) -> None:
         context, d, nv = flow.context, flow.dimension, flow.components
-        self.flow, self.sweeps = flow, sweeps
+        self.flow, self.sweeps, self.fronts = flow, sweeps, fronts
         gas = flow.gas
         law: dict[str, Any] = {"law": NO_FRICTION, "mu0": 0.0, "t0": 1.0, "s": 1.0}
         self._gas: dict[str, Any] = {
@@ -89,7 +94,7 @@ class Sweeps:
             self._beyond = _Neighbours.of(flow, found, beyond=True)
         else:
             self._within = _Neighbours(flow, flow.near, flow.sides, flow.sign)
-        self.colours = self._colours()
+        self.colours = self._turns() if fronts else self._colours()
         self.rate = context.dat(flow.elements, name="rate")
         self.block = context.dat(
             flow.elements, name="block", shape=((2 + d) ** 2 + flow.turbulent,), layout=flow.w.layout
@@ -119,7 +124,7 @@ class Sweeps:
     def solve(self) -> None:
         """Find increments `z` of the residual `r`, from none."""
         self._clear()
-        for sweep in range(self.sweeps):
+        for sweep in range(1 if self.fronts else self.sweeps):
             if sweep and self._lessen is not None:
                 self._lessen()
             (self._next if sweep else self._sweep)()
@@ -139,6 +144,17 @@ class Sweeps:
         count = max(flow.context.comm.allgather(int(colours.max(initial=0)) + 1))
         return [flow.context.subset(flow.elements, colours == c, f"colour{c}") for c in range(count)]
 
+    def _turns(self) -> list[Subset]:
+        """Return the cells of each turn of the fronts, and keep the order of all elements as `turn`."""
+        flow, elements = self.flow, self.flow.spaces.elements
+        whole = np.full(flow.volumes.elements, np.inf)
+        order = front_order(flow.volumes)
+        whole[: order.size] = order
+        self.turn = elements.dat(whole, "turn")
+        mine = whole[elements.owned]
+        count = max(flow.context.comm.allgather(int(order.max(initial=-1)) + 1))
+        return [flow.context.subset(flow.elements, mine == k, f"turn{k}") for k in range(count)]
+
     def linearise(self) -> list[Loop]:
         """Return the loops that find the diagonal blocks of the flow's states and slopes, and of `rate`."""
         flow, w = self.flow, self.flow.w
@@ -148,4 +164,8 @@ class Sweeps:
             constants = {name: self._gas[name] for name in ("constant", "mu0", "t0", "s", "law", "d")}
             loops += [Loop(destruction_blocks, flow.elements, w, flow.slope, flow.distance, flow.volume, self.block,
                            **constants)]  # fmt: skip
+        if self.fronts:
+            near, far, side, sign = self._within.arguments(w, self.block)
+            loops += [Loop(factor, turn, w, near, side, sign, self.turn, self.turn[self._within.near], far, self.block,
+                           **self._gas) for turn in self.colours[1:]]  # fmt: skip
         return loops

@@ -37,8 +37,6 @@ Array = npt.NDArray[np.float64]
 
 _GROUP = 4
 """Vectors of the basis that a loop meets at a time."""
-_PART = 1e-7
-"""Root of the mean square of the perturbation of a product, as a part of the size of the variables."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class KrylovSpace:
 
     .. math:: J z = \frac{V}{\Delta t} \frac{\partial U}{\partial w} z - \frac{R(w + \epsilon z) - R(w)}{\epsilon},
 
-    ``eps`` such that ``eps z`` is, as root of a mean square, a part 1e-7 of the size of the variables.
+    ``eps`` such that ``eps z`` is, as root of a mean square, a ``part`` of the size of the variables.
 
     Parameters
     ----------
@@ -78,6 +76,8 @@ class KrylovSpace:
         At most in a cycle.
     cells
         Of all ranks.
+    part
+        Of perturbations.
 
     References
     ----------
@@ -90,6 +90,7 @@ class KrylovSpace:
         find: Callable[[], None],
         vectors: int,
         cells: int,
+        part: float = 1e-7,
     ) -> None:  # fmt: skip
         context, over, nv = flow.context, flow.elements, flow.components
         self.vectors, self.sweeps, self.find = vectors, sweeps, find
@@ -118,11 +119,11 @@ class KrylovSpace:
         )
         self._perturb = Chain([
             Reset(self.square), Loop(measure, over, sweeps.z, columns, self.square, **common),
-            Loop(perturb, over, flow.w, sweeps.z, self.square, trial, count=count, part=_PART, **common),
+            Loop(perturb, over, flow.w, sweeps.z, self.square, trial, count=count, part=part, **common),
         ], fuse=False, name="krylov.perturb")  # fmt: skip
         self._product = Loop(
             derivative, over, flow.w, sweeps.z, base, flow.res, sweeps.rate, rows, self.square, self.y,
-            gamma=flow.gas.gamma, count=count, part=_PART, d=flow.dimension, **common,
+            gamma=flow.gas.gamma, count=count, part=part, d=flow.dimension, **common,
         )  # fmt: skip
 
     def solve(self, tolerance: float) -> Solved:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, radians, tan
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -21,66 +21,15 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.wing_planform import WingPlanform
 from fluxloom.solvers.compressible_surface import PatchValues, cut_patches
 
-__all__ = ["Section", "Strips", "WingPlanform", "critical_pressure", "section", "shock_places", "strips"]
+__all__ = ["Section", "Strips", "critical_pressure", "section", "shock_places", "strips"]
 
 Array = npt.NDArray[np.float64]
 
 _SAME = 1e-7
 """Middles of faces that differ less along the span, as a part of it, are of one strip."""
-
-
-@dataclass(frozen=True)
-class WingPlanform:
-    """A straight tapered half of a wing: ``x`` along the stream, ``y`` along the span, ``z`` up.
-
-    Attributes
-    ----------
-    root
-        Chord at ``y = 0``, where the leading edge is at ``x = 0``.
-    taper
-        Chord at the tip over it.
-    span
-        Of the half wing.
-    sweep
-        Of the leading edge, degrees.
-
-    Raises
-    ------
-    SolverError
-        If a length is not positive.
-    """
-
-    root: float
-    taper: float
-    span: float
-    sweep: float
-
-    def __post_init__(self) -> None:
-        for name in ("root", "taper", "span"):
-            value = getattr(self, name)
-            if not (isfinite(value) and value > 0.0):
-                raise SolverError(f"planform: {name}: a positive number is wanted, not {value!r}")
-
-    def chord(self, y: Array | float) -> Array | float:
-        """Return the chord at places along the span."""
-        return self.root * (1.0 - (1.0 - self.taper) * np.asarray(y) / self.span)
-
-    def leading(self, y: Array | float) -> Array | float:
-        """Return where the leading edge is."""
-        return np.asarray(y) * tan(radians(self.sweep))
-
-    @property
-    def area(self) -> float:
-        """Of the half wing."""
-        return 0.5 * self.root * (1.0 + self.taper) * self.span
-
-    @property
-    def mean_chord(self) -> float:
-        """The mean aerodynamic chord, ``int c^2 dy / int c dy``."""
-        t = self.taper
-        return self.root * 2.0 / 3.0 * (1.0 + t + t * t) / (1.0 + t)
 
 
 @dataclass(frozen=True, eq=False)

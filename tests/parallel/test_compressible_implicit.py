@@ -26,26 +26,27 @@ SIDES: dict[str, Boundary] = {
 }  # fmt: skip
 
 
-def converge(context: fl.Context, volumes: ControlVolumes) -> tuple[Array, list[float], Array]:
+def converge(context: fl.Context, volumes: ControlVolumes, fronts: bool) -> tuple[Array, list[float], Array]:
     """Return the states of the owned cells, the norms, and the cells of each colour on this rank."""
     flow = CompressibleFlow(context, volumes, SIDES, Gas(constant=1.0), CompressibleScheme(limiter="none"))
     flow.start((1.0, 0.3, 0.0, 1.0))
-    steps = SteadySteps(flow, Implicit(cfl=10.0, switch=0.1, sweeps=2))
+    steps = SteadySteps(flow, Implicit(cfl=10.0, switch=0.1, sweeps=2, fronts=fronts))
     norms = steps.solve(1e-11, 40)
     return flow.states(), norms, np.array([colour.size for colour in steps.sweeps.colours])
 
 
 @pytest.mark.long
-def test_two_ranks_find_the_steady_state_of_one() -> None:
+@pytest.mark.parametrize("fronts", [False, True])
+def test_two_ranks_find_the_steady_state_of_one(fronts: bool) -> None:
     mesh = box2d(8, 5, (2.0, 1.0), perturb=0.1)
-    want, norms, _ = converge(fl.Context("cpu", threads=1, tuning=False), control_volumes(mesh))
+    want, norms, _ = converge(fl.Context("cpu", threads=1, tuning=False), control_volumes(mesh), fronts)
     assert norms[-1] <= 1e-11 * norms[0]
 
     def local(comm: Comm) -> tuple[Array, Array, list[float], Array]:
         volumes = shared_volumes(distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS))
         assert volumes.shared is not None
         context = fl.Context("cpu", comm=comm, threads=1, tuning=False)
-        states, norms, colours = converge(context, volumes)
+        states, norms, colours = converge(context, volumes, fronts)
         return volumes.shared.cells.numbers[: volumes.owned], states, norms, colours
 
     found = run_threads(2, local)

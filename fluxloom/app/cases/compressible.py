@@ -34,9 +34,9 @@ from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
 from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
+from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.node_slopes import node_slopes
 from fluxloom.fv.sides import Family
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
@@ -125,6 +125,11 @@ def _steps(case: CompressibleCase, flow: CompressibleFlow) -> Steps:
         return ImplicitRun(flow, strategy_of(Implicit, case.implicit or ImplicitTable()))
     if time.integrator == "explicit":
         return TimeRun(flow, ramp, time.end) if time.end else LocalRun(flow, ramp)
+    if flow.volumes.turned is not None:
+        raise CaseError(
+            'time.integrator = "multigrid": cells at sides that are joined by a rotation (mesh.sectors) are not fused; '
+            'take "implicit" or "explicit"'
+        )
     try:
         return MultigridRun(flow, strategy_of(Multigrid, case.multigrid or MultigridTable()))
     except (SolverError, MeshError) as error:
@@ -139,23 +144,22 @@ def _flow(
     distance = None
     if case.scheme.turbulence != "none":
         distance = domain.wall_distance([name for name, table in case.boundary.items() if table.type == "wall"])
+    volumes, slopes = _slopes(case, domain)
     try:
         return CompressibleFlow(
-            context, domain.volumes, boundaries, gas, scheme_of(case), distance,
-            rotation=rotation_of(case, domain.volumes.dimension), slopes=_slopes(case, domain),
+            context, volumes, boundaries, gas, scheme_of(case), distance,
+            rotation=rotation_of(case, volumes.dimension), slopes=slopes,
         )  # fmt: skip
     except SolverError as error:
         raise CaseError(f"boundary: {error}") from None
 
 
-def _slopes(case: CompressibleCase, domain: FlowDomain) -> Family | None:
-    """Return what slopes are found from, where that is not across faces."""
+def _slopes(case: CompressibleCase, domain: FlowDomain) -> tuple[ControlVolumes, Family | None]:
+    """Return control volumes with what slopes look at, and what they are found from where that is not across faces."""
     kind = case.scheme.slopes
     if kind == "faces":
-        return None
-    if domain.mesh is None:
-        raise CaseError(f'scheme.slopes = "{kind}" reaches further than the halo of a rank: run it on one rank')
+        return domain.volumes, None
     try:
-        return node_slopes(domain.mesh, domain.volumes, kind)
+        return domain.node_slopes(kind)
     except SolverError as error:
         raise CaseError(f"scheme.slopes: {error}") from None

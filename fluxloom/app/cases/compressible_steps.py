@@ -231,24 +231,28 @@ class MultigridRun:
 
     def step(self, *, repeated: bool = False) -> Taken:
         """Make a cycle."""
-        self.steps.step()
+        total = self.steps.step()
         self._lessened += self.steps.lessened()
-        return _taken(self.flow, self.steps.total())
+        return _taken(self.flow, total)
 
     def columns(self) -> dict[str, float]:
-        """Return no columns."""
-        return {}
+        """Return the part of the CFL numbers that were given, in the next cycle."""
+        return {"cfl_part": self.steps.part}
 
     def summary(self) -> Rows:
-        """Return the cells of the levels, and how many corrections were made smaller."""
+        """Return the cells of the levels, how many corrections were made smaller, and how many cycles refused."""
         counts = [volumes.cells if volumes.shared is None else volumes.shared.cells.total
                   for volumes in (level.volumes for level in self.steps.levels)]  # fmt: skip
         text = f"levels of {', '.join(f'{count:,}' for count in counts)} cells"
-        return (("multigrid", text + (f"; {self._lessened:,} corrections made smaller" if self._lessened else "")),)
+        text += f"; {self._lessened:,} corrections made smaller" if self._lessened else ""
+        return (("multigrid", text + (f"; {self.steps.refused:,} cycles refused" if self.steps.refused else "")),)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        return f"lower time.cfl (now {self.flow.cfl:g}) or multigrid.cfl (now {self.steps.multigrid.cfl:g})"
+        how = self.steps.multigrid
+        if how.smoother == "stages":
+            return f"lower time.cfl or multigrid.coarse_cfl (now {how.coarse_cfl:g})"
+        return f"lower multigrid.cfl (now {how.cfl:g}), or multigrid.levels (now {how.levels})"
 
     @property
     def parts(self) -> Sequence[Chain | Loop]:

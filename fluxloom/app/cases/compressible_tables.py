@@ -31,7 +31,7 @@ BOUNDARY_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "slip": ((), ("velocity",)),
     "symmetry": ((), ()),
     "wall": ((), ("temperature", "velocity")),
-    "far-field": ((), ("state",)),
+    "far-field": ((), ("state", "vortex", "centre")),
     "supersonic-inlet": ((), ("state",)),
     "supersonic-outlet": ((), ()),
     "total-inlet": (("pressure", "temperature"), ("direction",)),
@@ -245,6 +245,8 @@ class BoundaryTable(Table):
         Of gas that enters; by default against the normal.
     mass_flux
         That enters through a unit of area, kg/(m^2 s).
+    vortex, centre
+        Of a far field in two dimensions: the patches of a body, whose lift makes a vortex, and where that is.
     """
 
     type: Annotated[str, AfterValidator(_one_of(BOUNDARY_KEYS))]
@@ -255,11 +257,13 @@ class BoundaryTable(Table):
     velocity: WallVelocity = Field(default=[])
     direction: Vector = Field(default=[])
     mass_flux: Optional = 0.0
+    vortex: list[str] = Field(default=[])
+    centre: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0.25, 0.0])
 
     @model_validator(mode="after")
     def _consistent(self) -> BoundaryTable:
         needed, allowed = BOUNDARY_KEYS[self.type]
-        keys = ("state", "pressure", "temperature", "density", "velocity", "direction", "mass_flux")
+        keys = ("state", "pressure", "temperature", "density", "velocity", "direction", "mass_flux", "vortex", "centre")
         given = self.changed(keys)
         for key in given:
             if key not in needed + allowed:
@@ -273,6 +277,8 @@ class BoundaryTable(Table):
             raise ValueError(f'velocity = "mesh" is of walls, not of type = "{self.type}"')
         if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):
             raise ValueError('type = "velocity-inlet" needs one of temperature and density')
+        if "centre" in given and not self.vortex:
+            raise ValueError("centre is there but vortex is not: name the patches that lift, or leave centre out")
         return self
 
 
@@ -325,6 +331,14 @@ class CompressibleCase(CaseModel):
                 raise ValueError(f'[{name}] is there but time.integrator is "{chosen}": set it to "{name}"')
         if chosen == "implicit" and self.scheme.changed(("time",)):
             raise ValueError('scheme.time is of explicit steps: leave it out with time.integrator = "implicit"')
+        smoother = (self.multigrid or MultigridTable()).model_dump()["smoother"]
+        if chosen == "multigrid" and smoother != "stages":
+            for name, table, key in (("scheme", self.scheme, "time"), ("time", self.time, "cfl")):
+                if table.changed((key,)):
+                    raise ValueError(
+                        f'{name}.{key} is of explicit steps: leave it out, give multigrid.cfl, or take '
+                        'multigrid.smoother = "stages"'
+                    )
 
     def _check_rotation(self) -> None:
         """Refuse what does not fit a mesh that turns, or one that does not."""

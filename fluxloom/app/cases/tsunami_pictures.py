@@ -72,20 +72,14 @@ def draw_water(
     figure, canvas = _figure(8.0, float(np.clip(6.6 * ratio + 0.9, 2.4, 9.0)))
     axes = figure.add_subplot()
     triangles, owner = _triangles(mesh)
-    surface, bed = fields["elevation"], fields["bed"]
     wet = fields["depth"] > 1e3 * thin
     x, y = mesh.points[:, 0], mesh.points[:, 1]
     if not wet.all():
         land = LinearSegmentedColormap.from_list("land", _LAND)
         dry = ~wet[owner]
-        axes.tripcolor(x, y, triangles[dry], facecolors=bed[owner][dry], cmap=land, rasterized=True)
+        axes.tripcolor(x, y, triangles[dry], facecolors=fields["bed"][owner][dry], cmap=land, rasterized=True)
     if wet.any():
-        shown = wet[owner]
-        limit = float(np.percentile(np.abs(surface[wet]), 99.5)) or 1.0
-        drawn = axes.tripcolor(
-            x, y, triangles[shown], facecolors=surface[owner][shown], cmap="RdBu_r", vmin=-limit, vmax=limit,
-            rasterized=True,
-        )  # fmt: skip
+        drawn = _draw_surface(axes, mesh, triangles, owner, fields["elevation"], wet)
         figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30, shrink=0.9).set_label("surface elevation [m]")
     _draw_shore(axes, mesh, triangles, owner, wet)
     for label, at in gauges.items():
@@ -96,6 +90,18 @@ def draw_water(
     axes.set_title(title, fontsize=11)
     with atomic(path) as temporary:
         canvas.print_png(str(temporary))
+
+
+def _draw_surface(
+    axes: Any, mesh: MeshData, triangles: Any, owner: Any, surface: FloatArray, wet: npt.NDArray[np.bool_]
+) -> Any:
+    """Draw the surface of wet cells, in colours up to what one cell in 200 exceeds; return what a scale belongs to."""
+    shown = wet[owner]
+    limit = float(np.percentile(np.abs(surface[wet]), 99.5)) or 1.0
+    return axes.tripcolor(
+        mesh.points[:, 0], mesh.points[:, 1], triangles[shown], facecolors=surface[owner][shown], cmap="RdBu_r",
+        vmin=-limit, vmax=limit, rasterized=True,
+    )  # fmt: skip
 
 
 def _draw_shore(axes: Any, mesh: MeshData, triangles: Any, owner: Any, wet: npt.NDArray[np.bool_]) -> None:

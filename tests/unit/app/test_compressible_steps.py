@@ -57,7 +57,7 @@ threads = 1
 """
 IMPLICIT = CASE.replace("drop = 1e-9", 'drop = 1e-9\nintegrator = "implicit"\n[implicit]\ncfl = 20.0\nkrylov = 12')
 MULTIGRID = CASE.replace(
-    "drop = 1e-9", 'drop = 1e-3\ncfl = 1.0\nintegrator = "multigrid"\n[multigrid]\nlevels = 2\nstart = 2'
+    "drop = 1e-9", 'drop = 1e-7\nintegrator = "multigrid"\n[multigrid]\nlevels = 2\nstart = 2'
 )
 SAVED = "\n[checkpoint]\nevery = 4\n"
 TURNING = """
@@ -135,10 +135,11 @@ def test_implicit_goes_on(tmp_path: Path) -> None:
 def test_multigrid(tmp_path: Path) -> None:
     """Cycles with coarse levels, from a start on these; it goes on from a checkpoint as if never stopped."""
     whole = run(MULTIGRID, tmp_path / "whole")
-    assert whole.residual() < 1e-3
-    assert 30 < whole.flow.steps < 60
+    assert whole.residual() < 1e-7
+    assert 12 < whole.flow.steps < 30
     assert "levels of 72, " in dict(whole.summary())["multigrid"]
-    for killed in (6, 30):
+    assert whole.history.column("cfl_part")[-1] == 1.0
+    for killed in (5, 11):
         run(MULTIGRID + SAVED, tmp_path / "parts", killed)
     parts = run(MULTIGRID + SAVED, tmp_path / "parts")
     np.testing.assert_array_equal(parts.flow.states(), whole.flow.states())
@@ -193,6 +194,7 @@ def test_walls_that_turn_with_the_mesh(tmp_path: Path) -> None:
         (IMPLICIT, "drop = 1e-9", "ramp = 3", 'time: ramp is of integrator = "explicit"'),
         (IMPLICIT, "[history]", '[scheme]\ntime = "rk5"\n[history]', "scheme.time is of explicit steps"),
         (MULTIGRID, "levels = 2", 'cycle = "X"', "multigrid: cycle 'X' is unknown"),
+        (MULTIGRID, "drop = 1e-7", "drop = 1e-7\ncfl = 1.0", "time.cfl is of explicit steps: leave it out, give mult"),
         (MULTIGRID, "levels = 2", "levels = 0", "multigrid: no coarse level"),
         (MULTIGRID, "levels = 2", 'walls = ["ymn"]', "multigrid: agglomeration: no patch 'ymn'; did you mean 'ymin'?"),
         (MULTIGRID, "levels = 2", "grouping = { pases = 1 }", "did you mean 'passes'?"),
