@@ -24,9 +24,10 @@ from fluxloom.fv.compressible_boundary import (
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import naca_mesh
+from fluxloom.mesh.naca import NacaProfile, naca_mesh
 from fluxloom.mesh.wall_distance import wall_distance_of
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForces
@@ -220,6 +221,11 @@ def _ends(stream: FreeStream, gas: Gas, turbulence: float) -> dict[str, Boundary
     }
 
 
+def _fronts(vectors: int) -> Implicit:
+    """Return how steps are made on meshes with cells a hundred thousand times longer than high."""
+    return Implicit(cfl=5.0, growth=1.5, switch=1.0, krylov=vectors, fronts=True)
+
+
 def turbulent_plate(data: Path, size: str) -> PublishedCase:
     """Return the plate of NASA's turbulence models: M 0.2, Re 5e6 for a length of 1, two long; size as 035x025."""
     gas, stream = _stream(0.2, 5e6)
@@ -243,8 +249,7 @@ def bump(data: Path, size: str) -> PublishedCase:
     sides: dict[str, Boundary] = dict.fromkeys(("lower_upstream", "lower_downstream", "upper"), SlipWall())
     sides |= {"bump": NoSlipWall(), **_ends(stream, gas, stream.turbulence(gas))}
     mesh = read_data(data / "bump_in_channel" / f"mesh_bump_2d_{size}.cgns.gz")
-    implicit = Implicit(cfl=2.0, growth=1.5, switch=1.0)
-    return PublishedCase(mesh, sides, stream, gas, "bump", 1.5, turbulent=True, implicit=implicit)
+    return PublishedCase(mesh, sides, stream, gas, "bump", 1.5, turbulent=True, implicit=_fronts(80))
 
 
 def turbulent_airfoil(data: Path, size: str, alpha: float) -> PublishedCase:
@@ -252,7 +257,7 @@ def turbulent_airfoil(data: Path, size: str, alpha: float) -> PublishedCase:
     gas, stream = _stream(0.15, 6e6, alpha)
     sides = {"airfoil": NoSlipWall(), "farfield": FarField(stream, stream.turbulence(gas))}
     mesh = read_data(data / "naca0012" / f"n0012_{size}.su2")
-    return PublishedCase(mesh, sides, stream, gas, "airfoil", turbulent=True)
+    return PublishedCase(mesh, sides, stream, gas, "airfoil", turbulent=True, implicit=_fronts(120))
 
 
 def laminar_airfoil(data: Path | None, around: int = 128) -> PublishedCase:
@@ -266,15 +271,20 @@ def laminar_airfoil(data: Path | None, around: int = 128) -> PublishedCase:
     return PublishedCase(mesh, far | {"farfield": FarField(stream)}, stream, gas, "airfoil")
 
 
-def euler_airfoil(mach: float, around: int, reach: float = 150.0) -> PublishedCase:
-    """Return NACA 0012 at 1.25 degrees without friction, on rings of squares up to ``reach`` chords."""
+def euler_airfoil(mach: float, around: int, reach: float = 150.0, *, vortex: bool = False) -> PublishedCase:
+    """Return NACA 0012 at 1.25 degrees without friction, on rings of squares up to ``reach`` chords.
+
+    Forces refer to the chord that the family has without a sharp edge, as those of Vassberg and Jameson. With
+    ``vortex`` the far field has that of the lift.
+    """
     gas = Gas(constant=1.0)
     stream = FreeStream.at_angles(mach, 1.0, 1.0, 1.25, dimension=2)
     outward = around * round(_PARTS * log(reach / _SCALE) / (2.0 * pi)) // _PARTS  # so that meshes nest
-    sides = {"airfoil": SlipWall(), "far_field": FarField(stream)}
+    far = FarField(stream, vortex=PointVortex(("airfoil",)) if vortex else None)
+    sides, profile = {"airfoil": SlipWall(), "far_field": far}, NacaProfile.named("0012")
     smooth = mach < 0.6  # without shocks nothing has to be limited
     return PublishedCase(
-        naca_mesh("0012", around, outward, reach), sides, stream, gas, "airfoil",
+        naca_mesh(profile, around, outward, reach), sides, stream, gas, "airfoil", profile.family_chord,
         limiter="none" if smooth else "venkatakrishnan",
         implicit=Implicit(cfl=20.0) if smooth else Implicit(),
     )  # fmt: skip

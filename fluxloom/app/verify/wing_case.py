@@ -6,6 +6,7 @@ Reynolds number is that of the mean aerodynamic chord.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,19 +24,20 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_multigrid import squares
-from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
+from fluxloom.mesh.wing_planform import WingPlanform
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
-from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
+from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom.solvers.compressible_surface import patch_values
-from fluxloom.solvers.wing_sections import Section, WingPlanform, section, strips
+from fluxloom.solvers.wing_sections import Section, section, strips
 
-__all__ = ["ALPHA", "AREA", "CHORD", "PLANFORM", "REYNOLDS", "Wing"]
+__all__ = ["ALPHA", "AREA", "CHORD", "PLANFORM", "REYNOLDS", "Wing", "above_their_walls"]
 
 Array = npt.NDArray[np.float64]
 
@@ -44,6 +46,8 @@ CHORD, AREA = 0.64607, 0.7532
 """Mean aerodynamic chord and area of the half wing that the report gives, m and m^2."""
 PLANFORM = WingPlanform(0.8059, 0.562, 1.1963, 30.0)
 _TEMPERATURE = 288.15
+_LAYERS, _ALONG = 5, 0.95
+"""Layers of cells whose distance is at least their height, and the cosine within which they follow one another."""
 _LAYER, _SUBLAYER = 8e-3, 4e-5
 """Thickness of the boundary layer that turbulent flow begins with, and of its viscous part over its speed, m."""
 
@@ -66,6 +70,46 @@ def _profile(states: Array, distance: Array) -> Array:
     states[:, 1:4] *= share[:, None]
     states[:, 5] *= np.minimum(distance / _LAYER, 1.0)
     return states
+
+
+def above_their_walls(volumes: ControlVolumes, patch: str, distance: Array) -> Array:
+    """Return distances not less than the heights of the cells of the first layers above their own faces of a wall.
+
+    Faces with four corners are warped where a wall is curved both ways, often by more than thin cells are high: one of
+    their neighbours' triangles is then nearer to a cell than its own face, or cuts it.
+
+    Parameters
+    ----------
+    volumes
+        The cells.
+    patch
+        The wall.
+    distance : (cells,)
+        From the nearest face of the wall.
+
+    Returns
+    -------
+    Array
+        The greater of both for the first layers, ``distance`` elsewhere, ``(cells,)``.
+    """
+    elements = np.asarray(volumes.patches[patch])
+    face = volumes.interior + elements - volumes.cells
+    origin, inward = volumes.centres[elements], -volumes.normals[face]
+    wall = np.full(volumes.cells, -1)
+    wall[volumes.faces[face, 0]] = np.arange(elements.size)
+    inner, normals = volumes.faces[: volumes.interior], volumes.normals[: volumes.interior]
+    for _ in range(_LAYERS):
+        for a, b, sign in ((0, 1, 1.0), (1, 0, -1.0)):
+            found = np.flatnonzero((wall[inner[:, a]] >= 0) & (wall[inner[:, b]] < 0))
+            own = wall[inner[found, a]]
+            along = sign * np.einsum("ij,ij->i", normals[found], inward[own]) > _ALONG
+            wall[inner[found[along], b]] = own[along]
+    cells = np.flatnonzero(wall >= 0)
+    own = wall[cells]
+    height = np.einsum("ij,ij->i", volumes.centres[cells] - origin[own], inward[own])
+    out = distance.copy()
+    out[cells] = np.maximum(distance[cells], height)
+    return out
 
 
 class Wing:
@@ -101,6 +145,7 @@ class Wing:
         if turbulent:
             begin = perf_counter()
             self.distance = wall_distance(volumes.centres[: volumes.cells], *wall_faces(mesh, ["wing"]))
+            self.distance = above_their_walls(volumes, "wing", self.distance)
             self.seconds["distance"] = perf_counter() - begin
             nut = stream.turbulence(self.gas)
         begin = perf_counter()
@@ -130,10 +175,10 @@ class Wing:
         self.flow.start(states)
         self.flow.scale.value = scale  # sizes of components stay those of uniform flow
 
-    def first_order(self, count: int) -> float:
+    def first_order(self, count: int, tell: Callable[[ImplicitStep], None] | None = None) -> float:
         """Make implicit steps of first order, after which those of second order begin more easily.
 
-        It ends before where a step is refused; the states are the last good ones.
+        It ends before where a step is refused; the states are the last good ones. Each step is told.
 
         Returns
         -------
@@ -147,7 +192,9 @@ class Wing:
         steps.begin()
         with suppress(SolverError):
             for _ in range(count):
-                steps.step()
+                done = steps.step()
+                if tell is not None:
+                    tell(done)
         self.continue_from(rough.states())
         return steps.total
 

@@ -352,7 +352,8 @@ def test_pocl_has_a_folder() -> None:
     program = (
         "import os, types\nfrom tests.conftest import pytest_configure as configure\n"
         "os.environ.pop('POCL_CACHE_DIR', None); os.environ.pop('XDG_CACHE_HOME', None)\n"
-        "ends = []; config = types.SimpleNamespace(add_cleanup=ends.append)\n"
+        "option = types.SimpleNamespace(markexpr='')\n"
+        "ends = []; config = types.SimpleNamespace(add_cleanup=ends.append, option=option)\n"
         "os.environ['HOME'] = '/tmp'; configure(config); assert 'POCL_CACHE_DIR' not in os.environ\n"
         "os.environ['HOME'] = '/no/such/folder'; configure(config); folder = os.environ['POCL_CACHE_DIR']\n"
         "assert os.path.isdir(folder); ends[0](); assert not os.path.isdir(folder)\n"

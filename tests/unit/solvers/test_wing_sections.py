@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
+from fluxloom.mesh.wing_planform import WingPlanform
 from fluxloom.solvers.compressible_surface import PatchValues
-from fluxloom.solvers.wing_sections import WingPlanform, critical_pressure, section, shock_places, strips
+from fluxloom.solvers.wing_sections import critical_pressure, section, shock_places, strips
 
 ONERA_M6 = WingPlanform(0.8059, 0.562, 1.1963, 30.0)
 STREAM, GAS = FreeStream.at_angles(0.8, 1.0, 1.0, 0.0), Gas(constant=1.0)
@@ -39,7 +40,7 @@ def test_planform() -> None:
     assert ONERA_M6.mean_chord == pytest.approx(0.64607, rel=5e-4)
     assert ONERA_M6.chord(1.1963) == pytest.approx(0.562 * 0.8059)
     assert ONERA_M6.leading(1.0) == pytest.approx(1.0 / np.sqrt(3.0))
-    with pytest.raises(SolverError, match="planform: span"):
+    with pytest.raises(MeshError, match="planform: span"):
         WingPlanform(1.0, 0.5, 0.0, 30.0)
 
 
