@@ -180,15 +180,20 @@ def partition_rcb(
         here = place[chosen]
         axis = int(np.argmax(here.max(axis=0) - here.min(axis=0)))
         ordered = chosen[np.argsort(here[:, axis], kind="stable")]
-        above = np.cumsum(weight[ordered])
-        aim = (ends[middle] - ends[low]) * above[-1] / (ends[high] - ends[low])
-        cross = min(int(np.searchsorted(above, aim)), ordered.size - 1)
-        before = above[cross] - weight[ordered[cross]]
-        left = cross + int(before + 0.5 * weight[ordered[cross]] < aim)
+        left = _left_of_cut(weight[ordered], ends[middle] - ends[low], ends[high] - ends[low])
         left = min(max(left, middle - low), ordered.size - (high - middle))
         # ascending numbers make the stable sort break ties by number
         pending += [(np.sort(ordered[:left]), low, middle), (np.sort(ordered[left:]), middle, high)]
     return part
+
+
+def _left_of_cut(weight: Floats, share: float, whole: float) -> int:
+    """Return how many elements, in their order, weigh as nearly as they can ``share / whole`` of all."""
+    above = np.cumsum(weight)
+    aim = share * above[-1] / whole
+    cross = min(int(np.searchsorted(above, aim)), weight.size - 1)
+    before = above[cross] - weight[cross]
+    return cross + int(before + 0.5 * weight[cross] < aim)
 
 
 def cut_edges(offsets: Offsets, neighbours: Indices, part: npt.NDArray[np.integer[Any]]) -> int:
