@@ -18,54 +18,15 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.mesh.elements import ElementType, element
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.quadrature import simplex_rule
 
-__all__ = ["box_means", "cell_means", "simplex_rule"]
+__all__ = ["box_means", "cell_means"]
 
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 _CHUNK = 1 << 14
 """Cells at a time, which bounds the memory."""
-
-
-def simplex_rule(dimension: int, points: int) -> tuple[Array, Array]:
-    """Return a rule on a simplex, exact for polynomials of the degree ``2 points - 1``.
-
-    It is a product of rules of Gauss and Jacobi on an interval, collapsed towards a corner: its weights are positive
-    and all places inside.
-
-    Parameters
-    ----------
-    dimension
-        ``d``.
-    points
-        Along each of its directions, at least 1.
-
-    Returns
-    -------
-    places : (points^d, d + 1)
-        Barycentric coordinates.
-    weights : (points^d,)
-        With the sum 1.
-
-    Raises
-    ------
-    SolverError
-        For fewer points.
-    """
-    from scipy.special import roots_jacobi
-
-    if points < 1:
-        raise SolverError(f"a rule of at least 1 point is wanted, not {points!r}")
-    places, weights = np.ones((1, 1)), np.ones(1)
-    for k in range(dimension):
-        node, weight = roots_jacobi(points, k, 0)
-        t, w = 0.5 * (1.0 + np.asarray(node)), np.asarray(weight) / np.sum(weight)
-        # the simplex of one dimension less, drawn towards a new corner
-        shrunk = (places[None, :, :] * (1.0 - t)[:, None, None]).reshape(-1, k + 1)
-        places = np.hstack([shrunk, np.repeat(t, len(places))[:, None]])
-        weights = np.outer(w, weights).ravel()
-    return places, weights
 
 
 def cell_means(mesh: MeshData, function: Function, points: int = 3) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
@@ -101,10 +101,11 @@ class Multigrid:
             raise SolverError("Multigrid: before and after are both 0: each level needs a step, set one of them to 1")
         if self.sweeps == 0:
             raise SolverError("Multigrid: sweeps is 0: an implicit stage needs one, give at least 1")
-        for name, most in (("cfl", 1e300), ("coarse_cfl", 1e300), ("change", 1.0)):
+        for name, most in (("cfl", inf), ("coarse_cfl", inf), ("change", 1.0)):
             value = getattr(self, name)
             if not (isfinite(value) and 0.0 < value < most):
-                raise SolverError(f"Multigrid: {name} lies between 0 and {most:g}, not {value!r}")
+                wanted = "above 0" if most == inf else f"between 0 and {most:g}"
+                raise SolverError(f"Multigrid: {name}: a number {wanted} is wanted, not {value!r}")
         _ = self.following
 
     @property

@@ -63,8 +63,8 @@ class SteadySteps:
     residual has fallen by ``switch``. Newton's steps follow: their CFL number grows as the residual falls, by
     ``growth`` at most, and falls where it grows, or where GMRES did not get as far as was asked. So it finds the steps
     that the sweeps can precondition by itself. With ``fronts`` increments with too bad a balance are made shorter. A
-    step is refused, and made again with half the CFL number, where its
-    balance :math:`|R(w + z) - V / \Delta t\, \partial U / \partial w\, z|` is twice the residual before, or not finite.
+    step is refused, and made again with half the CFL number, where its balance
+    :math:`|R(w + z) - V / \Delta t\, \partial U / \partial w\, z|` is twice the residual before, or not finite.
 
     Parameters
     ----------

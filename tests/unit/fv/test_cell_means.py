@@ -8,11 +8,12 @@ from math import factorial, prod
 import numpy as np
 import pytest
 
-from fluxloom.core.errors import SolverError
-from fluxloom.fv.cell_means import box_means, cell_means, simplex_rule
+from fluxloom.core.errors import MeshError, SolverError
+from fluxloom.fv.cell_means import box_means, cell_means
 from fluxloom.fv.viscous_exact import BoundaryLayer
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.geometry import cell_geometry
+from fluxloom.mesh.quadrature import simplex_rule
 
 Array = np.ndarray
 
@@ -79,7 +80,7 @@ def test_functions_are_asked_inside_of_cells_only() -> None:
 
 
 def test_no_points() -> None:
-    with pytest.raises(SolverError, match="at least 1 point"):
+    with pytest.raises(MeshError, match="at least 1 point"):
         simplex_rule(2, 0)
     with pytest.raises(SolverError, match="at least 1 point"):
         box_means(np.zeros((1, 2)), (1.0, 1.0), cubic, 0)
