@@ -1,0 +1,148 @@
+"""Lagrange shape functions on a bound mesh: the set of degrees of freedom, the map to it, and tables for kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.sets import Set
+from fluxloom.fe.dofs import Dofs
+from fluxloom.fe.elements import Lagrange
+from fluxloom.fe.poisson_kernels import square_error
+from fluxloom.fe.quadrature import Quadrature, gauss
+from fluxloom.kernel.frontend import Kernel
+from fluxloom.mesh.bind import Mesh
+
+__all__ = ["LagrangeSpace"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LagrangeSpace:
+    """Continuous functions ``u(x) = sum_i u_i phi_i(x)`` on the cells of a mesh; make one with `of`.
+
+    Cells are images of the reference cell under the map of their corners, ``x = sum_c N_c(xi) x_c``, so those of
+    order 2 and more have straight edges too.
+
+    Attributes
+    ----------
+    mesh
+        The mesh in a context.
+    dofs
+        Degrees of freedom of its cells.
+    rule
+        Points and weights of the sums over a cell.
+    rows
+        The degrees of freedom as a set.
+    map
+        Cell -> its degrees of freedom.
+    """
+
+    mesh: Mesh
+    dofs: Dofs
+    rule: Quadrature
+    rows: Set
+    map: TableMap
+
+    @classmethod
+    def of(cls, mesh: Mesh, dofs: Dofs, rule: Quadrature | None = None) -> LagrangeSpace:
+        """Return the space of some degrees of freedom.
+
+        Parameters
+        ----------
+        mesh
+            A mesh of one kind of cells on one rank, bound from the arrays that ``dofs`` was made for.
+        dofs
+            From `fluxloom.fe.dofs.lagrange_dofs`.
+        rule
+            By default Gauss's with ``order + 1`` points a direction.
+
+        Raises
+        ------
+        MeshError
+            If the degrees of freedom are those of another mesh, or the mesh is divided among ranks.
+        """
+        element, cells = dofs.element, mesh.data.n_cells
+        if len(dofs.cells) != cells or element.dimension != mesh.dimension:
+            raise MeshError(
+                f"{mesh.path}: the degrees of freedom are of {len(dofs.cells)} {element.shape} cells, the mesh has "
+                f"{cells} in {mesh.dimension} dimensions: make them of mesh.data"
+            )
+        context = mesh.context
+        rows = context.set(dofs.size, "dofs")
+        chosen = rule if rule is not None else gauss(element.shape, element.order + 1)
+        return cls(mesh, dofs, chosen, rows, context.map(mesh.cells, rows, dofs.cells, "cell_dofs"))
+
+    def with_rule(self, rule: Quadrature) -> LagrangeSpace:
+        """Return the same space, on the same set, with other points."""
+        return replace(self, rule=rule)
+
+    @property
+    def context(self) -> Context:
+        """Where it lives."""
+        return self.mesh.context
+
+    @property
+    def corners(self) -> Argument:
+        """Coordinates of the corners of a cell, ``x[c][a]`` in kernels."""
+        return self.mesh.cell_nodes.argument(self.mesh.x)
+
+    @cached_property
+    def tables(self) -> dict[str, Any]:
+        """Constants of kernels, reference cell and all.
+
+        ``phi[q][i]`` and ``slope[q][i][a]``, values and gradients of the shape functions at the points; ``corner
+        [q][c][a]``, gradients of those of the corners; ``weight[q]``; ``n`` shape functions, ``d`` dimensions.
+        """
+        element, points = self.dofs.element, self.rule.points
+        return {
+            "phi": element.values(points).tolist(),
+            "slope": element.gradients(points).tolist(),
+            "corner": Lagrange(element.shape, 1).gradients(points).tolist(),
+            "weight": self.rule.weights.tolist(),
+            "n": element.size,
+            "d": element.dimension,
+        }
+
+    def loop(self, kernel: Kernel, *arguments: Argument | Dat | Global, name: str, **constants: Any) -> Loop:
+        """Return a loop over the cells; the kernel gets those of `tables` that it names."""
+        known = {item.name for item in kernel.signature.constants} | set(kernel.signature.arrays)
+        tables = {key: value for key, value in self.tables.items() if key in known}
+        return Loop(kernel, self.mesh.cells, *arguments, name=name, **tables, **constants)
+
+    def places(self) -> Array:
+        """Return the points of the rule in all cells, ``(cells, q, d)``."""
+        corner = Lagrange(self.dofs.element.shape, 1).values(self.rule.points)
+        points, nodes = self.mesh.x.read(), self.mesh.data.cell_nodes().table
+        return np.einsum("qc,ecd->eqd", corner, points[nodes])
+
+    def error(self, u: Dat, exact: Callable[[Array], Array]) -> float:
+        r"""Return the error in L2, :math:`\sqrt{\int (u - u_{exact})^2}`, with the points of the rule.
+
+        Parameters
+        ----------
+        u
+            Scalars on `rows`.
+        exact
+            Maps points ``(m, d)`` to values ``(m,)``. Take a rule with two points more than the default for them, such
+            that its own error does not show.
+        """
+        places = self.places()
+        values = np.asarray(exact(places.reshape(-1, places.shape[-1]))).reshape(places.shape[:2])
+        at = self.context.dat(self.mesh.cells, values, "exact")
+        result = self.context.scalar(0.0, "error")
+        self.loop(square_error, self.corners, u[self.map], at, result, name="error")()
+        return sqrt(float(np.asarray(result.value)))
