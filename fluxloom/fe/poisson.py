@@ -59,9 +59,8 @@ ASSEMBLY: Mapping[str, Kernel] = MappingProxyType({"A": local_matrix_a, "B": loc
 class CellOperator:
     """``A`` of Poisson's equation as loops over the cells. The base of `LocalMatrices` and `MatrixFree`.
 
-    A product takes several loops, first over the degrees of freedom, then over the cells, so that the methods return
-    lists where `fluxloom.linalg.operators.Operator` has one loop; `fluxloom.fe.gradient.ElementGradient` solves with
-    them. Increments from neighbouring cells meet as the schedule of the context says.
+    It is a `fluxloom.linalg.operators.Operator` whose products take several loops, first over the degrees of freedom,
+    then over the cells. Increments from neighbouring cells meet as the schedule of the context says.
 
     Parameters
     ----------
@@ -229,7 +228,7 @@ class LocalMatrices(CellOperator):
     >>> matrices = LocalMatrices(space, fixed=dofs.on(["xmin", "xmax", "ymin", "ymax"]))
     >>> for step in matrices.load(f, b):
     ...     step()
-    >>> ElementGradient(matrices, b, u, preconditioner=matrices.jacobi(), stop=Stop(rtol=1e-10)).solve()
+    >>> ConjugateGradient(matrices, b, u, preconditioner=matrices.jacobi(), stop=Stop(rtol=1e-10)).solve()
     """
 
     def __init__(

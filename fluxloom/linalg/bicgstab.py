@@ -33,7 +33,7 @@ from fluxloom.kernel.frontend import Kernel, func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Step
+from fluxloom.linalg.operators import Step, steps_of
 from fluxloom.linalg.products import spmm_dot, spmv_dot
 from fluxloom.linalg.vectors import dot, marked, ratio
 
@@ -253,13 +253,14 @@ class BiCGStab(Krylov):
     def _first_product(self) -> list[Step]:
         """Return ``v = A B p``, ``rv = r' . v``: one loop with a matrix, two with another operator."""
         if not isinstance(self.matrix, SparseMatrix):
-            return [self.matrix.product(self.first, self.v), self.loop(dot, self.shadow, self.v, self.rv)]
+            return [*steps_of(self.matrix.product(self.first, self.v)), self.loop(dot, self.shadow, self.v, self.rv)]
         return [self._row_loop(spmv_dot, spmm_dot, self.first, self.shadow, self.v, self.rv)]
 
     def _second_product(self) -> list[Step]:
         """Return ``t = A B s`` and its sums."""
         if not isinstance(self.matrix, SparseMatrix):
-            return [self.matrix.product(self.second, self.t), self.loop(project, self.r, self.t, *self.projections)]
+            sums = self.loop(project, self.r, self.t, *self.projections)
+            return [*steps_of(self.matrix.product(self.second, self.t)), sums]
         return [self._row_loop(spmv_project, spmm_project, self.second, self.r, self.t, *self.projections)]
 
     def _row_loop(self, one: Kernel, several: Kernel, x: Dat, *arguments: Dat | Global) -> Loop:

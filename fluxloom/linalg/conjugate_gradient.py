@@ -25,7 +25,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.krylov import Krylov
-from fluxloom.linalg.operators import Step
+from fluxloom.linalg.operators import Step, steps_of
 from fluxloom.linalg.vectors import copy, dot, marked, ratio, step_length
 
 __all__ = ["ConjugateGradient"]
@@ -121,7 +121,7 @@ class ConjugateGradient(Krylov):
     def _iteration(self, number: int) -> list[Step]:
         before, rr = self.rr[number - 1], self.rr[number]
         old, new = (before, rr) if self.preconditioner is None else (self.rz[number % 2], self.rz[1 - number % 2])
-        steps = [Reset(self.pq), self.matrix.product_dot(self.p, self.q, self.pq), Reset(rr)]
+        steps = [Reset(self.pq), *steps_of(self.matrix.product_dot(self.p, self.q, self.pq)), Reset(rr)]
         scalars = (self.pq, old, before, self.bb)
         if self.diagonal is not None:
             return [*steps, Reset(new), *self._diagonal(scalars, rr, new)]

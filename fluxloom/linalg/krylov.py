@@ -15,7 +15,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
-from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step
+from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, steps_of
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.vectors import copy, shifted, total
 
@@ -198,7 +198,7 @@ class Krylov:
                 steps += [Reset(mean), self.loop(total, target, mean), self.loop(shifted, mean, target, scale=scale)]
         last = self.rr[-1]
         start += [
-            self.matrix.residual(self.x, self.b, self.r), Reset(self.bb), Reset(last),
+            *steps_of(self.matrix.residual(self.x, self.b, self.r)), Reset(self.bb), Reset(last),
             self.loop(norms, self.b, self.r, self.bb, last), *self._begin(),
         ]  # fmt: skip
         body = [step for number in range(self.interval) for step in self._iteration(number)]

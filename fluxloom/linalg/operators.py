@@ -10,30 +10,35 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 
-__all__ = ["Operator", "Preconditioner", "Recipe", "Step"]
+__all__ = ["Operator", "Preconditioner", "Recipe", "Step", "steps_of"]
 
 Step = Loop | Reset
 
 
+def steps_of(found: Step | Sequence[Step]) -> Sequence[Step]:
+    """Return what a product takes as a sequence, be it one loop or several."""
+    return found if isinstance(found, Sequence) else (found,)
+
+
 @runtime_checkable
 class Operator(Protocol):
-    """A square matrix, or what acts like one, as loops over `rows`."""
+    """A square matrix, or what acts like one, as loops over `rows`: one loop, or several in their order."""
 
     @property
     def rows(self) -> Set:
         """The set of vectors."""
         ...
 
-    def product(self, x: Dat, y: Dat) -> Step:
-        """Return the loop ``y = A x``."""
+    def product(self, x: Dat, y: Dat) -> Step | Sequence[Step]:
+        """Return what forms ``y = A x``."""
         ...
 
-    def product_dot(self, x: Dat, y: Dat, result: Global) -> Step:
-        """Return the loop ``y = A x``, ``result += x . y``."""
+    def product_dot(self, x: Dat, y: Dat, result: Global) -> Step | Sequence[Step]:
+        """Return what forms ``y = A x``, ``result += x . y``."""
         ...
 
-    def residual(self, x: Dat, b: Dat, r: Dat) -> Step:
-        """Return the loop ``r = b - A x``."""
+    def residual(self, x: Dat, b: Dat, r: Dat) -> Step | Sequence[Step]:
+        """Return what forms ``r = b - A x``."""
         ...
 
 

@@ -112,7 +112,8 @@ def test_data_are_as_before(method: str) -> None:
     other = Line(tuning=False)
     other.flux()
     other.advance()
-    np.testing.assert_allclose(line.u.read(), other.u.read(), rtol=1e-14)
+    # the winners add in orders of their own, and some of the sums are nearly nothing
+    np.testing.assert_allclose(line.u.read(), other.u.read(), rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(line.total.value, other.total.value, rtol=1e-12)
 
 
@@ -350,7 +351,7 @@ def test_unfused_chain_tunes_its_loops() -> None:
     other = Line(tuning=False)
     other.flux()
     other.advance()
-    np.testing.assert_allclose(line.u.read(), other.u.read(), rtol=1e-14)
+    np.testing.assert_allclose(line.u.read(), other.u.read(), rtol=1e-14, atol=1e-14)
 
 
 def test_a_live_view_forbids_to_tune_the_fused_form() -> None:
