@@ -55,6 +55,7 @@ from fluxloom.kernel.intrinsics import log1p as log1p
 from fluxloom.kernel.intrinsics import log2 as log2
 from fluxloom.kernel.intrinsics import log10 as log10
 from fluxloom.kernel.intrinsics import pi as pi
+from fluxloom.kernel.intrinsics import rolled as rolled
 from fluxloom.kernel.intrinsics import select as select
 from fluxloom.kernel.intrinsics import sign as sign
 from fluxloom.kernel.intrinsics import sin as sin

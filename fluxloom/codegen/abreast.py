@@ -99,13 +99,9 @@ class AbreastLoop(LaneLoop):
         kept = {n for n, _ in kernel.scalars} | {a.name for a in kernel.arrays}
         kept -= {name for part in parts for name in part.own}
         self.printer.across = frozenset(kept)
-        for c in kernel.constants:
-            kind = self.printer.ctype(c.kind)
-            self.constants.append(f"    const {kind} k_{c.name} = ({kind}){self._constant(self.number, c.name)};")
+        self.declare_constants()
         lines = [pad + line for line in self._declarations(kept, f"[{self.lanes}]", self.align)]
-        for parameter, places in self._scalars.items():
-            kind = self.kind(self.spec.arg(parameter))
-            lines += [f"{pad}{self.align}{kind} v_{parameter}_{g}_{c}[{self.lanes}];" for g, c in sorted(places)]
+        lines += self._lane_scalars(pad)
         for position, part in enumerate(parts):
             first, last = position == 0, position == len(parts) - 1
             head = [line for line in self._prologue() if line] if first else []
@@ -115,6 +111,14 @@ class AbreastLoop(LaneLoop):
                 lines += self._lanes(body, pad)
                 continue
             lines += self._lanes(head, pad) + self._rows(part.loop, part, pad, position) + self._lanes(tail, pad)
+        return lines
+
+    def _lane_scalars(self, pad: str) -> list[str]:
+        """Return the declarations of the values of arguments that are kept for all lanes."""
+        lines = []
+        for parameter, places in self._scalars.items():
+            kind = self.kind(self.spec.arg(parameter))
+            lines += [f"{pad}{self.align}{kind} v_{parameter}_{g}_{c}[{self.lanes}];" for g, c in sorted(places)]
         return lines
 
     def _parts(self) -> list[Part]:

@@ -55,6 +55,8 @@ class KernelWords:
         Line that forbids contraction, where the source says so.
     unroll
         Asks for ``{n}`` copies of a loop body.
+    table, large_table
+        Qualifiers of constant tables: of as many as fit into `TABLE_BYTES` together, and of the others.
     """
 
     kernel: str
@@ -76,6 +78,8 @@ class KernelWords:
     finish: int
     contraction_off: str
     unroll: str
+    table: str
+    large_table: str
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,8 @@ CUDA = Dialect(
         swap="fl_swap_{kind}({value}, {distance}, {width})",
         contraction_off="",
         unroll="#pragma unroll {n}",
+        table="__constant__",
+        large_table="static __device__ const",
     ),
 )
 
@@ -189,6 +195,8 @@ OPENCL = Dialect(
         swap="",
         contraction_off="#pragma OPENCL FP_CONTRACT OFF",
         unroll="__attribute__((opencl_unroll_hint({n})))",
+        table="__constant",
+        large_table="__constant",
     ),
 )
 

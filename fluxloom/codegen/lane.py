@@ -115,15 +115,19 @@ class LaneLoop:
         """Return the statements; the constants they use are left in `constants`."""
         kernel, pad = self.spec.kernel, "    " * indent
         declarations = self.printer.declare(kernel, indent)
-        for c in kernel.constants:
-            kind = self.printer.ctype(c.kind)
-            self.constants.append(f"    const {kind} k_{c.name} = ({kind}){self._constant(self.number, c.name)};")
+        self.declare_constants()
         return [
             *declarations,
             *(pad + line for line in self._prologue()),
             *self.body(indent),
             *(pad + line for line in self._epilogue()),
         ]
+
+    def declare_constants(self) -> None:
+        """Put the declarations of the run-time constants that the kernel reads into `constants`."""
+        for c in self.spec.kernel.constants:
+            kind = self.printer.ctype(c.kind)
+            self.constants.append(f"    const {kind} k_{c.name} = ({kind}){self._constant(self.number, c.name)};")
 
     def body(self, indent: int) -> list[str]:
         """Return the statements of the kernel's body."""

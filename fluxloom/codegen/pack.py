@@ -18,7 +18,8 @@ from fluxloom.codegen.lane import MEMORY, LaneLoop, address, row_place
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
 from fluxloom.codegen.places import touched
 from fluxloom.codegen.reduce import combine
-from fluxloom.codegen.rows import RowShape, chunks
+from fluxloom.codegen.rolled import RolledLoop, has_uniform_loop
+from fluxloom.codegen.rows import RowShape, chunks, runs
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
@@ -81,7 +82,7 @@ class Pack:
 
     def _lane_loop(self, member: Member) -> None:
         lanes = self.style.lanes
-        if lanes > 1 and member.spec.ragged:
+        if lanes > 1 and (member.spec.ragged or has_uniform_loop(member.spec)):
             self._abreast(member)
             return
         if lanes > 1:
@@ -96,8 +97,9 @@ class Pack:
         self.line(f"}} /* end lanes {lanes}: {member.spec.name} */")
 
     def _abreast(self, member: Member) -> None:
-        """Write the kernel for a pack of neighbouring rows."""
-        loop = AbreastLoop(member.spec, member.number, self.dialect, self.compute, self._element)
+        """Write the kernel for a pack of neighbouring rows, or with its loops round those over lanes."""
+        kind = AbreastLoop if member.spec.ragged else RolledLoop
+        loop = kind(member.spec, member.number, self.dialect, self.compute, self._element)
         loop.lanes, loop.before = self.style.lanes, (f"#pragma omp simd simdlen({self.style.lanes})",)
         loop.note, loop.align = f"{self.style.lanes}: {member.spec.name}", "FL_ALIGN "
         body = loop.write(1)
@@ -196,13 +198,22 @@ class Pack:
                 offset = f" + {c} * A->s{arg.dat}" if c else ""
                 self.line(f"{shape}({out} + {c}, {base}{offset}, 1, {where});")
             return
+        moved: list[tuple[int, int]] = []
         for offset, width in chunks(arg.dim, lanes, arg.scalar):
             inside = set(range(offset, offset + width))
             parts = [(offset, width)] if not inside & have else [(c, 1) for c in sorted(inside)]
-            for c, n in parts:
-                if needed & set(range(c, c + n)):
-                    shape = self.helper(RowShape(mode, arg.scalar, self.compute, n, lanes))
-                    self.line(f"{shape}({out} + {c}, {base} + {c}, {arg.dim}, {where});")
+            moved += [(c, n) for c, n in parts if needed & set(range(c, c + n))]
+        for start, n, count in runs(moved):
+            shape = self.helper(RowShape(mode, arg.scalar, self.compute, n, lanes))
+            loop, c = self._over(start, n, count)
+            self.line(f"{loop}{shape}({out} + {c}, {base} + {c}, {arg.dim}, {where});")
+
+    @staticmethod
+    def _over(first: int, width: int, count: int) -> tuple[str, str]:
+        """Return the head of a loop over rows of neighbouring components, if there are several, and the component."""
+        if count == 1:
+            return "", str(first)
+        return f"for (int64_t c = {first}; c < {first + width * count}; c += {width}) ", "c"
 
     def helper(self, shape: RowShape) -> str:
         """Ask for a row helper; returns its C name."""
@@ -314,13 +325,12 @@ class Pack:
                 shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, 1, lanes))
                 self.line(f"{shape}({base} + {c} * A->s{arg.dat}, 1, {first}, {out} + {c});")
             return
+        rows: list[tuple[int, int]] = []
         for offset, width in chunks(arg.dim, lanes, arg.scalar):
             inside = set(range(offset, offset + width))
-            if inside <= components:
-                stream = arg.dat in self.style.stream and width == arg.dim
-                shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, width, lanes, stream))
-                self.line(f"{shape}({base} + {offset}, {arg.dim}, {first}, {out} + {offset});")
-            else:
-                for c in sorted(inside & components):
-                    shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, 1, lanes))
-                    self.line(f"{shape}({base} + {c}, {arg.dim}, {first}, {out} + {c});")
+            rows += [(offset, width)] if inside <= components else [(c, 1) for c in sorted(inside & components)]
+        for start, width, count in runs(rows):
+            stream = arg.dat in self.style.stream and width == arg.dim
+            shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, width, lanes, stream))
+            loop, c = self._over(start, width, count)
+            self.line(f"{loop}{shape}({base} + {c}, {arg.dim}, {first}, {out} + {c});")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from fluxloom.codegen.dialect import Dialect
+from fluxloom.codegen.tables import literal, table_name
 from fluxloom.core.dtypes import Scalar
 from fluxloom.kernel import ir
 from fluxloom.kernel.ir import Kind
@@ -17,26 +15,6 @@ __all__ = ["Printer", "literal"]
 
 AccessPrinter = Callable[[str, "ir.Expression | None", tuple["ir.Expression", ...]], str]
 """(parameter, leg, index) -> the C expression of that component."""
-
-
-def literal(value: float | int | bool, kind: Kind, compute: Scalar) -> str:
-    """Return the C literal of a constant; float32 literals are rounded here, exactly once."""
-    if kind is Kind.BOOL:
-        return "1" if value else "0"
-    if kind is Kind.INT:
-        return str(int(value)) if -(2**31) < value < 2**31 else f"INT64_C({int(value)})"
-    real = float(value)
-    if math.isnan(real):
-        return "NAN"
-    if math.isinf(real):
-        return "INFINITY" if real > 0 else "(-INFINITY)"
-    if compute.size == 4:
-        with np.errstate(over="ignore"):
-            rounded = float(np.float32(real))
-        text = repr(rounded) + "f" if math.isfinite(rounded) else "INFINITY"
-    else:
-        text = repr(real)
-    return f"({text})" if real < 0 or text.startswith("-") else text
 
 
 @dataclass
@@ -107,6 +85,9 @@ class Printer:
 
     def _localelement(self, node: ir.LocalElement) -> str:
         return f"{node.name}_" + "".join(f"[{self.expression(i)}]" for i in node.index) + self.lane(node.name)
+
+    def _tableelement(self, node: ir.TableElement) -> str:
+        return self.tables[node.name] + "".join(f"[{self.expression(i)}]" for i in node.index)
 
     def _readconstant(self, node: ir.ReadConstant) -> str:
         return f"k_{node.name}"
@@ -206,6 +187,10 @@ class Printer:
         raise TypeError(f"no C form of {type(node).__name__}")
 
     def _for(self, node: ir.For, indent: int) -> list[str]:
+        return [*self.loop_head(node, indent), *self.block(node.body, indent + 1), f"{'    ' * indent}}}"]
+
+    def loop_head(self, node: ir.For, indent: int) -> list[str]:
+        """Return the lines that open a loop and set its counter."""
         pad = "    " * indent
         name = f"{node.name}_"
         compare = "<" if node.step > 0 else ">"
@@ -219,12 +204,13 @@ class Printer:
         if self.unroll and isinstance(node.stop, ir.Length):
             head = f"{pad}{self.unroll}\n{head}"
         counter = f"{pad}    {name}{self.lane(node.name)} = {hidden};"
-        return [head, counter, *self.block(node.body, indent + 1), f"{pad}}}"]
+        return [head, counter]
 
     def declare(self, kernel: ir.LoweredKernel, indent: int) -> list[str]:
         """Return the declarations of a kernel's locals and remember their kinds."""
         self.kinds = dict(kernel.scalars)
         self.array_kinds = {a.name: a.kind for a in kernel.arrays}
+        self.tables = {t.name: table_name(t, self.compute) for t in kernel.tables}
         self.parameter_kinds = {p.name: s.kind for p, s in zip(kernel.parameters, kernel.shapes, strict=True)}
         pad = "    " * indent
         lines = [f"{pad}{self.ctype(kind)} {name}_;" for name, kind in kernel.scalars]

@@ -8,11 +8,15 @@ Every helper is generated on demand, by name, for one combination of types and s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fluxloom.core.dtypes import Scalar
 
-__all__ = ["RowShape", "chunks", "helper_source"]
+__all__ = ["RowShape", "chunks", "helper_source", "runs"]
+
+_LOOPED = 32
+"""Transfers of neighbouring components that are made in a loop: so many written out take the compiler seconds."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,21 @@ def chunks(dim: int, lanes: int, storage: Scalar) -> list[tuple[int, int]]:
         while dim - offset >= width:
             out.append((offset, width))
             offset += width
+    return out
+
+
+def runs(rows: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Join many neighbouring ``(offset, width)`` of one width to ``(offset, width, how many)``; few stay apart."""
+    joined: list[tuple[int, int, int]] = []
+    for offset, width in rows:
+        if joined and joined[-1][1] == width and joined[-1][0] + width * joined[-1][2] == offset:
+            joined[-1] = (joined[-1][0], width, joined[-1][2] + 1)
+        else:
+            joined.append((offset, width, 1))
+    out: list[tuple[int, int, int]] = []
+    for first, width, count in joined:
+        apart = [(first + k * width, width, 1) for k in range(count)]
+        out += [(first, width, count)] if count >= _LOOPED else apart
     return out
 
 

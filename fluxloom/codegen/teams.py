@@ -19,10 +19,10 @@ from fluxloom.codegen.item import Item, stored_length
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import flatten
-from fluxloom.codegen.printer import literal
 from fluxloom.codegen.reduce import neutral
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
 from fluxloom.codegen.sums import PART
+from fluxloom.codegen.tables import literal
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
 from fluxloom.kernel.passes import remove_dead_locals, rewrite_statements

@@ -16,7 +16,7 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.reduce import declare, finish, store
 from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry
-from fluxloom.codegen.unit import row_helpers, whole
+from fluxloom.codegen.unit import row_helpers, tables_of, whole
 from fluxloom.codegen.wrapper import Driver
 
 __all__ = ["TileDat", "TilePass", "TiledUnit", "generate_tiled"]
@@ -143,7 +143,8 @@ def generate_tiled(
     words = _words(passes, dats, maps)
     main = _Main(symbol, tuple(passes), tuple(drivers), tuple(dats), sets, maps).write(words, narrow)
     copies = resources.files("fluxloom.codegen").joinpath("tiled.c").read_text(encoding="utf-8")
-    text = whole([row_helpers(helpers), copies, *bodies, *main, ""])
+    tables = tables_of([item.group for item in passes], C)
+    text = whole([*tables, row_helpers(helpers), copies, *bodies, *main, ""])
     return TiledUnit(text, symbol, tuple(name for _, name in words), tuple(d.entry() for d in drivers))
 
 

@@ -13,6 +13,7 @@ from fluxloom.codegen.group import Group
 from fluxloom.codegen.kernels import KernelDriver, prelude
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
 from fluxloom.codegen.spec import Entry
+from fluxloom.codegen.tables import table_source
 from fluxloom.codegen.wrapper import Driver
 from fluxloom.core.dtypes import FLOAT16
 
@@ -57,7 +58,7 @@ def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = Tr
         bodies.append(driver.write())
         entries.append(driver.entry())
         helpers |= driver.helpers
-    return Unit(whole([row_helpers(helpers), *bodies]), tuple(entries))
+    return Unit(whole([*tables_of(groups, C), row_helpers(helpers), *bodies]), tuple(entries))
 
 
 def fixed_part() -> str:
@@ -76,8 +77,14 @@ def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: boo
     """Generate the source of some groups for a device of work items."""
     drivers = [GridKernels(g, dialect) if g.members[0].spec.grid else KernelDriver(g, dialect) for g in groups]
     half = any(a.scalar is FLOAT16 for g in groups for m in g.members for a in m.spec.args)
-    texts = [prelude(dialect, contract, half=half), *(d.write() for d in drivers)]
+    texts = [prelude(dialect, contract, half=half), *tables_of(groups, dialect), *(d.write() for d in drivers)]
     return Unit("\n".join(texts), tuple(d.entry() for d in drivers))
+
+
+def tables_of(groups: Sequence[Group], dialect: Dialect) -> list[str]:
+    """Return the declarations of the constant tables that some groups read, if there are any."""
+    text = table_source((member.spec for group in groups for member in group.members), dialect)
+    return [text] if text else []
 
 
 def row_helpers(shapes: set[RowShape]) -> str:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fe.cell_map import form, metric, volume
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import zeros
+from fluxloom.kernel.intrinsics import rolled, zeros
 
 __all__ = [
     "field_load",
@@ -56,20 +56,21 @@ def local_matrix_a(
     total = zeros(n * n)
     for q in range(len(weight)):
         metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
-        for i in range(n):
+        for i in rolled(n):
             for a in range(d):
                 flux[a] = 0.0
                 for b in range(d):
                     flux[a] += g[d * a + b] * slope[q][i][b]
-            for j in range(i, n):
+            for j in rolled(i, n):
                 for a in range(d):
                     total[n * i + j] += flux[a] * slope[q][j][a]
-    for i in range(n):
-        for j in range(i, n):
+    for i in rolled(n):
+        for j in rolled(i, n):
             total[n * i + j] *= free[i] * free[j]
             total[n * j + i] = total[n * i + j]
-    for k in range(n * n):
-        matrix[k] = total[k]
+    for i in rolled(n):
+        for j in rolled(n):
+            matrix[n * i + j] = total[n * i + j]
 
 
 @kernel
@@ -83,12 +84,10 @@ def local_matrix_b(
     g = zeros(len(weight) * d * d)
     for q in range(len(weight)):
         metric(x, corner[q], kappa[0] * weight[q], jac, g, q * d * d, d)
-    for k in range(n * n):
-        matrix[k] = 0.0  # so that it is seen to be written as a whole
-    for i in range(n):
-        for j in range(i, n):
+    for i in rolled(n):
+        for j in rolled(i, n):
             total = 0.0
-            for q in range(len(weight)):
+            for q in rolled(len(weight)):
                 total += form(slope[q][i], slope[q][j], g, q * d * d, d)
             total *= free[i] * free[j]
             matrix[n * i + j] = total
@@ -104,10 +103,8 @@ def local_matrix_c(
     """The same, with the metric computed again for each entry."""
     jac = zeros(d * d)
     g = zeros(d * d)
-    for k in range(n * n):
-        matrix[k] = 0.0  # so that it is seen to be written as a whole
-    for i in range(n):
-        for j in range(i, n):
+    for i in rolled(n):
+        for j in rolled(i, n):
             total = 0.0
             for q in range(len(weight)):
                 metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
@@ -120,9 +117,9 @@ def local_matrix_c(
 @kernel
 def local_product(matrix: Read, x: Read, y: Inc, *, sign: float, n: Const[int]):
     """``y += sign K x`` of one cell."""
-    for i in range(n):
+    for i in rolled(n):
         total = 0.0
-        for j in range(n):
+        for j in rolled(n):
             total += matrix[n * i + j] * x[j]
         y[i] += sign * total
 
@@ -140,22 +137,23 @@ def matrix_free_product(
     flux = zeros(d)
     value = zeros(n)
     total = zeros(n)
-    for i in range(n):
+    for i in rolled(n):
         value[i] = taken[i] * u[i]
     for q in range(len(weight)):
         metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
         for a in range(d):
             grad[a] = 0.0
-            for j in range(n):
+        for j in rolled(n):
+            for a in range(d):
                 grad[a] += slope[q][j][a] * value[j]
         for a in range(d):
             flux[a] = 0.0
             for b in range(d):
                 flux[a] += g[d * a + b] * grad[b]
-        for i in range(n):
+        for i in rolled(n):
             for a in range(d):
                 total[i] += flux[a] * slope[q][i][a]
-    for i in range(n):
+    for i in rolled(n):
         y[i] += sign * given[i] * total[i]
 
 
@@ -171,9 +169,9 @@ def local_diagonal(
     total = zeros(n)
     for q in range(len(weight)):
         metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
-        for i in range(n):
+        for i in rolled(n):
             total[i] += form(slope[q][i], slope[q][i], g, 0, d)
-    for i in range(n):
+    for i in rolled(n):
         diagonal[i] += free[i] * total[i]
 
 
@@ -188,13 +186,13 @@ def field_load(
     total = zeros(n)
     for q in range(len(weight)):
         value = 0.0
-        for j in range(n):
+        for j in rolled(n):
             value += phi[q][j] * f[j]
         part = volume(x, corner[q], weight[q], jac, d)
         value *= part
-        for i in range(n):
+        for i in rolled(n):
             total[i] += phi[q][i] * value
-    for i in range(n):
+    for i in rolled(n):
         load[i] += free[i] * total[i]
 
 
@@ -210,9 +208,9 @@ def point_load(
     for q in range(len(weight)):
         part = volume(x, corner[q], weight[q], jac, d)
         value = f[q] * part
-        for i in range(n):
+        for i in rolled(n):
             total[i] += phi[q][i] * value
-    for i in range(n):
+    for i in rolled(n):
         load[i] += free[i] * total[i]
 
 
@@ -226,7 +224,7 @@ def square_error(
     jac = zeros(d * d)
     for q in range(len(weight)):
         value = -exact[q]
-        for j in range(n):
+        for j in rolled(n):
             value += phi[q][j] * u[j]
         part = volume(x, corner[q], weight[q], jac, d)
         result[0] += value * value * part

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
+from types import MappingProxyType
 from typing import TypeVar
 
+from fluxloom.kernel.counters import is_counted, value_of
 from fluxloom.kernel.ir import (
     Binary,
     Boolean,
@@ -20,6 +22,7 @@ from fluxloom.kernel.ir import (
     For,
     If,
     Kind,
+    Local,
     LoweredKernel,
     Read,
     Statement,
@@ -156,26 +159,36 @@ def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[i
 # -------------------------------------------------------------------------------------- flops
 
 
-def count_flops(statements: Iterable[Statement]) -> int:
-    """Return the floating-point operations along the longest path (see `LoweredKernel.flops`)."""
-    return sum(_statement_flops(statement) for statement in statements)
+def count_flops(statements: Iterable[Statement], known: Mapping[str, int] = MappingProxyType({})) -> int:
+    """Return the floating-point operations along the longest path (see `LoweredKernel.flops`).
+
+    ``known`` are the values of counters of the loops around the statements, as far as they matter.
+    """
+    return sum(_statement_flops(statement, known) for statement in statements)
 
 
-def _statement_flops(statement: Statement) -> int:
+def _statement_flops(statement: Statement, known: Mapping[str, int]) -> int:
     own = sum(_operation(item) for item in expressions(statement))
     if isinstance(statement, Update):
         return own + 1
     if isinstance(statement, If):
-        return own + max(count_flops(statement.body), count_flops(statement.orelse))
+        return own + max(count_flops(statement.body, known), count_flops(statement.orelse, known))
     if isinstance(statement, For):
-        start, stop = statement.start, statement.stop
-        trips = 1
-        if isinstance(start, Constant) and isinstance(stop, Constant):
-            trips = len(range(int(start.value), int(stop.value), statement.step))
-        return own + trips * count_flops(statement.body)
+        return own + _loop_flops(statement, known)
     if isinstance(statement, While):
-        return own + count_flops(statement.body)
+        return own + count_flops(statement.body, known)
     return own
+
+
+def _loop_flops(loop: For, known: Mapping[str, int]) -> int:
+    if not (is_counted(loop.start, known) and is_counted(loop.stop, known)):
+        return count_flops(loop.body, known)
+    inner = [node for node in walk(loop.body) if isinstance(node, For)]
+    bounds = [bound for node in inner for bound in (node.start, node.stop)]
+    trips = range(value_of(loop.start, known), value_of(loop.stop, known), loop.step)
+    if not any(isinstance(node, Local) and node.name == loop.name for bound in bounds for node in expressions(bound)):
+        return len(trips) * count_flops(loop.body, known)
+    return sum(count_flops(loop.body, {**known, loop.name: trip}) for trip in trips)
 
 
 def _operation(node: Expression) -> int:

@@ -25,6 +25,7 @@ from fluxloom.kernel.ir import (
     Negate,
     Read,
     ReadConstant,
+    TableElement,
 )  # fmt: skip
 from fluxloom.kernel.source import Helper, number
 from fluxloom.kernel.state import Scope
@@ -293,7 +294,7 @@ def _is_cheap(value: Expression) -> bool:
 def _needs_guard(value: Expression) -> bool:
     """Whether evaluating an expression could go out of bounds or divide an integer by zero."""
     for node in expressions(value):
-        if isinstance(node, (Read, LocalElement)):
+        if isinstance(node, (Read, LocalElement, TableElement)):
             leg = node.leg if isinstance(node, Read) else None
             parts = node.index if leg is None else (leg, *node.index)
             if not all(isinstance(item, Constant) for item in parts):

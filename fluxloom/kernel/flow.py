@@ -3,20 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
-from fluxloom.kernel.analysis import expressions
-from fluxloom.kernel.ir import RAGGED, Constant, Expression, Local
+from fluxloom.kernel import fold
+from fluxloom.kernel.analysis import expressions, map_expression
+from fluxloom.kernel.counters import Counted, is_counted, trips, value_of
+from fluxloom.kernel.ir import RAGGED, Binary, Constant, Expression, Kind, Local
 from fluxloom.kernel.values import ArrayView, ParameterView, TupleValue, Value
 
-__all__ = ["ALL", "Coordinate", "Flow"]
+__all__ = ["ALL", "Coordinate", "Flow", "Written"]
 
 LISTED_TRIPS = 4096  # a longer loop counts as writing only what it covers whole
+LISTED_NESTS = 1 << 16  # and so do nests of loops with more trips
 
 ALL = "*"
 """A coordinate of a written component that stands for the whole extent of its dimension."""
 
-Coordinate = int | str | Local
+Coordinate = int | str | Expression
+
+
+@dataclass(frozen=True)
+class Written:
+    """A component of a ``Write`` parameter that has been written, or one in each trip of some loops.
+
+    Attributes
+    ----------
+    path
+        Leg and component: numbers, `ALL`, or expressions of counters.
+    loops
+        Loops that have ended, outermost first, whose counters appear in ``path``; their bounds depend on the counters
+        of loops that go on.
+    """
+
+    parameter: str
+    path: tuple[Coordinate, ...]
+    loops: tuple[Counted, ...] = ()
+
+    def open_counters(self) -> frozenset[str]:
+        """Return the counters of loops that go on, on which it depends."""
+        bounds = [bound for loop in self.loops for bound in (loop.start, loop.stop)]
+        parts = [*bounds, *(item for item in self.path if isinstance(item, Expression))]
+        names = {node.name for part in parts for node in expressions(part) if isinstance(node, Local)}
+        return frozenset(names - {loop.name for loop in self.loops})
+
+    def listed(self) -> set[Written]:
+        """Return the components of all trips, or nothing if there are too many."""
+        every = list(islice(trips(self.loops), LISTED_NESTS + 1))
+        if len(every) > LISTED_NESTS:
+            return set()
+        places = {
+            tuple(value_of(item, trip) if isinstance(item, Expression) else item for item in self.path)
+            for trip in every
+        }  # fmt: skip
+        return {Written(self.parameter, place) for place in places}
 
 
 @dataclass
@@ -39,7 +79,7 @@ class Flow:
     assigned: set[str] = field(default_factory=set)
     known: dict[tuple[str, tuple[int, ...]], Constant] = field(default_factory=dict)
     bound: dict[str, Value] = field(default_factory=dict)
-    written: set[tuple[str, tuple[Coordinate, ...]]] = field(default_factory=set)
+    written: set[Written] = field(default_factory=set)
 
     def copy(self) -> Flow:
         """Return an independent copy."""
@@ -72,16 +112,53 @@ class Flow:
         and then it ran over all their legs.
         """
         self.bound = {key: value for key, value in self.bound.items() if not mentions(value, variable)}
-        written: set[tuple[str, tuple[Coordinate, ...]]] = set()
-        for name, path in self.written:
-            places = [p for p, item in enumerate(path) if isinstance(item, Local) and item.name == variable]
-            if not places:
-                written.add((name, path))
-            elif all(_covers_extent(trips, extents(name)[place]) for place in places) and len(places) == 1:
-                written.add((name, tuple(ALL if p in places else item for p, item in enumerate(path))))
+        written: set[Written] = set()
+        for item in self.written:
+            path = item.path
+            places = [p for p, part in enumerate(path) if isinstance(part, Local) and part.name == variable]
+            if variable not in item.open_counters():
+                written.add(item)
+            elif len(places) == 1 and not item.loops and _covers_extent(trips, extents(item.parameter)[places[0]]):
+                written.add(replace(item, path=tuple(ALL if p in places else part for p, part in enumerate(path))))
+            elif trips is not None and item.loops:
+                written |= _each_trip(item, Counted(variable, *_bounds(trips)))
             elif trips is not None and len(trips) <= LISTED_TRIPS:
-                written |= {(name, tuple(trip if p in places else c for p, c in enumerate(path))) for trip in trips}
+                written |= {replace(item, path=_in_trip(path, variable, trip)) for trip in trips}
         self.written = written
+
+    def end_counted(self, loop: Counted, before: set[Written], counters: frozenset[str]) -> None:
+        """Leave a loop that may have no trips: what its body wrote, it wrote in each trip there was.
+
+        ``before`` had been written ahead of the loop; ``counters`` are those of the loops around it.
+        """
+        self.bound = {key: value for key, value in self.bound.items() if not mentions(value, loop.name)}
+        known = all(is_counted(bound, counters) for bound in (loop.start, loop.stop))
+        kept = self.written & before
+        for item in self.written - before if known else ():
+            kept |= _each_trip(item, loop)
+        self.written = kept
+
+
+def _in_trip(path: tuple[Coordinate, ...], variable: str, trip: int) -> tuple[Coordinate, ...]:
+    """Return a path in one trip of the loop over a variable."""
+
+    def change(node: Expression) -> Expression:
+        if isinstance(node, Local) and node.name == variable:
+            return fold.integer(trip)
+        return fold.binary(node.op, node.left, node.right) if isinstance(node, Binary) else node
+
+    new = [map_expression(part, change) if isinstance(part, Expression) else part for part in path]
+    return tuple(int(part.value) if isinstance(part, Constant) else part for part in new)
+
+
+def _each_trip(item: Written, loop: Counted) -> set[Written]:
+    """Return what has been written when a loop has ended whose body writes ``item``."""
+    whole = replace(item, loops=(loop, *item.loops))
+    return {whole} if whole.open_counters() else whole.listed()
+
+
+def _bounds(trips: range) -> tuple[Expression, Expression, int]:
+    return Constant(Kind.INT, trips.start), Constant(Kind.INT, trips.stop), trips.step
 
 
 def _covers_extent(trips: range | None, extent: int) -> bool:

@@ -15,7 +15,7 @@ from fluxloom.kernel.contract import REDUCTION_HINTS
 from fluxloom.kernel.fold import FoldError
 from fluxloom.kernel.ir import RAGGED, Constant, Expression, For, Kind, Local, LocalElement, Read
 from fluxloom.kernel.source import FunctionSource
-from fluxloom.kernel.state import Builder, Scope
+from fluxloom.kernel.state import Builder, Scope, Slot
 from fluxloom.kernel.values import ArrayView, ConstantArray, ListValue, ParameterView, TupleValue, Value
 
 __all__ = ["IndexLowerer"]
@@ -119,17 +119,13 @@ class IndexLowerer(ABC):
         builder.emit(statements[0])
 
     def table(self, constant: ConstantArray) -> ArrayView:
-        """Return a constant array as a local array, filled once at the top: for indices known at run time only."""
+        """Return a constant array as a table of the kernel: for indices known at run time only."""
         builder = self.builder
-        key = f"{constant.name} {constant.kind} {constant.shape} {constant.values!r}"
-        name = next((slot for slot, known in builder.tables.items() if known == key), None)
+        name = next((known for known, given in builder.tables.items() if _same(given, constant)), None)
         if name is None:
             name = builder.unique(constant.name.replace(".", "_"))
-            builder.tables[name] = key
-            with builder.in_prologue():
-                slot = builder.slot(name, constant.shape, constant.commas)
-                for position, value in enumerate(constant.values):
-                    builder.store_local(slot.name, _unravel(position, constant.shape), Constant(constant.kind, value))
+            builder.tables[name] = constant
+            builder.slots[name] = Slot(name, constant.shape, constant.commas)
         return ArrayView(name)
 
     # ------------------------------------------------------------------------------- subscripts
@@ -272,6 +268,11 @@ class IndexLowerer(ABC):
                                      "assign it first on every path, or annotate it RW", kind=AccessError)  # fmt: skip
         leg, index = self.builder.split(name, view.path)
         return Read(self.builder.shapes[name].kind, name, leg, index)
+
+
+def _same(one: ConstantArray, other: ConstantArray) -> bool:
+    """Whether two constant arrays are the same to the last bit, the signs of zeros included."""
+    return one is other or (one == other and repr(one.values) == repr(other.values))
 
 
 def _unravel(position: int, shape: tuple[int, ...]) -> tuple[Expression, ...]:

@@ -8,10 +8,10 @@ from typing import final
 from fluxloom.core.errors import KernelError
 from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
+from fluxloom.kernel.loops import LoopLowerer
 from fluxloom.kernel.returns import returning_block
 from fluxloom.kernel.source import Helper
 from fluxloom.kernel.state import Scope
-from fluxloom.kernel.statements import StatementLowerer
 from fluxloom.kernel.values import ListValue, TupleValue, Value
 
 __all__ = ["KernelLowerer"]
@@ -20,7 +20,7 @@ Branch = tuple[Value | None, list[Statement], Flow]
 
 
 @final
-class KernelLowerer(StatementLowerer):
+class KernelLowerer(LoopLowerer):
     """Lowers whole kernels: statements, with helpers inlined where they are called."""
 
     def inline(self, scope: Scope, node: ast.Call, helper: Helper) -> Value | None:

@@ -51,6 +51,7 @@ __all__ = [
     "nan",
     "pi",
     "pow",
+    "rolled",
     "select",
     "sign",
     "sin",
@@ -236,6 +237,35 @@ def select(test: bool, yes: T, no: T) -> T:
     return yes if test else no
 
 
+def rolled(*bounds: int) -> range:
+    """`range`, in the head of a loop that stays a loop in generated code, see docs/guide/kernels.md.
+
+    Loops over ``range`` whose bounds are known are written out, which makes the code of nests long. The counter of a
+    rolled loop is known at run time only; the index of a local array or of a table may be made of it.
+
+    Parameters
+    ----------
+    *bounds
+        Stop, or start and stop, or start, stop and step, as `range` takes them.
+
+    Returns
+    -------
+    range
+        ``range(*bounds)``.
+
+    Raises
+    ------
+    TypeError
+        As `range` does, outside kernels.
+
+    Examples
+    --------
+    >>> for q in rolled(len(weight)):
+    ...     total[0] += weight[q] * value[q]
+    """
+    return range(*bounds)
+
+
 def zeros(*shape: int) -> NDArray[np.float64]:
     """A local array of zeros; indexed ``a[i]``, ``a[i][j]`` or ``a[i, j]``."""
     return np.zeros(shape)
@@ -249,7 +279,7 @@ class Intrinsic:
     ----------
     name
         Its name in `fluxloom.kernel.ir.Call` (or a form that the front end lowers itself:
-        ``select``, ``zeros``, ``len``, ``range``, ``float``, ``int``, ``bool``).
+        ``select``, ``zeros``, ``len``, ``range``, ``rolled``, ``float``, ``int``, ``bool``).
     least, most
         Number of arguments; ``most`` is ``None`` when unlimited.
     result
@@ -275,6 +305,7 @@ def _table() -> dict[str, Intrinsic]:
     entries += [Intrinsic("min", 2, None, "join", min), Intrinsic("max", 2, None, "join", max)]
     forms: list[tuple[str, int, int | None, Callable[..., Any]]] = [
         ("select", 3, 3, select), ("zeros", 1, None, zeros), ("len", 1, 1, len), ("range", 1, 3, range),
+        ("rolled", 1, 3, rolled),
         ("float", 1, 1, float), ("int", 1, 1, int), ("bool", 1, 1, bool),
     ]  # fmt: skip
     entries += [Intrinsic(name, least, most, "form", python) for name, least, most, python in forms]

@@ -41,6 +41,8 @@ __all__ = [
     "Statement",
     "Store",
     "StoreLocal",
+    "Table",
+    "TableElement",
     "Update",
     "While",
 ]
@@ -135,6 +137,14 @@ class Local(Expression):
 @dataclass(frozen=True)
 class LocalElement(Expression):
     """One element of a fixed-size local array; one index per dimension."""
+
+    name: str
+    index: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class TableElement(Expression):
+    """One element of a constant table (`LoweredKernel.tables`); some index is known at run time only."""
 
     name: str
     index: tuple[Expression, ...]
@@ -320,6 +330,16 @@ class LocalArray:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A constant array that is indexed at run time: ``values`` in row-major order."""
+
+    name: str
+    kind: Kind
+    shape: tuple[int, ...]
+    values: tuple[float | int | bool, ...]
+
+
+@dataclass(frozen=True)
 class LoweredKernel:
     """A kernel specialised to the shapes of one loop: typed, checked, folded, unrolled.
 
@@ -342,6 +362,8 @@ class LoweredKernel:
     flops
         Floating-point operations of one element along the longest path, with the trip count of
         ragged loops taken as 1 (add, multiply, divide, sqrt, min, max, abs and compare count 1).
+    tables
+        The constant arrays that the body indexes at run time.
     """
 
     name: str
@@ -353,3 +375,4 @@ class LoweredKernel:
     body: tuple[Statement, ...]
     digest: str
     flops: int
+    tables: tuple[Table, ...] = ()

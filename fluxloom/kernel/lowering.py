@@ -22,6 +22,8 @@ from fluxloom.kernel.ir import (
     LoweredKernel,
     ReadConstant,
     Statement,
+    Table,
+    TableElement,
 )  # fmt: skip
 from fluxloom.kernel.passes import remove_dead_locals, scalarise
 from fluxloom.kernel.signature import Signature
@@ -129,8 +131,9 @@ def _run(
 def _finish(
     source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], builder: Builder
 ) -> LoweredKernel:
-    body = remove_dead_locals((*builder.prologue, *builder.blocks[0]))
-    arrays = [LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in builder.slots.values()]
+    body = remove_dead_locals(tuple(builder.blocks[0]))
+    slots = [slot for slot in builder.slots.values() if slot.name not in builder.tables]
+    arrays = [LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in slots]
     body, arrays, added = scalarise(body, arrays, builder.used | builder.kinds.keys())
     body = remove_dead_locals(body)
     kinds = builder.kinds | added
@@ -140,9 +143,13 @@ def _finish(
     read = {node.name for node in nodes if isinstance(node, ReadConstant)}
     constants: tuple[ConstantParameter, ...] = tuple(item for item in signature.constants if item.name in read)
     ordered = tuple(shapes[item.name] for item in signature.parameters)
-    digest = content_digest(source.name, signature.parameters, ordered, constants, scalars, arrays, body)
+    used = {node.name for node in nodes if isinstance(node, TableElement)}
+    tables = tuple(
+        Table(name, item.kind, item.shape, item.values) for name, item in builder.tables.items() if name in used
+    )
+    digest = content_digest(source.name, signature.parameters, ordered, constants, scalars, arrays, body, tables)
     return LoweredKernel(
-        source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body)
+        source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body), tables
     )
 
 

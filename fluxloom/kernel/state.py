@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import prod
 
 from fluxloom.kernel.analysis import node_count
-from fluxloom.kernel.flow import ALL, Coordinate, Flow
+from fluxloom.kernel.counters import is_counted
+from fluxloom.kernel.flow import ALL, Coordinate, Flow, Written
 from fluxloom.kernel.fold import FoldError, convert, join
 from fluxloom.kernel.ir import (
     RAGGED,
@@ -23,9 +24,10 @@ from fluxloom.kernel.ir import (
     Parameter,
     Statement,
     StoreLocal,
+    TableElement,
 )  # fmt: skip
 from fluxloom.kernel.source import FunctionSource
-from fluxloom.kernel.values import ArrayView, TupleValue, Value
+from fluxloom.kernel.values import ArrayView, ConstantArray, TupleValue, Value
 
 __all__ = ["Builder", "Rebound", "Scope", "Slot", "UnrollOverflow"]
 
@@ -91,13 +93,12 @@ class Builder:
         self.slots: dict[str, Slot] = {}
         self.scalars: set[str] = set()
         self.loops: dict[str, range | None] = {}
-        self.tables: dict[str, str] = {}
+        self.tables: dict[str, ConstantArray] = {}
         self.effects: list[str] = []
         self.owners: dict[str, list[str]] = {}
         self.used: set[str] = set(reserved)
         self.numbers: dict[str, int] = {}
         self.flow = Flow()
-        self.prologue: list[Statement] = []
         self.blocks: list[list[Statement]] = [[]]
         self.nodes = 0
         self.limits: list[int] = []
@@ -130,15 +131,6 @@ class Builder:
             self.blocks.pop()
 
     @contextmanager
-    def in_prologue(self) -> Iterator[None]:
-        """Emit the statements of the ``with`` body at the top of the kernel."""
-        self.blocks.append(self.prologue)
-        try:
-            yield
-        finally:
-            self.blocks.pop()
-
-    @contextmanager
     def attempt(self, limit: int | None = None) -> Iterator[None]:
         """Restore everything when the ``with`` body gives up with `UnrollOverflow` or `Rebound`, and re-raise.
 
@@ -146,14 +138,14 @@ class Builder:
         """
         depth = len(self.limits)
         saved = (dict(self.kinds), self.changed, dict(self.slots), {k: list(v) for k, v in self.owners.items()},
-                 set(self.used), self.flow.copy(), list(self.prologue), len(self.blocks), len(self.blocks[-1]),
+                 set(self.used), self.flow.copy(), len(self.blocks), len(self.blocks[-1]),
                  self.nodes, dict(self.tables), set(self.scalars))  # fmt: skip
         if limit is not None:
             self.limits.append(self.nodes + limit)
         try:
             yield
         except (UnrollOverflow, Rebound):
-            (self.kinds, self.changed, self.slots, self.owners, self.used, self.flow, self.prologue, levels, length,
+            (self.kinds, self.changed, self.slots, self.owners, self.used, self.flow, levels, length,
              self.nodes, self.tables, self.scalars) = saved  # fmt: skip
             del self.blocks[levels:]
             del self.blocks[-1][length:]
@@ -257,7 +249,9 @@ class Builder:
             self.flow.known.pop((name, position), None)
 
     def element(self, name: str, index: tuple[Expression, ...]) -> Expression:
-        """Return one element of a local array, a constant when flow knows it."""
+        """Return one element of a local array or a table, a constant when flow knows it."""
+        if name in self.tables:
+            return TableElement(self.tables[name].kind, name, index)
         position = constant_index(index)
         known = self.flow.known.get((name, position)) if position is not None else None
         return known if known is not None else LocalElement(self.kinds[name], name, index)
@@ -284,15 +278,16 @@ class Builder:
         for index in path:
             if isinstance(index, Constant):
                 coordinates.append(int(index.value))
-            elif isinstance(index, Local) and index.name in self.loops:
+            elif is_counted(index, self.loops):
                 coordinates.append(index)
             else:
                 return
-        self.flow.written.add((parameter, tuple(coordinates)))
+        self.flow.written.add(Written(parameter, tuple(coordinates)))
 
     def first_unwritten(self, parameter: str, path: tuple[Expression, ...] | None = None) -> tuple[int, ...] | None:
         """Return a component that may not have been written yet (among those of ``path``), or ``None``."""
-        entries = [item for name, item in self.flow.written if name == parameter]
+        entries = {item.path for item in self.flow.written if item.parameter == parameter and not item.loops}
+        wide = [path for path in entries if ALL in path]
         extents = self.extents(parameter)
         if path is not None:
             exact = tuple(int(index.value) if isinstance(index, Constant) else index for index in path)
@@ -310,7 +305,7 @@ class Builder:
             for choice in reversed(choices):
                 number, digit = divmod(number, len(choice))
                 component.insert(0, choice[digit])
-            if not any(_covers(entry, component) for entry in entries):
+            if tuple(component) not in entries and not any(_covers(entry, component) for entry in wide):
                 return tuple(component)
         return None
 

@@ -18,6 +18,9 @@ OPERATORS: Mapping[type[ast.AST], str] = MappingProxyType({
     ast.Invert: "'~'", ast.Is: "'is'", ast.IsNot: "'is not'", ast.In: "'in'", ast.NotIn: "'not in'",
 })  # fmt: skip
 
+LOOPS = ("range", "rolled")
+"""Intrinsics that a for loop runs over."""
+
 ALLOWED = (
     ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Expr, ast.Pass, ast.Return,
     ast.Name, ast.Constant, ast.Subscript, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call,
@@ -147,10 +150,10 @@ class _Checker:
         if name in self.active:
             raise self.fail(node.target, f"two nested loops share the variable {name!r}", "use another name")
         called = self.source.resolve(node.iter.func) if isinstance(node.iter, ast.Call) else None
-        if not (isinstance(called, Intrinsic) and called.name == "range"):
-            raise self.fail(node.iter, "a for loop runs over range(...)", "for i in range(len(x))")
+        if not (isinstance(called, Intrinsic) and called.name in LOOPS):
+            raise self.fail(node.iter, "a for loop runs over range(...)", "for i in range(len(x)), or rolled(len(x))")
         assert isinstance(node.iter, ast.Call)
-        self.arguments(node.iter, called.least, called.most, "range")
+        self.arguments(node.iter, called.least, called.most, called.name)
         self.active.append(name)
         self.block(node.body)
         self.active.pop()
@@ -298,8 +301,8 @@ class _Checker:
             count = len(found.source.parameter_names)
             self.arguments(node, count, count, dotted)
         elif isinstance(found, Intrinsic):
-            if found.name == "range":
-                raise self.fail(node, "range is used outside a for loop")
+            if found.name in LOOPS:
+                raise self.fail(node, f"{found.name} is used outside a for loop")
             self.arguments(node, found.least, found.most, dotted)
         else:
             raise self.fail(node, f"{dotted!r} is not a function{did_you_mean(dotted, self.source.captured)}")

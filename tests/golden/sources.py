@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import fluxloom as fl
-from fluxloom import Loop, Read, Schedule, Write
+from fluxloom import Const, Loop, Read, Schedule, Write
 from fluxloom.codegen.exchange import Field, exchange_unit
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
@@ -50,6 +50,18 @@ def five_points(u: Read, v: Write, *, h: float):
     v[0] = u[0] + h * (u[1] + u[2] + u[3] + u[4] - 4.0 * u[0])
 
 
+@fl.kernel
+def moments(x: Read, y: Write, *, table: Const[list[list[float]]], weight: Const[list[float]]):
+    kept = fl.zeros(len(weight))
+    for q in fl.rolled(len(weight)):
+        kept[q] = (table[q][0] * x[0] + table[q][1] * x[1]) * weight[q]
+    total = 0.0
+    for i in fl.rolled(len(weight)):
+        for j in fl.rolled(i, len(weight)):
+            total += kept[i] * kept[j]
+    y[0] = total
+
+
 def context(dialect: str, threads: int = 2) -> fl.Context:
     """Return a context whose device writes a language."""
     if dialect == "c":
@@ -86,6 +98,15 @@ def product(dialect: str, layout, **choices) -> list[Group]:
     m = ctx.ragged(rows, rows, [0, 1, 3, 4], [0, 1, 2, 0], "m", layout)
     a, x, y = ctx.dat(m.entries), ctx.dat(rows), ctx.dat(rows)
     return alone(Loop(spmv, rows, a[m.to_entries], x[m], y, schedule=Schedule(stream=False, **choices)))
+
+
+def rolled(dialect: str, points: int = 66) -> list[Group]:
+    """A nest of loops that stay loops, with tables; more points than loops may have that are written out."""
+    ctx = context(dialect)
+    cells = ctx.set(20, "cells")
+    schedule = Schedule(lanes=4 if dialect == "c" else 0, stream=False)
+    tables = {"table": [[0.5 * k, -1.0] for k in range(points)], "weight": [1.0 / (k + 1) for k in range(points)]}
+    return alone(Loop(moments, cells, ctx.dat(cells, shape=(2,)), ctx.dat(cells), schedule=schedule, **tables))
 
 
 def stencil(dialect: str) -> list[Group]:
@@ -133,6 +154,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "spmv_sliced": lambda: product(dialect, fl.SlicedELL(8)),
         "spmv_grouped": lambda: product(dialect, RowGroupedCSR(4, 2), lanes=1),
         "five_points": lambda: stencil(dialect),
+        "rolled": lambda: rolled(dialect),
         "airfoil_fused": lambda: fused(dialect),
     }
 
@@ -162,7 +184,8 @@ def loops_only(dialect: str, text: str) -> str:
         return text.removeprefix(generate([], dialect).text).lstrip("\n")
     start = re.search(r"^(/\* [^\n]* \*/\n)?typedef struct \{", text, re.MULTILINE)
     assert start is not None
-    return text[start.start() :]
+    tables = re.findall(r"^static const \w+ fl_table_.*?;[^\n]*\n", text[: start.start()], re.MULTILINE | re.DOTALL)
+    return "".join(tables) + text[start.start() :]
 
 
 def source(dialect: str, name: str) -> str:

@@ -22,7 +22,7 @@ from fluxloom.codegen.unit import generate
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.ragged import RowGroupedCSR
 
-from .sources import context, makers, product
+from .sources import context, makers, product, rolled
 
 pytestmark = pytest.mark.nvcc
 
@@ -80,7 +80,7 @@ def golden() -> str:
     groups = [group for make in makers("cuda").values() for group in make()]
     for layout in (fl.CSR(), fl.ELL(), fl.SlicedELL(32), RowGroupedCSR()):
         groups += product("cuda", layout)
-    return generate(numbered(groups), "cuda").text
+    return generate(numbered([*groups, *rolled("cuda", 3000)]), "cuda").text
 
 
 @functools.cache
@@ -101,6 +101,14 @@ def test_symbols_are_distinct() -> None:
         names = kernels(text)
         assert len(names) > 15
         assert len(set(names)) == len(names)
+
+
+def test_large_tables_lie_outside_the_memory_for_constants() -> None:
+    """Of 3000 points the table of pairs takes 48000 bytes, and the weights have no room any more beside small ones."""
+    found = re.findall(r"^(.*) double fl_table_\w+\[(\d+)\]", golden(), re.MULTILINE)
+    assert found.count(("__constant__", "66")) == 2
+    assert ("static __device__ const", "3000") in found
+    assert sum(16 * int(n) for qualifier, n in found if qualifier == "__constant__") < 2 * 65536
 
 
 def test_nvcc_compiles(tmp_path: Path) -> None:

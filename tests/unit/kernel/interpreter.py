@@ -35,6 +35,7 @@ class Interpreter:
         self.kinds = dict(lowered.scalars)
         # local arrays start as garbage: reading an element that was never stored must show
         self.arrays = {item.name: np.full(item.shape, None, dtype=object) for item in lowered.arrays}
+        self.tables = {item.name: np.array(item.values).reshape(item.shape) for item in lowered.tables}
 
     def run(self) -> None:
         self.block(self.lowered.body)
@@ -106,6 +107,8 @@ class Interpreter:
                 return self.scalars[name]
             case ir.LocalElement(_, name, index):
                 return self.arrays[name][self.index(index)]
+            case ir.TableElement(_, name, index):
+                return self.tables[name][self.index(index)]
             case ir.ReadConstant(kind, name):
                 return CASTS[kind](self.constants[name])
             case ir.Read(kind, parameter, leg, index):

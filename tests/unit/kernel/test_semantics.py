@@ -156,8 +156,9 @@ def dynamic(q: Read, n: Read, r: Write):
 
 def test_dynamic_indices_keep_the_array():
     lowered = agree(dynamic, {"q": reals(4), "n": np.array([3, 1]), "r": np.array(0.0)})
-    assert {item.name for item in lowered.arrays} == {"a", "WEIGHTS", "TABLE"}
-    assert next(item for item in lowered.arrays if item.name == "TABLE").kind is ir.Kind.INT
+    assert {item.name for item in lowered.arrays} == {"a"}
+    assert {item.name for item in lowered.tables} == {"WEIGHTS", "TABLE"}
+    assert next(item for item in lowered.tables if item.name == "TABLE").kind is ir.Kind.INT
     assert used_components(lowered, "q") is not None
 
 
