@@ -93,6 +93,8 @@ def _describe(
         bound = context[name]
         bound = int(bound) if isinstance(bound, float) and bound.is_integer() else bound
         return where + f"must be {words} {bound}, got {_shown(value)}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        return where + _wrong_tag(context)
     if kind in ("too_short", "too_long"):
         least = kind == "too_short"
         count = context["min_length" if least else "max_length"]
@@ -104,6 +106,16 @@ def _describe(
         hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
         return where + f"unknown value {_shown(value)}{hint} (allowed: {', '.join(allowed)})"
     return where + str(item["msg"]).removeprefix("Value error, ")
+
+
+def _wrong_tag(context: Mapping[str, Any]) -> str:
+    """Return what to say of a table whose keys depend on one that is missing or unknown."""
+    key = str(context["discriminator"]).strip("'")
+    if "tag" not in context:
+        return f"the key {key} is missing; add {key} = ..., which says what other keys there are"
+    allowed = [word.strip("'") for word in str(context["expected_tags"]).split(", ")]
+    hint = did_you_mean(str(context["tag"]), allowed)
+    return f"{key}: unknown value {_shown(context['tag'])}{hint} (allowed: {', '.join(allowed)})"
 
 
 def _real_keys(document: Document, keys: tuple[str, ...]) -> tuple[str, ...]:

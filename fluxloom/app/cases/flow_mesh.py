@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import Table
+from fluxloom.app.cases.gmsh_tables import GmshTable, gmsh_shape
 from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
 from fluxloom.core.errors import CaseError, MeshError
 from fluxloom.fv.sectors import Sector
@@ -19,6 +20,7 @@ from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_sizes
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import Axis, clustered
+from fluxloom.mesh.gmsh_mesh import gmsh_mesh, gmsh_sizes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.mesh.renumber import renumber
@@ -81,6 +83,9 @@ class FlowMeshTable(Table):
     blade_row
         Instead, a passage between two blades: a table, see `fluxloom.mesh.cascade`, with the patches inlet, outlet,
         blade, low, high, and of a ring hub, casing.
+    gmsh
+        Instead, triangles or tetrahedra by Gmsh: a table, see `fluxloom.mesh.gmsh_mesh`, whose ``shape`` is "box",
+        "cylinder", "step" or "body".
     periodic
         Pairs of patches which are one and the same, moved.
     sectors
@@ -115,6 +120,7 @@ class FlowMeshTable(Table):
     reach: Annotated[float, Field(ge=2, le=1e4)] = 30.0
     first: Annotated[float, Field(gt=0, le=10)] = 1.0
     blade_row: BladeRowTable | None = None
+    gmsh: GmshTable | None = None
     periodic: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
     sectors: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(default=[])
     axis: Literal["x", "y", "z"] = "z"
@@ -142,10 +148,9 @@ class FlowMeshTable(Table):
     def _consistent(self) -> FlowMeshTable:
         if self.file and (extra := self.changed(("shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL))):
             raise ValueError(f"a mesh from a file has no {extra[0]}")
-        if self.blade_row is not None and (
-            extra := self.changed(("file", "shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL))
-        ):
-            raise ValueError(f"a mesh with [mesh.blade_row] has no {extra[0]}")
+        own = [name for name in ("blade_row", "gmsh") if getattr(self, name) is not None]
+        if own and (extra := self.changed(("file", "shape", *_BOX, *_SPAN, *_CYLINDER, *_AIRFOIL)) + own[1:]):
+            raise ValueError(f"a mesh with [mesh.{own[0]}] has no {extra[0]}")
         if not self.sectors and (extra := self.changed(("axis", "axis_point"))):
             raise ValueError(f"{extra[0]} is there but sectors is not: give it, or leave {extra[0]} out")
         others = [key for shape, keys in _SHAPES.items() if shape != self.shape for key in keys]
@@ -165,12 +170,18 @@ class FlowMeshTable(Table):
 
 
 def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
-    """Return the numbers of cells, nodes and dimensions; a mesh from a file is read for it."""
+    """Return the numbers of cells, nodes and dimensions; about those of Gmsh, exact ones of others.
+
+    A mesh from a file is read for it; none is made.
+    """
     if table.file:
         data = read_data(table.file)
         return data.n_cells, data.n_points, data.dimension
     if table.blade_row is not None:
         return blade_row_sizes(strategy_of(BladeRow, table.blade_row))
+    if table.gmsh is not None:
+        with _explained("mesh.gmsh"):
+            return gmsh_sizes(gmsh_shape(table.gmsh))
     if table.shape == "cylinder":
         with _explained():
             cells, points = cylinder_sizes(table.n, table.channel)
@@ -190,7 +201,9 @@ def flow_mesh(table: FlowMeshTable) -> MeshData:
     Raises
     ------
     CaseError
-        For a cylinder without room, or an airfoil that no rings fit.
+        For a cylinder without room, an airfoil that no rings fit, or what Gmsh cannot mesh.
+    DeviceUnavailable
+        Where Gmsh is needed and not installed.
     MeshError
         For a file that cannot be read, or is not a mesh that a solver can take.
     """
@@ -206,6 +219,9 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
         return data
     if table.blade_row is not None:
         return blade_row_mesh(strategy_of(BladeRow, table.blade_row))
+    if table.gmsh is not None:
+        with _explained("mesh.gmsh"):
+            return gmsh_mesh(gmsh_shape(table.gmsh))
     if table.shape != "box":
         with _explained():
             plane = (
@@ -230,9 +246,9 @@ def _axis(stretch: float) -> Axis:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Make errors of the mesh ones of the case file."""
+def _explained(key: str = "mesh") -> Iterator[None]:
+    """Make errors of the mesh ones of a key of the case file."""
     try:
         yield
     except MeshError as error:
-        raise CaseError(f"mesh: {error}") from None
+        raise CaseError(f"{key}: {error}") from None

@@ -19,8 +19,8 @@ Strategy = TypeVar("Strategy")
 def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Table]:
     """Return the base of a table with the fields of a dataclass.
 
-    A field that is a tuple is an array in the file, one that is a dataclass a table within the table. What the
-    dataclass refuses the table refuses, with the same words.
+    A field that is a tuple is an array in the file (of tables, where it is one of dataclasses), one that is a dataclass
+    a table within the table. What the dataclass refuses the table refuses, with the same words.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _inner(hint: Any) -> Any:
 def _in_a_file(hint: Any) -> Any:
     """Return the type of a key."""
     if get_origin(hint) is tuple:
-        return list[get_args(hint)[0]]
+        return list[_in_a_file(get_args(hint)[0])]
     inner = _inner(hint)
     if inner is None:
         return hint
@@ -84,4 +84,4 @@ def _value(hint: Any, value: Any) -> Any:
     """Return the value of a field from that of its key."""
     if isinstance(value, Table):
         return strategy_of(_inner(hint), value)
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(_value(get_args(hint)[0], item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,52 @@
+"""The tables ``[mesh.gmsh]`` of cases of flow: one for each shape that Gmsh fills with simplices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
+from fluxloom.mesh.gmsh_mesh import GmshBody, GmshBox, GmshCylinder, GmshShape, GmshStep
+
+__all__ = ["GmshTable", "gmsh_shape"]
+
+
+class GmshBoxTable(strategy_table(GmshBox)):
+    """``shape = "box"``: see `fluxloom.mesh.gmsh_shapes.GmshBox`, whose names and defaults it has."""
+
+    shape: Literal["box"]
+
+
+class GmshCylinderTable(strategy_table(GmshCylinder)):
+    """``shape = "cylinder"``: see `fluxloom.mesh.gmsh_channels.GmshCylinder`."""
+
+    shape: Literal["cylinder"]
+
+
+class GmshStepTable(strategy_table(GmshStep)):
+    """``shape = "step"``: see `fluxloom.mesh.gmsh_channels.GmshStep`."""
+
+    shape: Literal["step"]
+
+
+class GmshBodyTable(strategy_table(GmshBody)):
+    """``shape = "body"``: see `fluxloom.mesh.gmsh_body.GmshBody`; its boxes are tables ``[[mesh.gmsh.refine]]``."""
+
+    shape: Literal["body"]
+
+
+GmshTable = Annotated[
+    GmshBoxTable | GmshCylinderTable | GmshStepTable | GmshBodyTable,
+    Field(discriminator="shape"),
+]
+"""``[mesh.gmsh]``: its ``shape`` says which keys it has."""
+
+
+def gmsh_shape(table: GmshTable) -> GmshShape:
+    """Return the shape that a table describes."""
+    if isinstance(table, GmshBoxTable):
+        return strategy_of(GmshBox, table)
+    if isinstance(table, GmshCylinderTable):
+        return strategy_of(GmshCylinder, table)
+    return strategy_of(GmshStep, table) if isinstance(table, GmshStepTable) else strategy_of(GmshBody, table)
