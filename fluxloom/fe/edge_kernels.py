@@ -15,10 +15,10 @@ which are 9 in the plane and 16 in space. In a cell of volume ``V`` gradients ar
 :math:`V / ((d+1)(d+2))`, :math:`V \nabla N_I \otimes \nabla N_J`, :math:`V \nabla N_J / (d+1)` and
 :math:`V \nabla N_I / (d+1)`.
 
-The shape functions add up to 1: what a row of the stiffness matrix and of the gradient has on its diagonal is minus the
-sum of the rest, and kernels over the neighbours take differences, ``sum_J A_IJ (u_J - u_I)``, instead. The diagonal of
-``G`` is that of the gradient too, so that ``int grad N_I p = sum_J (G_IJ p_J - grad_IJ p_I)``; its rows add up to 0
-inside the boundary alone.
+The shape functions add up to 1, and so do rows of the stiffness matrix and of the gradient to 0: kernels over the
+neighbours take differences, ``sum_J A_IJ (u_J - u_I)``, and what a point has with itself does not count. The diagonal
+of ``G`` is that of the gradient, so that ``int grad N_I p = sum_J (G_IJ p_J - grad_IJ p_I)``, the point itself among
+the ``J`` or not; the rows of ``G`` add up to 0 inside the boundary alone.
 
 Source: R. Codina, A. Folch, "A stabilized finite element predictor-corrector scheme for the incompressible
 Navier-Stokes equations using a nodal-based implementation", International Journal for Numerical Methods in Fluids 44
@@ -63,9 +63,9 @@ def slopes(jac, det, slope, d):
 
 @kernel
 def edge_integrals(x: Read, edge: Inc, *, d: Const[int]):
-    """Add what one cell has of the numbers of its edges, both ways.
+    """Add what one cell has of the numbers of its edges, both ways, and of its corners with themselves.
 
-    ``edge[d i + m]`` leads from the corner ``i`` to ``i + 1 + m``; after the last corner comes the first one.
+    ``edge[(d + 1) i + j]`` leads from the corner ``i`` to the corner ``j``.
     """
     jac = zeros(d * d)
     slope = zeros(d * (d + 1))
@@ -73,14 +73,14 @@ def edge_integrals(x: Read, edge: Inc, *, d: Const[int]):
     slopes(jac, det, slope, d)
     volume = abs(det) / (d * (d - 1))
     for i in range(d + 1):
-        for m in range(d):
-            j = (i + 1 + m) % (d + 1)
-            edge[d * i + m][0] += volume / ((d + 1) * (d + 2))
+        for j in range(d + 1):
+            leg = (d + 1) * i + j
+            edge[leg][0] += (2.0 if i == j else 1.0) * volume / ((d + 1) * (d + 2))
             for a in range(d):
                 for b in range(d):
-                    edge[d * i + m][1 + d * a + b] += volume * slope[d * i + a] * slope[d * j + b]
-                edge[d * i + m][1 + d * d + a] += volume / (d + 1) * slope[d * j + a]
-                edge[d * i + m][1 + d * d + d + a] += volume / (d + 1) * slope[d * i + a]
+                    edge[leg][1 + d * a + b] += volume * slope[d * i + a] * slope[d * j + b]
+                edge[leg][1 + d * d + a] += volume / (d + 1) * slope[d * j + a]
+                edge[leg][1 + d * d + d + a] += volume / (d + 1) * slope[d * i + a]
 
 
 @kernel

@@ -3,8 +3,8 @@ r"""Constant operators of the edges of triangles and tetrahedra: assembled once,
 For linear elements the integrals of products of shape functions and their gradients are known once the mesh is. Those
 of each pair of points ``I != J`` with a common edge are packed side by side, 9 numbers in the plane and 16 in space:
 see `fluxloom.fe.edge_kernels`. The pairs are the entries of a ragged map from points to neighbours, both ``IJ`` and
-``JI``, so that a loop over points gathers what it needs and no two points write the same value. Diagonals are not
-stored: the rows of the stiffness matrix and of the gradient add up to 0.
+``JI``, so that a loop over points gathers what it needs and no two points write the same value. Each point is among its
+neighbours too: a matrix that is filled from the operators has the same map.
 
 Source: R. Codina, A. Folch, International Journal for Numerical Methods in Fluids 44 (2004) 483-503 (nodal
 implementation); the packing of both directions in compressed rows is that of edge-based codes on graphics processors.
@@ -49,7 +49,7 @@ class EdgeOperators:
     points
         The points of the mesh as a set, in the order of the mesh.
     neighbours
-        Point -> the points at the other ends of its edges, ascending.
+        Point -> the points at the other ends of its edges and itself, ascending.
     entries
         The packed numbers, shape ``(9,)`` or ``(16,)``, on ``neighbours.entries``; see `fluxloom.fe.edge_kernels`.
     mass
@@ -105,8 +105,9 @@ class EdgeOperators:
             When ``points`` is not a set of the points of the mesh in this context.
         """
         block = _block(context, mesh)
-        graph = target_graph(block, mesh.n_points)
-        _check(mesh, graph)
+        linked = target_graph(block, mesh.n_points)
+        _check(mesh, linked)
+        graph = _with_diagonal(linked)
         own = points if points is not None else context.set(mesh.n_points, "points")
         if own.context is not context or own.size != mesh.n_points or own.position is not None:
             raise SolverError(
@@ -191,7 +192,10 @@ def _block(context: Context, mesh: MeshData) -> IntArray:
             f"has {' and '.join(found) or 'no cells'}; divide the cells, or make a mesh of simplices"
         )
     if context.ranked:
-        raise MeshError(f"{path}: edge operators are made on one rank, not on {context.comm.size}: run with one")
+        raise MeshError(
+            f"{path}: edge operators of a whole mesh are made on one rank, not on {context.comm.size}: take "
+            "fluxloom.fe.shared_edges.shared_edge_operators"
+        )
     return mesh.cells[kind]
 
 
@@ -206,11 +210,23 @@ def _check(mesh: MeshData, graph: Csr) -> None:
     check_cells(mesh)
 
 
+def _with_diagonal(graph: Csr) -> Csr:
+    """Return a graph of ascending rows with each point among its own neighbours."""
+    count = np.diff(graph.offsets)
+    rows = np.repeat(np.arange(count.size, dtype=np.int32), count)
+    indices = np.empty(graph.indices.size + count.size, dtype=np.int32)
+    own = graph.offsets[:-1] + np.arange(count.size) + np.bincount(rows[graph.indices < rows], minlength=count.size)
+    indices[own] = np.arange(count.size)
+    rest = np.ones(indices.size, dtype=bool)
+    rest[own] = False
+    indices[rest] = graph.indices
+    return Csr(graph.offsets + np.arange(count.size + 1), indices)
+
+
 def _edge_table(block: IntArray, graph: Csr) -> IntArray:
-    """Return cell -> entries, ``(m, d (d + 1))``: leg ``d i + k`` leads from the corner ``i`` to ``i + 1 + k``."""
+    """Return cell -> entries, ``(m, (d + 1)^2)``: leg ``(d + 1) i + j`` leads from the corner ``i`` to ``j``."""
     corners, points = block.shape[1], graph.offsets.size - 1
     rows = np.repeat(np.arange(points, dtype=np.int64), np.diff(graph.offsets))
     ascending = rows * points + graph.indices
-    start = np.repeat(np.arange(corners), corners - 1)
-    end = (start + 1 + np.tile(np.arange(corners - 1), corners)) % corners
+    start, end = np.divmod(np.arange(corners * corners), corners)
     return index_numbers(ascending).find(block[:, start].astype(np.int64) * points + block[:, end])

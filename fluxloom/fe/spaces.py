@@ -17,11 +17,13 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.parts import refresh_host
 from fluxloom.dsl.sets import Set
-from fluxloom.fe.dofs import Dofs
+from fluxloom.fe.dofs import Dofs, lagrange_dofs
 from fluxloom.fe.elements import Lagrange
 from fluxloom.fe.poisson_kernels import square_error
 from fluxloom.fe.quadrature import Quadrature, gauss
+from fluxloom.fe.shared_dofs import shared_dofs
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.mesh.bind import Mesh
 
@@ -32,10 +34,10 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LagrangeSpace:
-    """Continuous functions ``u(x) = sum_i u_i phi_i(x)`` on the cells of a mesh; make one with `of`.
+    """Continuous functions ``u(x) = sum_i u_i phi_i(x)`` on the cells of a mesh; make one with `on` or `of`.
 
     Cells are images of the reference cell under the map of their corners, ``x = sum_c N_c(xi) x_c``, so those of
-    order 2 and more have straight edges too.
+    order 2 and more have straight edges too. On several ranks `rows` are the degrees of freedom that this rank owns.
 
     Attributes
     ----------
@@ -58,31 +60,59 @@ class LagrangeSpace:
     map: TableMap
 
     @classmethod
+    def on(cls, mesh: Mesh, order: int, rule: Quadrature | None = None) -> LagrangeSpace:
+        """Return the space of some order on a mesh; collective on several ranks.
+
+        Parameters
+        ----------
+        mesh
+            A mesh of one kind of cells. Of several ranks with the maps ``cell_nodes`` and ``boundary_nodes``, of
+            hexahedra of order 2 and more ``face_nodes`` too; fewer maps than all have smaller halos.
+        order
+            ``p``: 1 to 4, of simplices 1 or 2.
+        rule
+            By default Gauss's with ``order + 1`` points a direction.
+
+        Raises
+        ------
+        MeshError, SolverError
+            See `fluxloom.fe.dofs.lagrange_dofs` and `fluxloom.fe.shared_dofs.shared_dofs`.
+        """
+        dofs = lagrange_dofs(mesh.data, order) if mesh.part is None else shared_dofs(mesh.part, order)
+        return cls.of(mesh, dofs, rule)
+
+    @classmethod
     def of(cls, mesh: Mesh, dofs: Dofs, rule: Quadrature | None = None) -> LagrangeSpace:
         """Return the space of some degrees of freedom.
 
         Parameters
         ----------
         mesh
-            A mesh of one kind of cells on one rank, bound from the arrays that ``dofs`` was made for.
+            A mesh of one kind of cells, bound from the arrays that ``dofs`` was made for.
         dofs
-            From `fluxloom.fe.dofs.lagrange_dofs`.
+            From `fluxloom.fe.dofs.lagrange_dofs`, on several ranks from `fluxloom.fe.shared_dofs.shared_dofs`.
         rule
             By default Gauss's with ``order + 1`` points a direction.
 
         Raises
         ------
         MeshError
-            If the degrees of freedom are those of another mesh, or the mesh is divided among ranks.
+            If the degrees of freedom are those of another mesh, or of a whole one where it is divided among ranks.
         """
-        element, cells = dofs.element, mesh.data.n_cells
+        element, cells = dofs.element, mesh.cells.executed
+        if (dofs.part is None) != (mesh.part is None):
+            made = "lagrange_dofs(mesh.data, order)" if mesh.part is None else "shared_dofs(mesh.part, order)"
+            raise MeshError(
+                f"{mesh.path}: the context has {mesh.context.comm.size} ranks: make the degrees of freedom with {made}"
+            )
         if len(dofs.cells) != cells or element.dimension != mesh.dimension:
+            source = "mesh.data" if mesh.part is None else "mesh.part"
             raise MeshError(
                 f"{mesh.path}: the degrees of freedom are of {len(dofs.cells)} {element.shape} cells, the mesh has "
-                f"{cells} in {mesh.dimension} dimensions: make them of mesh.data"
+                f"{cells} in {mesh.dimension} dimensions: make them of {source}"
             )
         context = mesh.context
-        rows = context.set(dofs.size, "dofs")
+        rows = context.set(dofs.size if dofs.part is None else dofs.part, "dofs")
         chosen = rule if rule is not None else gauss(element.shape, element.order + 1)
         return cls(mesh, dofs, chosen, rows, context.map(mesh.cells, rows, dofs.cells, "cell_dofs"))
 
@@ -124,13 +154,20 @@ class LagrangeSpace:
         return Loop(kernel, self.mesh.cells, *arguments, name=name, **tables, **constants)
 
     def places(self) -> Array:
-        """Return the points of the rule in all cells, ``(cells, q, d)``."""
+        """Return the points of the rule in all cells of this rank, ``(cells, q, d)``. Collective on several."""
+        mesh, part = self.mesh, self.mesh.part
         corner = Lagrange(self.dofs.element.shape, 1).values(self.rule.points)
-        points, nodes = self.mesh.x.read(), self.mesh.data.cell_nodes().table
+        points = mesh.x.read()
+        if part is None:
+            nodes = mesh.data.cell_nodes().table
+        else:
+            nodes = part.table("cell_nodes")[: mesh.cells.size]
+            points = np.concatenate([points, np.zeros((mesh.nodes.stored - len(points), mesh.dimension))])
+            refresh_host(mesh.context.comm, part.part("nodes"), points)
         return np.einsum("qc,ecd->eqd", corner, points[nodes])
 
     def error(self, u: Dat, exact: Callable[[Array], Array]) -> float:
-        r"""Return the error in L2, :math:`\sqrt{\int (u - u_{exact})^2}`, with the points of the rule.
+        r"""Return the error in L2, :math:`\sqrt{\int (u - u_{exact})^2}`, with the points of the rule. Collective.
 
         Parameters
         ----------

@@ -69,7 +69,10 @@ class LocalRows:
 
     @classmethod
     def of(cls, matrix: SparseMatrix) -> LocalRows:
-        """Return the rows of a square matrix, in the order of its set; ranks number theirs one after the other."""
+        """Return the rows of a square matrix, in the order of its set; ranks number theirs one after the other.
+
+        Entries that occur several times in a row, as those of lazy rows do, are added up.
+        """
         comm, part = matrix.rows.context.comm, matrix.rows.part
         owned = matrix.rows.size
         offsets = matrix.pattern.offsets[: owned + 1]
@@ -80,7 +83,8 @@ class LocalRows:
             refresh_host(comm, part, numbers)
             columns, total = numbers[columns], sum(counts)
         values = matrix.values.read()[: offsets[-1]].astype(np.float64)
-        return cls(comm, csr_array((values, columns.astype(np.int32), offsets.astype(np.int32)), (owned, total)))
+        rows = csr_array((values, columns.astype(np.int32), offsets.astype(np.int32)), (owned, total))
+        return cls(comm, _added_up(rows))
 
     @property
     def first(self) -> int:
@@ -169,6 +173,13 @@ class LocalRows:
         sums = inverse * np.asarray(abs(self.local).sum(axis=1)).ravel()
         circle = float(self.comm.reduce(np.array([sums.max(initial=0.0)]), "max")[0])
         return float(ritz[-1]), min(1.1 * float(ritz[-1]), circle)
+
+
+def _added_up(rows: Any) -> Any:
+    """Return rows without repeated columns; rows that have none stay as they are, in their order."""
+    once = rows.copy()
+    once.sum_duplicates()
+    return once if once.nnz < rows.nnz else rows
 
 
 def _mixed(numbers: Index) -> Reals:

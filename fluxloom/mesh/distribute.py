@@ -169,6 +169,7 @@ def distribute_mesh(
     part: MeshSlice,
     comm: Comm,
     *,
+    on: Literal["cells", "nodes"] = "cells",
     method: Partition = "auto",
     shares: Sequence[float] | None = None,
     maps: Iterable[str] | None = None,
@@ -183,10 +184,13 @@ def distribute_mesh(
         This rank's slice.
     comm
         The ranks.
+    on
+        What is dealt out: cells, whose nodes follow them, or nodes, whose cells do; these are neighbours if an edge
+        joins them, and the map ``edge_nodes`` is made too.
     method
-        How cells get their rank: ``"auto"``, ``"kway"``, ``"rcb"`` or ``"block"``.
+        How cells, or nodes, get their rank: ``"auto"``, ``"kway"``, ``"rcb"`` or ``"block"``.
     shares
-        Fraction of the cells that each rank gets; equal by default.
+        Fraction of them that each rank gets; equal by default.
     maps
         Names out of `MAPS`; all by default. Fewer need less memory and have smaller halos.
     check
@@ -203,11 +207,15 @@ def distribute_mesh(
     for name in wanted:
         if name not in MAPS:
             raise MeshError(f"unknown map {name!r}{did_you_mean(name, MAPS)} (known: {', '.join(MAPS)})")
+    if on == "nodes" and "edge_nodes" not in wanted:
+        wanted = (*wanted, "edge_nodes")
     together(comm, lambda: check_slice(part))
     corners, nodes = corner_mesh(comm, part)
     part, corners = check_cells_of(comm, part, corners, nodes, check=check, orient=orient)
     faces = derive_faces(comm, part, corners, nodes, check=check)
-    middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
+    middle = part.points
+    if on == "cells":
+        middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
     del corners, nodes
     sizes = {"nodes": part.n_points, "cells": part.n_cells, "faces": faces.n_interior, "boundary": faces.n_boundary}
     tables = {
@@ -222,7 +230,8 @@ def distribute_mesh(
         sizes["edges"] = before(comm, len(tables["edge_nodes"]))[1]
     links = {name: Link(*MAPS[name], tables[name]) for name in wanted}
     through = "face_cells" if "face_cells" in wanted and faces.n_interior else None
-    ranked = divide(comm, sizes, links, {}, method=method, shares=shares, points=middle, through=through)
+    through = "edge_nodes" if on == "nodes" else through
+    ranked = divide(comm, sizes, links, {}, on=on, method=method, shares=shares, points=middle, through=through)
     numbers = ranked.parts["nodes"].numbers
     points = fetch(comm, part.points, part.point_starts, numbers)
     return MeshPart(ranked, comm, points, part.blocks, part.listed, part.path)

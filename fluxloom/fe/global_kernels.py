@@ -1,0 +1,102 @@
+"""Kernels that add the local matrices of Poisson's equation to the entries of a global one.
+
+The sums and their three orders are those of `fluxloom.fe.poisson_kernels`, which describes their arguments. Here what
+a cell has is added to entries that it shares with its neighbours, ``matrix[n i + j]`` being that of the pair ``i, j``.
+Only ``j >= i`` is computed.
+
+Source: I. Z. Reguly, PhD thesis, Pazmany Peter Catholic University 2014, chapter 3.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.fe.cell_map import form, metric
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import rolled, zeros
+
+__all__ = ["add_matrix_a", "add_matrix_b", "add_matrix_c", "clear_entry", "identity_entry"]
+
+
+@kernel
+def clear_entry(value: Write):
+    """What a sum begins with."""
+    value[0] = 0.0
+
+
+@kernel
+def identity_entry(value: Write):
+    """The diagonal of a row of the identity."""
+    value[0] = 1.0
+
+
+@kernel
+def add_matrix_a(
+    x: Read, kappa: Read, free: Read, matrix: Inc,
+    *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
+    n: Const[int], d: Const[int],
+):  # fmt: skip
+    """Add a local matrix: points outside."""
+    jac = zeros(d * d)
+    g = zeros(d * d)
+    flux = zeros(d)
+    total = zeros(n * n)
+    for q in range(len(weight)):
+        metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
+        for i in rolled(n):
+            for a in range(d):
+                flux[a] = 0.0
+                for b in range(d):
+                    flux[a] += g[d * a + b] * slope[q][i][b]
+            for j in rolled(i, n):
+                for a in range(d):
+                    total[n * i + j] += flux[a] * slope[q][j][a]
+    for i in rolled(n):
+        for j in rolled(i, n):
+            total[n * i + j] *= free[i] * free[j]
+            total[n * j + i] = total[n * i + j]
+    for i in rolled(n):
+        for j in rolled(n):
+            matrix[n * i + j] += total[n * i + j]
+
+
+@kernel
+def add_matrix_b(
+    x: Read, kappa: Read, free: Read, matrix: Inc,
+    *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
+    n: Const[int], d: Const[int],
+):  # fmt: skip
+    """The same, with the metrics of all points stored before the first entry."""
+    jac = zeros(d * d)
+    g = zeros(len(weight) * d * d)
+    for q in range(len(weight)):
+        metric(x, corner[q], kappa[0] * weight[q], jac, g, q * d * d, d)
+    for i in rolled(n):
+        for j in rolled(i, n):
+            total = 0.0
+            for q in rolled(len(weight)):
+                total += form(slope[q][i], slope[q][j], g, q * d * d, d)
+            total *= free[i] * free[j]
+            matrix[n * i + j] += total
+            if j > i:
+                matrix[n * j + i] += total
+
+
+@kernel
+def add_matrix_c(
+    x: Read, kappa: Read, free: Read, matrix: Inc,
+    *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
+    n: Const[int], d: Const[int],
+):  # fmt: skip
+    """The same, with the metric computed again for each entry."""
+    jac = zeros(d * d)
+    g = zeros(d * d)
+    for i in rolled(n):
+        for j in rolled(i, n):
+            total = 0.0
+            for q in range(len(weight)):
+                metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
+                total += form(slope[q][i], slope[q][j], g, 0, d)
+            total *= free[i] * free[j]
+            matrix[n * i + j] += total
+            if j > i:
+                matrix[n * j + i] += total

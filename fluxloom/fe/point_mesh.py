@@ -1,0 +1,263 @@
+"""A mesh of triangles or tetrahedra as solvers see it that gather at points: on one rank, or divided by its points.
+
+A rank owns points, and has every cell and every boundary face that touches one of them, so that what is gathered at its
+own points is complete, and values of points are all that ranks exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError, SolverError, did_you_mean
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.sets import Set
+from fluxloom.fe.patch_points import PatchPoints
+from fluxloom.mesh.bind import Mesh
+from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource
+from fluxloom.mesh.slices import MeshSlice, as_slice
+
+__all__ = ["POINT_MAPS", "SIMPLEX", "PointMesh", "PointPatch", "point_mesh"]
+
+Long = npt.NDArray[np.int64]
+Values = npt.NDArray[Any]
+
+POINT_MAPS = ("cell_nodes", "boundary_nodes")
+"""Maps with which a mesh has to be divided."""
+
+SIMPLEX: Mapping[int, str] = MappingProxyType({2: "triangle", 3: "tetra"})
+"""The kind of cell of each number of dimensions."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointPatch(PatchPoints):
+    r"""The boundary faces of one patch that touch points of this rank, in the order of the whole mesh.
+
+    On several ranks ``faces`` have points of the halo too, in local numbers; ``points`` are those that this rank owns,
+    and ``areas`` are whole, as all faces round an owned point are here. Sums over points take all of these.
+
+    Attributes
+    ----------
+    mine : (m,) bool
+        Faces that belong to this rank. Each face of the mesh belongs to one: sums over faces take these.
+    """
+
+    mine: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class PointMesh:
+    """Points, simplices and patches of this rank, in local numbers of points; see `point_mesh` and `of`.
+
+    Attributes
+    ----------
+    mesh
+        The mesh in its context: ``mesh.write(path, point_data=...)`` writes values of points, ``mesh.boundary``,
+        ``mesh.boundary_nodes`` and ``mesh.patches`` are for loops over boundary faces.
+    coordinates : (stored, d) float64
+        Of the owned points and, behind them, of those of the halo; m.
+    numbers : (stored,) int64
+        Number of each of them in the whole mesh.
+    simplices : (m, d + 1) int32
+        Points of the cells that touch a point of this rank, the cells in the order of the whole mesh.
+    cell_numbers : (m,) int64
+        Number of each of these cells in the whole mesh.
+    patches
+        By name, in the order of the mesh; all patches on every rank, some without faces.
+    loose
+        Faces of the boundary, of all ranks, that are in no patch.
+    """
+
+    mesh: Mesh
+    coordinates: FloatArray
+    numbers: Long
+    simplices: IntArray
+    cell_numbers: Long
+    patches: Mapping[str, PointPatch]
+    loose: int
+
+    @classmethod
+    def of(cls, mesh: Mesh) -> PointMesh:
+        """Look at a mesh from its points. Collective on several ranks.
+
+        Parameters
+        ----------
+        mesh
+            Triangles in two dimensions or tetrahedra in three; of several ranks with the maps `POINT_MAPS`, divided by
+            points, ``distribute_mesh(..., on="nodes")``, or by cells, whose points are less evenly spread then.
+
+        Raises
+        ------
+        MeshError
+            For other cells than simplices of one kind, and a mesh without the maps.
+        """
+        _check_kind(mesh)
+        part, d = mesh.part, mesh.dimension
+        if part is None:
+            data, links = mesh.data, mesh.links
+            faces = links.boundary_nodes.indices.reshape(-1, d)
+            block, numbers = data.cells[SIMPLEX[d]], np.arange(data.n_points)
+            patches = {
+                name: _patch(data.points, faces[span.start : span.stop], np.ones(len(span), dtype=bool), numbers.size)
+                for name, span in links.patches.items()
+            }
+            cells, loose = np.arange(data.n_cells), int(np.count_nonzero(links.boundary_patch < 0))
+            return cls(mesh, data.points, numbers, block, cells, MappingProxyType(patches), loose)
+        nodes, cells = part.part("nodes"), part.part("cells")
+        table = part.table("cell_nodes")[:, : d + 1]
+        near = np.flatnonzero((table < nodes.owned).any(axis=1))
+        near = near[np.argsort(cells.numbers[near])]
+        patches = {name: _shared_patch(part, k) for k, name in enumerate(part.listed.names)}
+        loose = part.part("boundary").total - part.listed.total
+        return cls(
+            mesh, part.points, nodes.numbers, table[near], cells.numbers[near], MappingProxyType(patches), loose
+        )  # fmt: skip
+
+    @property
+    def context(self) -> Context:
+        """Where it lives."""
+        return self.mesh.context
+
+    @property
+    def points(self) -> Set:
+        """The points as a set: on several ranks, those that this one owns."""
+        return self.mesh.nodes
+
+    @property
+    def dimension(self) -> int:
+        """``d``, 2 or 3."""
+        return self.mesh.dimension
+
+    def patch(self, name: str) -> PointPatch:
+        """Return a patch.
+
+        Raises
+        ------
+        MeshError
+            If the mesh has none of this name; the message lists those it has.
+        """
+        if name not in self.patches:
+            known = ", ".join(self.patches) or "none"
+            raise MeshError(f"{self.mesh.path}: no patch {name!r}{did_you_mean(name, self.patches)} (patches: {known})")
+        return self.patches[name]
+
+    def gather(self, values: Values) -> Values | None:
+        """Return values of all points in the order of the whole mesh on rank 0, None on the others. Collective.
+
+        Parameters
+        ----------
+        values : (points.size, ...)
+            Of the points that this rank owns.
+
+        Raises
+        ------
+        SolverError
+            For another number of them.
+        """
+        own, comm = np.asarray(values), self.context.comm
+        if own.shape[:1] != (self.points.size,):
+            raise SolverError(f"gather: values of shape {own.shape} for {self.points.size} points")
+        if not self.context.ranked:
+            return own
+        pairs = (self.numbers[: len(own)], np.ascontiguousarray(own))
+        numbers, found = (
+            np.concatenate(comm.exchange([rows, *(rows[:0] for _ in range(comm.size - 1))])) for rows in pairs
+        )
+        if comm.rank:
+            return None
+        whole = np.empty_like(found)
+        whole[numbers] = found
+        return whole
+
+    def local_mesh(self) -> tuple[MeshData, Long]:
+        """Return the cells of this rank as a mesh of their own, without patches, and the local number of each point.
+
+        Its points are in the order of the whole mesh, so that sums over neighbours that follow it are the same on any
+        number of ranks. Cells say in messages which number they have in the whole mesh.
+
+        Raises
+        ------
+        MeshError
+            For points that no cell uses.
+        """
+        order = np.argsort(self.numbers, kind="stable")
+        used = np.zeros(order.size, dtype=bool)
+        used[self.simplices] = True
+        lonely = self.numbers[: self.points.size][~used[: self.points.size]]
+        if lonely.size:
+            raise MeshError(
+                f"{self.mesh.path}: no cell uses point {int(lonely.min())} ({lonely.size} such points of rank "
+                f"{self.context.comm.rank}); remove them from the points and renumber the cells and patches"
+            )
+        order = order[used[order]]
+        place = np.full(self.numbers.size, -1, dtype=np.int32)
+        place[order] = np.arange(order.size, dtype=np.int32)
+        kind = SIMPLEX[self.dimension]
+        source = MeshSource(self.mesh.path, cell_numbers={kind: self.cell_numbers.astype(np.int32)})
+        return MeshData(self.coordinates[order], {kind: place[self.simplices]}, {}, source), order
+
+
+def point_mesh(
+    context: Context,
+    data: MeshData | MeshSlice | None,
+    *,
+    method: Partition = "auto",
+    shares: Sequence[float] | None = None,
+) -> PointMesh:
+    """Bind a mesh of simplices, on several ranks divided by its points. Collective.
+
+    Parameters
+    ----------
+    context
+        Where it lives.
+    data
+        The mesh; on several ranks on every one of them, or on rank 0 and None elsewhere, or each rank's slice.
+    method, shares
+        How points get their rank, see `fluxloom.mesh.distribute.distribute_mesh`.
+
+    Raises
+    ------
+    MeshError
+        See `PointMesh.of`; on every rank.
+    """
+    if not context.ranked:
+        return PointMesh.of(Mesh(data, context))
+    comm = context.comm
+    part = distribute_mesh(as_slice(comm, data), comm, on="nodes", method=method, shares=shares, maps=POINT_MAPS)
+    return PointMesh.of(Mesh(part, context))
+
+
+def _check_kind(mesh: Mesh) -> None:
+    """Refuse other cells than simplices."""
+    counts = mesh.data.cell_counts if mesh.part is None else mesh.part.blocks
+    found, wanted = [name for name, count in counts.items() if count], SIMPLEX[mesh.dimension]
+    if found != [wanted]:
+        raise MeshError(
+            f"{mesh.path}: a mesh that is seen from its points has cells of the kind {wanted} alone in "
+            f"{mesh.dimension} dimensions, not {' and '.join(found) or 'no cells'}; divide the cells, or make a mesh "
+            "of simplices"
+        )
+
+
+def _shared_patch(part: MeshPart, number: int) -> PointPatch:
+    """Return what this rank has of a patch."""
+    faces, owned = part.part("boundary"), part.part("nodes").owned
+    table = part.table("boundary_nodes")[:, : part.dimension]
+    numbers, mine = faces.numbers[: len(table)], np.arange(len(table)) < faces.owned
+    first, last = part.listed.offsets[number : number + 2]
+    near = np.flatnonzero((numbers >= first) & (numbers < last) & (mine | (table < owned).any(axis=1)))
+    near = near[np.argsort(numbers[near])]
+    return _patch(part.points, table[near], mine[near], owned)
+
+
+def _patch(points: FloatArray, faces: IntArray, mine: npt.NDArray[np.bool_], owned: int) -> PointPatch:
+    """Return a patch of some faces, of whose points the first ``owned`` belong to this rank."""
+    whole = PatchPoints.of(faces, points)
+    count = int(np.searchsorted(whole.points, owned))
+    return PointPatch(faces, whole.points[:count], whole.areas[:count], mine)

@@ -1,0 +1,89 @@
+"""Rows of a global matrix on several ranks: entries follow rows, and cells add to more than this rank's rows.
+
+A rank has all cells that touch its degrees of freedom, so that it can form its rows without a message. These cells also
+have pairs in rows of others, which their owners form themselves. Cells therefore add to a dat of this rank alone that
+has room for all their pairs, own rows first, and a loop takes what belongs to these over into the matrix. The kernels,
+the layouts of the matrix and the ways to keep additions apart are those of one rank; memory and traffic of the entries
+during assembly are about twice as large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fluxloom.comm.base import Comm
+from fluxloom.core.access import Read, Write
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
+from fluxloom.dsl.sets import Set
+from fluxloom.fe.cell_entries import CellEntries
+from fluxloom.kernel.frontend import kernel
+from fluxloom.mesh.rows import before
+
+__all__ = ["local_set", "own_rows", "receiver"]
+
+
+@kernel
+def take_entry(source: Read, value: Write):
+    """One entry of an own row."""
+    value[0] = source[0]
+
+
+def local_set(context: Context, size: int, name: str) -> Set:
+    """Return a set whose elements no other rank ever needs. Collective on several ranks.
+
+    Parameters
+    ----------
+    context
+        Where it lives.
+    size
+        Elements of this rank.
+    name
+        Used in messages and reports.
+    """
+    return context.set(_local_part(context.comm, size) if context.ranked else size, name)
+
+
+def _local_part(comm: Comm, size: int) -> Part:
+    """Return the part of a set without a halo; ranks number their elements one after the other. Collective."""
+    first, total = before(comm, size)
+    return Part(0, size, size, size, size, first + np.arange(size, dtype=np.int64), total)
+
+
+def own_rows(entries: CellEntries, rows: int) -> CellEntries:
+    """Return the first rows, those that a rank owns; the table of cells still leads to all entries."""
+    offsets = entries.offsets[: rows + 1]
+    return replace(
+        entries, offsets=offsets, indices=entries.indices[: offsets[-1]], diagonal=entries.diagonal[:rows]
+    )  # fmt: skip
+
+
+def receiver(values: Dat, entries: int, name: str) -> tuple[Dat, list[Loop]]:
+    """Return what cells add to, and the loops that take it over into a matrix. Collective on several ranks.
+
+    Parameters
+    ----------
+    values
+        Of the matrix, on its entries.
+    entries
+        How many pairs all cells of this rank have, those of rows of other ranks, which come last, included.
+    name
+        Of the matrix.
+
+    Returns
+    -------
+    Dat, list of Loop
+        On one rank ``values`` itself, and none.
+    """
+    context = values.set.context
+    if not context.ranked:
+        return values, []
+    pairs = local_set(context, entries, f"{name}.pairs")
+    sums = context.dat(pairs, name=f"{name}.sums", dtype=values.scalar.numpy)
+    own = np.arange(values.set.size, dtype=np.int32)
+    taken = context.map(values.set, pairs, own, f"{name}.own_pairs", stays=True)
+    return sums, [Loop(take_entry, values.set, sums[taken[0]], values, name=f"{name}.take")]
