@@ -18,7 +18,7 @@ from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["Force", "ForceReference", "ForceSeries", "Forces"]
+__all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions"]
 
 Array = npt.NDArray[np.float64]
 Form = Literal["surface", "balance"]
@@ -136,7 +136,7 @@ class Forces:
             raise SolverError(f"forces: form: no {form!r}{did_you_mean(str(form), get_args(Form))}: {get_args(Form)}")
         self.flow, self.reference, self.form = flow, reference, form
         self.patches = (patches,) if isinstance(patches, str) else tuple(patches)
-        self._directions = None if reference is None else _directions(reference, flow.dimension)
+        self._directions = None if reference is None else force_directions(reference, flow.dimension)
         ctx, d, elements, cv = flow.context, flow.dimension, flow.spaces.elements, flow.volumes
         over = patch_elements(flow, self.patches)
         reach = np.zeros((cv.elements, d))
@@ -204,7 +204,7 @@ class Forces:
         return ForceSeries(*(np.array(column) for column in columns))
 
 
-def _directions(reference: ForceReference, d: int) -> tuple[Array, Array]:
+def force_directions(reference: ForceReference, d: int) -> tuple[Array, Array]:
     """Return unit vectors of drag and lift."""
     for what, number in (("speed", reference.speed), ("area", reference.area)):
         if not np.isfinite(number) or number <= 0:

@@ -19,7 +19,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.flow_samples import keep_sample, locate
 from fluxloom.solvers.flow_spaces import Rows, Space
 
-__all__ = ["ProbePoints", "ProbeRecords", "Source"]
+__all__ = ["ProbePlaces", "ProbePoints", "ProbeRecords", "Source"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -45,15 +45,20 @@ class Source:
     find: Callable[[Dat], Loop]
 
 
-class ProbePoints:
-    """Where points are in a mesh. On several ranks each belongs to the rank that owns its cell; collective.
+class ProbePlaces:
+    """Points of a mesh, each of which belongs to one rank. Collective on several.
 
     Parameters
     ----------
-    context, volumes
+    context
         Of the flow.
     points
         Name to coordinates ``(d,)``.
+    dimension
+        ``d``.
+    find
+        Of places ``(n, d)``: the number of the cell of each on this rank, and how far out of it the place is; infinite
+        where this rank has none.
 
     Attributes
     ----------
@@ -70,10 +75,16 @@ class ProbePoints:
         If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
     """
 
-    def __init__(self, context: Context, volumes: ControlVolumes, points: Mapping[str, Sequence[float]]) -> None:
-        self.context, self.volumes, self.names = context, volumes, tuple(points)
-        self.places = _places(points, volumes.dimension)
-        cells, out = locate(volumes, self.places)
+    def __init__(
+        self,
+        context: Context,
+        points: Mapping[str, Sequence[float]],
+        dimension: int,
+        find: Callable[[Array], tuple[Index, Array]],
+    ) -> None:
+        self.context, self.names = context, tuple(points)
+        self.places = _places(points, dimension)
+        cells, out = find(self.places)
         every = np.array(context.comm.allgather(out))
         if (lost := np.flatnonzero(~np.isfinite(every.min(axis=0)))).size:
             k = int(lost[0])
@@ -82,11 +93,6 @@ class ProbePoints:
         self.cells = cells[self.mine]
         self.set = self.share(1, "probes")
 
-    @property
-    def reach(self) -> Array:
-        """The ways from the centres of their cells to the points of this rank, ``(mine, d)``."""
-        return self.places[self.mine] - self.volumes.centres[self.cells]
-
     def share(self, each: int, name: str) -> Set:
         """Return a set of so many elements for each point. Collective."""
         ctx, nothing = self.context, np.zeros(0, dtype=np.int64)
@@ -94,6 +100,19 @@ class ProbePoints:
         total = len(self.names) * each
         part = Part.of_reads(ctx.comm, nothing, numbers, nothing, nothing, total) if ctx.ranked else total
         return ctx.set(part, name)
+
+
+class ProbePoints(ProbePlaces):
+    """Where points are among control volumes: each belongs to the rank that owns its cell; see `ProbePlaces`."""
+
+    def __init__(self, context: Context, volumes: ControlVolumes, points: Mapping[str, Sequence[float]]) -> None:
+        self.volumes = volumes
+        super().__init__(context, points, volumes.dimension, lambda places: locate(volumes, places))
+
+    @property
+    def reach(self) -> Array:
+        """The ways from the centres of their cells to the points of this rank, ``(mine, d)``."""
+        return self.places[self.mine] - self.volumes.centres[self.cells]
 
     def rows(self, space: Space, columns: Sequence[Index], values: Sequence[Array], name: str) -> Rows:
         """Return weights of elements of a space, a row for each point of this rank."""
@@ -139,7 +158,7 @@ class ProbeRecords:
         If the capacity is less than 1.
     """
 
-    def __init__(self, points: ProbePoints, sources: Sequence[Source], capacity: int) -> None:
+    def __init__(self, points: ProbePlaces, sources: Sequence[Source], capacity: int) -> None:
         if capacity < 1:
             raise SolverError(f"probes: capacity: a number of at least 1 is wanted, not {capacity!r}")
         self.points, self.sources, self.capacity = points, tuple(sources), int(capacity)

@@ -118,6 +118,8 @@ def verifications() -> Registry[Verification]:
     from fluxloom.app.verify.airfoil import AirfoilVerification
     from fluxloom.app.verify.cavity import CavityVerification
     from fluxloom.app.verify.compressible import CompressibleVerification
+    from fluxloom.app.verify.edge_flow import EdgeFlowVerification
+    from fluxloom.app.verify.fem import FiniteElementVerification
     from fluxloom.app.verify.incompressible import IncompressibleVerification
     from fluxloom.app.verify.published_airfoils import AirfoilsVerification
     from fluxloom.app.verify.published_walls import WallsVerification
@@ -129,6 +131,8 @@ def verifications() -> Registry[Verification]:
     registry.register("airfoils", AirfoilsVerification())
     registry.register("cavity", CavityVerification())
     registry.register("compressible", CompressibleVerification())
+    registry.register("edge_flow", EdgeFlowVerification())
+    registry.register("fem", FiniteElementVerification())
     registry.register("incompressible", IncompressibleVerification())
     registry.register("onera-m6", WingVerification())
     registry.register("tsunami", TsunamiVerification())

@@ -1,0 +1,364 @@
+r"""Kernels of incompressible flow on the edges of linear triangles and tetrahedra.
+
+Each kernel belongs to one point ``I`` and gathers from its neighbours ``J``; ``edge[j]`` are the packed integrals of
+`fluxloom.fe.edge_kernels`. With the lumped mass ``M``, and the nodal projections ``xi`` of convection and ``pi`` of the
+slope of the pressure,
+
+.. math::
+   M \xi_I &= \sum_J (\nabla_{IJ} \cdot w_{IJ}) (u_J - u_I) \; [+ \tfrac12 u_I \sum_J \nabla_{IJ} \cdot (u_J - u_I)] \\
+   M \pi_I &= \sum_J \nabla_{IJ} (p_J - p_I) \\
+   M \dot u_I &= M (b - \xi - \pi) - \sum_J \nu_{IJ} L_{IJ} (u_J - u_I) - \tau_I \Big[
+      \sum_J (\bar u^T L^d_{IJ} \bar u) (u_J - u_I)
+      - \sum_J (G_{IJ} \cdot u_I) \xi_J - (\nabla_{IJ} \cdot u_I) \xi_I \Big] \\
+   0 &= \sum_J \nabla_{IJ} \cdot (u_J - u_I) + \sum_J \tau_{IJ} \big[ L_{IJ} (p_J - p_I)
+      - G_{IJ} \cdot \pi_J + \nabla_{IJ} \cdot \pi_I \big]
+
+``L`` is the trace of ``L^d``. The brackets are the stabilisation by orthogonal subscales, split into that of convection
+and that of pressure. ``w_IJ = u_I`` is the advective form of the nodal implementation; with ``w_IJ = (u_I + u_J) / 2``
+and the term in brackets convection is skew-symmetric, and neither makes nor takes kinetic energy. The subscales take
+this mean, ``u`` with a bar, in either form: with ``u_I`` instead the two sums differ by ``M ((u . grad) u) . grad u``
+where the flow is smooth, an error of first order as ``tau`` is.
+
+Sources: R. Codina, Applied Numerical Mathematics 58 (2008) 264-283 (orthogonal subscales, split); R. Codina, A. Folch,
+International Journal for Numerical Methods in Fluids 44 (2004) 483-503 (nodal implementation, fractional steps).
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Max, Read, Write
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import abs, exp, log, max, min, sqrt, zeros
+
+__all__ = [
+    "constrain",
+    "continuity",
+    "convection",
+    "correct",
+    "energy",
+    "fill",
+    "fill_diagonal",
+    "friction",
+    "imbalance",
+    "pressure_slope",
+    "reaction",
+    "relaxation",
+    "stage",
+    "stiffness",
+    "time_limit",
+    "total_viscosity",
+    "velocity_gradient",
+]
+
+
+@func
+def subscale_time(speed, nu, size, dt, dynamic, viscous, convective):
+    """``tau = 1 / (c_t / dt + c_1 nu / h^2 + c_2 |u| / h)``, s."""
+    return 1.0 / (dynamic / dt + viscous * nu / (size * size) + convective * speed / size)
+
+
+@func
+def length(u, d):
+    """``|u|``."""
+    total = 0.0
+    for a in range(d):
+        total += u[a] * u[a]
+    return sqrt(total)
+
+
+@kernel
+def stiffness(edge: Read, result: Write, *, d: Const[int]):
+    """``L_IJ``, the trace of ``L^d``, of one entry."""
+    total = 0.0
+    for a in range(d):
+        total += edge[1 + (d + 1) * a]
+    result[0] = total
+
+
+@kernel
+def convection(edge: Read, u: Read, own: Read, mass: Read, xi: Write, *, d: Const[int], skew: Const[float]):
+    """``xi``, the nodal projection of ``(u . grad) u``; ``skew``: 0 for the advective form, 1/2 for the skew one."""
+    total = zeros(d)
+    divergence = 0.0
+    for j in range(len(edge)):
+        flux = 0.0
+        for a in range(d):
+            rise = u[j][a] - own[a]
+            flux += edge[j][1 + d * d + a] * (own[a] + skew * rise)
+            divergence += edge[j][1 + d * d + a] * rise
+        for a in range(d):
+            total[a] += flux * (u[j][a] - own[a])
+    for a in range(d):
+        xi[a] = (total[a] + skew * divergence * own[a]) / mass[0]
+
+
+@kernel
+def pressure_slope(edge: Read, p: Read, own: Read, mass: Read, slope: Write, *, d: Const[int]):
+    """``pi``, the nodal projection of ``grad p``."""
+    total = zeros(d)
+    for j in range(len(edge)):
+        rise = p[j] - own[0]
+        for a in range(d):
+            total[a] += edge[j][1 + d * d + a] * rise
+    for a in range(d):
+        slope[a] = total[a] / mass[0]
+
+
+@kernel
+def stage(
+    edge: Read, u: Read, own: Read, xi: Read, xi_own: Read, nu: Read, nu_own: Read, mass: Read, size: Read,
+    load: Read, slope: Read, start: Read, dt: Read, sums: RW, out: Write,
+    *, d: Const[int], transposed: Const[int], place: Const[int], ahead: Const[float], weight: Const[float],
+    dynamic: float, viscous: float, convective: float,
+):  # fmt: skip
+    """A stage of Runge and Kutta's method: ``k`` from ``u``, ``sums += weight dt k``, ``out = start + ahead dt k``.
+
+    ``place``: 0 for the first stage, which begins the sums; 2 for the last one, where ``out`` is the new velocity. As
+    rows of the gradient add up to 0, ``sum_J (grad_IJ . u_I) xi_I`` is left out; each point is its own neighbour too.
+    """
+    rate = zeros(d)
+    tau = subscale_time(length(own, d), nu_own[0], size[0], dt[0], dynamic, viscous, convective)
+    for j in range(len(edge)):
+        trace = 0.0
+        along = 0.0
+        weak = 0.0
+        for a in range(d):
+            trace += edge[j][1 + (d + 1) * a]
+            weak += edge[j][1 + d * d + d + a] * own[a]
+            for b in range(d):
+                along += 0.25 * (own[a] + u[j][a]) * edge[j][1 + d * a + b] * (own[b] + u[j][b])
+        mean = 0.5 * (nu[j] + nu_own[0])
+        for a in range(d):
+            rise = u[j][a] - own[a]
+            rate[a] -= (mean * trace + tau * along) * rise - tau * weak * xi[j][a]
+            if transposed == 1:
+                for b in range(d):
+                    rate[a] -= mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
+    for a in range(d):
+        k = dt[0] * (rate[a] / mass[0] + load[a] - slope[a] - xi_own[a])
+        if place == 0:
+            sums[a] = start[a] + weight * k
+            out[a] = start[a] + ahead * k
+        elif place == 1:
+            sums[a] += weight * k
+            out[a] = start[a] + ahead * k
+        else:
+            out[a] = sums[a] + weight * k
+
+
+@kernel
+def constrain(projection: Read, given: Read, u: RW, *, d: Const[int]):
+    """``u = P u + g`` at a point of the boundary."""
+    before = zeros(d)
+    for a in range(d):
+        before[a] = u[a]
+    for a in range(d):
+        total = given[a]
+        for b in range(d):
+            total += projection[d * a + b] * before[b]
+        u[a] = total
+
+
+@kernel
+def relaxation(
+    u: Read, nu: Read, size: Read, dt: Read, tau: Write,
+    *, d: Const[int], factor: float, dynamic: float, viscous: float, convective: float,
+):  # fmt: skip
+    """``tau`` of the pressure."""
+    tau[0] = factor * subscale_time(length(u, d), nu[0], size[0], dt[0], dynamic, viscous, convective)
+
+
+@kernel
+def fill(k: Read, tau: Read, tau_own: Read, free: Read, free_own: Read, dt: Read, h: Write, diagonal: Write):
+    """A row of the pressure matrix ``H_IJ = (tau_IJ + dt / 2) L_IJ``, and its diagonal ``-sum_J H_IJ``.
+
+    ``k`` is 0 where the point meets itself. Rows and columns of a given pressure have their diagonal alone.
+    """
+    total = 0.0
+    for j in range(len(k)):
+        value = (0.5 * (tau[j] + tau_own[0]) + 0.5 * dt[0]) * k[j]
+        total -= value
+        h[j] = free_own[0] * free[j] * value
+    diagonal[0] = total
+
+
+@kernel
+def fill_diagonal(diagonal: Read, entry: Write, inverse: Write):
+    """Put the diagonal into its entry, and its inverse aside."""
+    entry[0] = diagonal[0]
+    inverse[0] = 1.0 / diagonal[0]
+
+
+@func
+def through(edge, u, own, p, p_own, tau, slope, slope_own, d):
+    """What one neighbour adds to continuity; ``p`` and ``p_own`` are numbers."""
+    trace = 0.0
+    part = 0.0
+    total = 0.0
+    for a in range(d):
+        trace += edge[1 + (d + 1) * a]
+        total += edge[1 + d * d + a] * (u[a] - own[a])
+        part += edge[1 + d * d + d + a] * slope[a] - edge[1 + d * d + a] * slope_own[a]
+    return total + tau * (trace * (p - p_own) - part)
+
+
+@kernel
+def continuity(
+    edge: Read, u: Read, own: Read, p: Read, p_own: Read, tau: Read, tau_own: Read, slope: Read, slope_own: Read,
+    free: Read, b: Write, *, d: Const[int],
+):  # fmt: skip
+    """Minus what the velocity and the pressure leave of continuity: the right-hand side for the rise of ``p``."""
+    total = 0.0
+    for j in range(len(edge)):
+        mean = 0.5 * (tau[j] + tau_own[0])
+        total += through(edge[j], u[j], own, p[j], p_own[0], mean, slope[j], slope_own, d)
+    b[0] = -free[0] * total
+
+
+@kernel
+def imbalance(
+    edge: Read, u: Read, own: Read, p: Read, p_own: Read, tau: Read, tau_own: Read, slope: Read, slope_own: Read,
+    rise: Read, rise_own: Read, free: Read, mass: Read, dt: Read, worst: Max, *, d: Const[int],
+):  # fmt: skip
+    """What the pressure solver has left of continuity, over the volume: 1/s."""
+    total = 0.0
+    for j in range(len(edge)):
+        mean = 0.5 * (tau[j] + tau_own[0])
+        trace = 0.0
+        for a in range(d):
+            trace += edge[j][1 + (d + 1) * a]
+        total += through(edge[j], u[j], own, p[j], p_own[0], mean, slope[j], slope_own, d)
+        total += 0.5 * dt[0] * trace * (rise[j] - rise_own[0])
+    worst[0] = max(worst[0], abs(free[0] * total) / mass[0])
+
+
+@kernel
+def correct(edge: Read, rise: Read, own: Read, mass: Read, dt: Read, hat: Read, p: RW, u: Write, *, d: Const[int]):
+    """``u = hat - dt / 2 M^-1 sum_J grad_IJ (rise_J - rise_I)``, ``p = p + rise``."""
+    total = zeros(d)
+    for j in range(len(edge)):
+        step = rise[j] - own[0]
+        for a in range(d):
+            total[a] += edge[j][1 + d * d + a] * step
+    for a in range(d):
+        u[a] = hat[a] - 0.5 * dt[0] * total[a] / mass[0]
+    p[0] += own[0]
+
+
+@func
+def friction_speed(speed, distance, nu, kappa, constant):
+    """``u_*`` of Spalding's law of the wall, ``y+ = u+ + e^(-kappa B) (e^(kappa u+) - 1 - ... - (kappa u+)^3 / 6)``.
+
+    Newton's method for ``u+ y+(u+) = |u| y / nu``, whose left side is convex: from above, where it does not overshoot.
+    Both a wall without turbulence and the logarithm of ``|u| y / nu`` instead of ``y+`` give more than ``u+``.
+    """
+    reynolds = max(speed * distance / nu, 1.0e-12)
+    plus = min(sqrt(reynolds), log(1.0 + reynolds) / kappa + constant)
+    k = 0
+    change = 1.0
+    while k < 40 and change > 1.0e-10:
+        z = kappa * plus
+        tail = exp(-kappa * constant)
+        power = exp(z)
+        height = plus + tail * (power - 1.0 - z - 0.5 * z * z - z * z * z / 6.0)
+        rise = 1.0 + tail * kappa * (power - 1.0 - z - 0.5 * z * z)
+        step = (plus * height - reynolds) / (height + plus * rise)
+        plus -= step
+        change = abs(step) / plus
+        k += 1
+    return speed / plus
+
+
+@kernel
+def friction(
+    u: Read, area: Read, mass: Read, nu: Read, body: Read, load: Write,
+    *, d: Const[int], distance: float, kappa: float, constant: float,
+):  # fmt: skip
+    """Load of a point at a wall: body force, less the shear ``A u_*^2`` against the velocity along the wall.
+
+    ``area`` is the vector of the point's share of the wall; the velocity is that at ``distance`` from the wall.
+    """
+    size = length(area, d)
+    through = 0.0
+    for a in range(d):
+        through += u[a] * area[a] / size
+    along = zeros(d)
+    for a in range(d):
+        along[a] = u[a] - through * area[a] / size
+    speed = length(along, d)
+    shear = 0.0
+    if speed > 0.0:
+        star = friction_speed(speed, distance, nu[0], kappa, constant)
+        shear = star * star / speed * size / mass[0]
+    for a in range(d):
+        load[a] = body[a] - shear * along[a]
+
+
+@kernel
+def reaction(
+    edge: Read, u: Read, own: Read, before: Read, xi: Read, p: Read, p_own: Read, nu: Read, nu_own: Read, mass: Read,
+    body: Read, dt: Read, force: Inc, *, d: Const[int], transposed: Const[int],
+):  # fmt: skip
+    """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round."""
+    total = zeros(d)
+    for j in range(len(edge)):
+        trace = 0.0
+        for a in range(d):
+            trace += edge[j][1 + (d + 1) * a]
+        mean = 0.5 * (nu[j] + nu_own[0])
+        for a in range(d):
+            total[a] += mean * trace * (u[j][a] - own[a])
+            total[a] -= edge[j][1 + d * d + d + a] * p[j] - edge[j][1 + d * d + a] * p_own[0]
+            if transposed == 1:
+                for b in range(d):
+                    total[a] += mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
+    for a in range(d):
+        force[a] -= total[a] + mass[0] * ((own[a] - before[a]) / dt[0] + xi[a] - body[a])
+
+
+@kernel
+def velocity_gradient(edge: Read, u: Read, own: Read, mass: Read, tensor: Write, *, d: Const[int]):
+    """``g_ab = du_a / dx_b`` at ``3 a + b``, 0 in a third dimension that there is not."""
+    total = zeros(d * d)
+    for j in range(len(edge)):
+        for a in range(d):
+            for b in range(d):
+                total[d * a + b] += edge[j][1 + d * d + b] * (u[j][a] - own[a])
+    for a in range(3):
+        for b in range(3):
+            tensor[3 * a + b] = total[d * a + b] / mass[0] if a < d and b < d else 0.0
+
+
+@kernel
+def total_viscosity(laminar: Read, turbulent: Read, nu: Write):
+    """``nu + nu_t``."""
+    nu[0] = laminar[0] + turbulent[0]
+
+
+@kernel
+def time_limit(
+    edge: Read, own: Read, nu: Read, nu_own: Read, mass: Read, size: Read, rate: Max,
+    *, d: Const[int], viscous: float, convective: float,
+):  # fmt: skip
+    """Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s."""
+    total = 0.0
+    slowest = viscous * nu_own[0] / (size[0] * size[0]) + convective * length(own, d) / size[0]
+    for j in range(len(edge)):
+        trace = 0.0
+        along = 0.0
+        flux = 0.0
+        for a in range(d):
+            trace += edge[j][1 + (d + 1) * a]
+            flux += edge[j][1 + d * d + a] * own[a]
+            for b in range(d):
+                along += own[a] * edge[j][1 + d * a + b] * own[b]
+        part = abs(along) / slowest if slowest > 0.0 else 0.0
+        total += abs(flux) + 0.5 * (nu[j] + nu_own[0]) * abs(trace) + part
+    rate[0] = max(rate[0], total / mass[0])
+
+
+@kernel
+def energy(u: Read, mass: Read, kinetic: Inc, momentum: Inc, *, d: Const[int]):
+    """Parts of ``sum M |u|^2 / 2`` and of ``sum M u``."""
+    for a in range(d):
+        kinetic[0] += 0.5 * mass[0] * u[a] * u[a]
+        momentum[a] += mass[0] * u[a]

@@ -1,0 +1,144 @@
+"""Boundaries of flow on edges: what they do to velocity and pressure at the points of the patches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.fe.patch_points import PatchPoints
+from fluxloom.fv.given import given_values
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+
+__all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+_SAME = 0.2
+"""Sine of the angle below which the normals of two patches are one."""
+
+
+@dataclass(frozen=True)
+class WallLaw:
+    """A wall whose layer the mesh does not resolve: nothing passes, Spalding's law of the wall gives the shear.
+
+    Attributes
+    ----------
+    distance
+        From the wall, at which the velocity of the points of the wall is taken to be; m.
+    kappa, constant
+        Of the law: ``u+ = ln(y+) / kappa + constant`` far from the wall.
+
+    References
+    ----------
+    D. B. Spalding, Journal of Applied Mechanics 28 (1961) 455-458.
+    """
+
+    distance: float
+    kappa: float = 0.41
+    constant: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("distance", "kappa", "constant"):
+            if not 0.0 < getattr(self, name) < float("inf"):
+                raise SolverError(f"WallLaw: {name} is a positive number, not {getattr(self, name)!r}")
+
+
+EdgePatch = NoSlip | Inflow | Outflow | Symmetry | WallLaw
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeBoundary:
+    """What holds at points of the boundary.
+
+    Attributes
+    ----------
+    points : (k,)
+        Where the velocity is not free.
+    projection : (k, d, d)
+        ``u = P u + given`` there: 0 where the velocity is given, ``1 - n n^T`` where it slides.
+    given : (k, d)
+        See `projection`.
+    outlet : (n,) bool
+        Points, of all, whose pressure is given.
+    through
+        ``integral u . n dA`` of the given velocities, and ``integral |u| dA`` of those that flow in.
+    """
+
+    points: Index
+    projection: Array
+    given: Array
+    outlet: npt.NDArray[np.bool_]
+    through: tuple[float, float]
+
+
+def edge_boundary(
+    patches: Mapping[str, PatchPoints], places: Array, boundaries: Mapping[str, EdgePatch]
+) -> EdgeBoundary:
+    """Return what the boundaries of all patches do to the points.
+
+    Where patches meet, a given velocity goes before sliding, and the slower one of two given velocities before the
+    other: an inflow or a lid does not move the wall beside it. Where two patches slide whose normals differ, the
+    velocity is along both.
+
+    Raises
+    ------
+    SolverError
+        If a patch has no boundary, a boundary no patch, or a velocity does not fit.
+    """
+    for name in boundaries:
+        if name not in patches:
+            known = ", ".join(patches) or "none"
+            raise SolverError(f"boundaries: no patch {name!r}{did_you_mean(name, patches)} (patches: {known})")
+    n, d = places.shape
+    held, given, speed = np.zeros(n, dtype=bool), np.zeros((n, d)), np.full(n, np.inf)
+    outlet, normals = np.zeros(n, dtype=bool), np.zeros((n, d, d))
+    rank, net, size = np.zeros(n, dtype=np.int64), 0.0, 0.0
+    for name, patch in patches.items():
+        boundary = boundaries.get(name)
+        points = patch.points
+        if isinstance(boundary, Outflow):
+            outlet[points] = True
+        elif isinstance(boundary, Symmetry | WallLaw):
+            _slide(normals, rank, points, patch.areas)
+        elif isinstance(boundary, NoSlip | Inflow):
+            values = _values(name, boundary, places[points])
+            new = np.linalg.norm(values, axis=1)
+            slower = new < speed[points]
+            held[points] = True
+            given[points[slower]], speed[points[slower]] = values[slower], new[slower]
+        else:
+            wanted = "NoSlip(), WallLaw(...), Inflow(...), Outflow() or Symmetry()"
+            raise SolverError(f"patch {name!r} has no boundary: give {wanted}, not {boundary!r}")
+    for name, patch in patches.items():
+        if isinstance(boundaries[name], NoSlip | Inflow):
+            net += float(np.einsum("ka,ka->", given[patch.points], patch.areas))
+            size += float(np.linalg.norm(given[patch.points], axis=1) @ patch.size)
+    projection = np.eye(d) - np.einsum("nka,nkb->nab", normals, normals)
+    projection[held] = 0.0
+    points = np.flatnonzero(held | (rank > 0))
+    return EdgeBoundary(points, projection[points], given[points], outlet, (net, size))
+
+
+def _slide(normals: Array, rank: Index, points: npt.NDArray[np.int32], areas: Array) -> None:
+    """Add the normals of a patch to those that its points have, less what they have in common."""
+    d = areas.shape[1]
+    new = areas / np.linalg.norm(areas, axis=1)[:, None]
+    own = normals[points]
+    new = new - np.einsum("kma,kmb,kb->ka", own, own, new)
+    size = np.linalg.norm(new, axis=1)
+    more = (size > _SAME) & (rank[points] < d)
+    chosen = points[more]
+    normals[chosen, rank[chosen]] = new[more] / size[more][:, None]
+    rank[chosen] += 1
+
+
+def _values(name: str, boundary: NoSlip | Inflow, places: Array) -> Array:
+    velocity, d = boundary.velocity, places.shape[1]
+    if not callable(velocity) and isinstance(boundary, NoSlip) and not len(velocity):
+        return np.zeros_like(places)
+    return given_values(f"patch {name!r}", velocity, places, d)

@@ -1,0 +1,283 @@
+r"""Incompressible flow on linear triangles and tetrahedra, edge by edge: explicit momentum, implicit pressure.
+
+.. math:: \partial_t u + (u \cdot \nabla) u = -\nabla p + \nabla \cdot (\nu \nabla u) + b, \quad \nabla \cdot u = 0
+
+Velocity and kinematic pressure live at the points, linear in between, with orthogonal subscales for stabilisation. A
+step from ``n`` to ``n + 1``:
+
+1. ``u^`` by the classical method of Runge and Kutta of fourth order from ``du/dt = b - xi - grad p^n + ...``
+2. ``sum_J (tau_IJ + dt / 2) L_IJ (r_J - r_I) = -(divergence of u^ and the subscales of p^n)`` for ``r = p^{n+1} - p^n``
+3. ``u^{n+1} = u^ - dt / 2 M^-1 sum_J grad_IJ (r_J - r_I)``
+
+Everything is in the integrals of the edges (`fluxloom.fe.edge_operators`), known once the mesh is; the kernels are
+those of `fluxloom.fe.edge_flow`, where the discrete equations are. The matrix of the pressure is filled on the device
+in each step, as ``tau`` depends on the velocity.
+
+Sources: R. Codina, A. Folch, International Journal for Numerical Methods in Fluids 44 (2004) 483-503; R. Codina,
+Applied Numerical Mathematics 58 (2008) 264-283.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError, SolverError, did_you_mean
+from fluxloom.core.layout import SoA
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
+from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.fe.shared_edges import shared_edge_operators
+from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.jacobi import Diagonal
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.operators import Recipe
+from fluxloom.linalg.status import Status, Stop
+from fluxloom.solvers.edge_boundary import EdgePatch
+from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
+from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.flow_types import EddyViscosity, FlowState, check_step
+
+__all__ = ["EdgeFlow"]
+
+Array = npt.NDArray[np.float64]
+
+_REACH = 2.78
+"""Of the method of Runge and Kutta, along the negative axis; 2.82 along the imaginary one."""
+_CHANGE = 0.2
+"""Of the step, from which on a preconditioner is made anew."""
+
+
+class EdgeFlow:
+    """Incompressible flow on a mesh of triangles or tetrahedra.
+
+    Parameters
+    ----------
+    mesh
+        Triangles or tetrahedra in a context, from `fluxloom.fe.point_mesh.point_mesh`; each face of the boundary is in
+        a patch. On several ranks everything is collective.
+    viscosity
+        Kinematic, ``nu``: a number, or a function of the points ``(n, d)`` that returns ``(n,)``; m^2/s.
+    boundaries
+        Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` (slip) or `WallLaw`; each patch needs one. Without any
+        `Outflow` the pressure has the mean 0.
+    force
+        Acceleration ``b``: ``(d,)``, or a function of the points that returns ``(n, d)``; m/s^2.
+    scheme
+        Of the discretisation.
+    model
+        Of the scales that the mesh does not resolve; its eddy viscosity is that of the velocity at the start of a step.
+    stop, preconditioner
+        Of conjugate gradients for the pressure: by default 1e-6 relative to the right-hand side, and the inverse of the
+        diagonal, which is that of each step. Other preconditioners are made from the matrix of the first step, and
+        again when the step has changed by a fifth.
+    operators
+        Of the mesh, where they exist; by default with ``SoA`` storage, as most loops read a few numbers of an edge.
+
+    Attributes
+    ----------
+    time, steps, dt
+        Since the start, s; steps made; length of the last one.
+    spent
+        Seconds of the loops of solvers of the pressure that others have replaced.
+
+    Raises
+    ------
+    MeshError
+        If the mesh has other cells, or faces of the boundary without a patch.
+    SolverError
+        If a patch has no boundary, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        mesh: PointMesh,
+        viscosity: float | Callable[[Array], npt.ArrayLike],
+        boundaries: Mapping[str, EdgePatch],
+        *,
+        force: Field = (),
+        scheme: EdgeScheme | None = None,
+        model: EddyViscosity | None = None,
+        stop: Stop | None = None,
+        preconditioner: Recipe | None = None,
+        operators: EdgeOperators | None = None,
+    ) -> None:
+        if mesh.loose:
+            raise MeshError(
+                f"{mesh.mesh.path}: {mesh.loose} faces of the boundary are in no patch: put each of them into one"
+            )
+        self.mesh, self.context, self.dimension = mesh, mesh.context, mesh.dimension
+        self.scheme = scheme if scheme is not None else EdgeScheme()
+        self.operators = operators if operators is not None else shared_edge_operators(mesh, storage=SoA())
+        self.loops = EdgeLoops(mesh, self.operators, viscosity, boundaries, force, self.scheme, model)
+        self.floating = not any(self.context.comm.allgather(bool(self.loops.boundary.outlet.any())))
+        self.stop = stop if stop is not None else Stop(rtol=1e-6)
+        self._recipe = preconditioner
+        self._solver: ConjugateGradient | None = None
+        self._solver_dt, self.spent = 0.0, 0.0
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+
+    @property
+    def u(self) -> Dat:
+        """Velocity of the points, ``(d,)``."""
+        return self.loops.u
+
+    @property
+    def p(self) -> Dat:
+        """Kinematic pressure of the points."""
+        return self.loops.p
+
+    @property
+    def matrix(self) -> SparseMatrix:
+        """That of the pressure, of the last step."""
+        return self.loops.matrix
+
+    def initialise(self, velocity: Field = ()) -> Status:
+        """Set the velocity, with that of the boundary, and take from it what has divergence; the pressure is 0.
+
+        Parameters
+        ----------
+        velocity
+            ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors.
+
+        Raises
+        ------
+        SolverError
+            If it does not fit, or the pressure is not found.
+        """
+        loops, held = self.loops, self.loops.boundary
+        values = vectors("velocity", velocity, loops.places)
+        values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given
+        loops.u.write(values)
+        loops.hat.write(values)
+        for dat in (loops.p, loops.rise, loops.slope):
+            dat.write(0.0)
+        loops.step_length.value = 1.0
+        loops.fill()
+        status = self._solve("the initial velocity")
+        loops.correction()
+        loops.old.write(loops.u.read())
+        for dat in (loops.p, loops.rise):
+            dat.write(0.0)
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        return status
+
+    def prepare(self, dt: float) -> None:
+        """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.
+
+        Raises
+        ------
+        SolverError
+            If ``dt`` is not positive, or the preconditioner refuses the matrix.
+        """
+        check_step(dt)
+        self.loops.step_length.value = dt
+        self.loops.fill()
+        self._renew(dt)
+
+    def step(self, dt: float, told: Callable[[str], object] | None = None) -> Status:
+        """Advance by ``dt``; return what the pressure solver says.
+
+        Parameters
+        ----------
+        told
+            Called after each part with its name: momentum, fill, pressure, correction.
+
+        Raises
+        ------
+        SolverError
+            If ``dt`` is not positive, or velocity or pressure are not finite.
+        """
+        check_step(dt)
+        loops, tell = self.loops, told if told is not None else _nobody
+        loops.step_length.value = dt
+        loops.momentum()
+        tell("momentum")
+        loops.fill()
+        tell("fill")
+        status = self._solve(f"step {self.steps + 1}, time {self.time:.6g}")
+        tell("pressure")
+        loops.correction()
+        tell("correction")
+        self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
+        return status
+
+    def _solve(self, where: str) -> Status:
+        """Solve for the rise of the pressure."""
+        dt = float(self.loops.step_length.value)
+        if self._solver is None or (self._recipe is not None and abs(dt / self._solver_dt - 1.0) > _CHANGE):
+            self._renew(dt)
+        assert self._solver is not None
+        status = self._solver.solve()
+        if status.reason == "not finite":
+            raise SolverError(f"{where}: the velocity is not finite; take dt smaller")
+        return status
+
+    def _renew(self, dt: float) -> None:
+        """Make the solver of the pressure for steps of ``dt``; what the loops of the one before took is kept."""
+        if self._solver is not None:
+            self.spent += sum(report.seconds for chain in self._solver.chains for report in chain.reports())
+        self._solver, self._solver_dt = self._made(), dt
+
+    def _made(self) -> ConjugateGradient:
+        loops, recipe = self.loops, self._recipe
+        return ConjugateGradient(
+            loops.matrix, loops.b, loops.rise, stop=self.stop, nullspace="constant" if self.floating else "none",
+            preconditioner=Diagonal(loops.inverse) if recipe is None else recipe, name="pressure",
+        )  # fmt: skip
+
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """What a step runs, for reports and tuning; those of the pressure solver from the first step on."""
+        solver = () if self._solver is None else self._solver.chains
+        return (self.loops.momentum, self.loops.fill, *solver, self.loops.correction)
+
+    def stable_step(self, courant: float = 0.8) -> float:
+        """Return ``courant`` of the reach of the method over the bound of the eigenvalues; infinite at rest."""
+        self.loops.limit()
+        rate = float(self.loops.rate.value)
+        return courant * _REACH / rate if rate > 0.0 else float("inf")
+
+    def state(self) -> FlowState:
+        """Return time, energy, momentum, and what the pressure solver left of continuity (1/s, at most in a point)."""
+        loops = self.loops
+        loops.survey()
+        return FlowState(
+            self.time, self.steps, self.dt, float(loops.energy.value), np.asarray(loops.total.value).copy(),
+            float(loops.worst.value),
+        )  # fmt: skip
+
+    def force(self, *patches: str) -> Array:
+        """Return the force of the fluid on patches, over the density: ``(d,)``, m^4/s^2 (m^3/s^2 in the plane).
+
+        That which holds the points of the patches where they are, from the discrete equations of momentum themselves:
+        pressure, friction, and the shear of a `WallLaw`.
+
+        Raises
+        ------
+        SolverError
+            If a patch is none, or there was no step.
+        """
+        if not self.steps:
+            raise SolverError("force: there was no step yet")
+        for name in patches:
+            if name not in self.mesh.patches:
+                raise SolverError(f"force: no patch {name!r}{did_you_mean(name, self.mesh.patches)}")
+        chain, total = self.loops.reaction(patches)
+        chain()
+        return np.asarray(total.value).copy()
+
+    def velocity(self) -> Array:
+        """Return the velocity of the points that this rank owns, ``(n, d)``."""
+        return self.loops.u.read()
+
+    def pressure(self) -> Array:
+        """Return their kinematic pressure, ``(n,)``."""
+        return self.loops.p.read()
+
+
+def _nobody(part: str) -> None:
+    """Tell nobody."""

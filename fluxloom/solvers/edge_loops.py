@@ -1,0 +1,268 @@
+"""Values and loops of a step of flow on edges: momentum, the matrix of the pressure, the correction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+from fluxloom.fe import edge_flow as kernels
+from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.fv.eddy_viscosity import filter_areas
+from fluxloom.kernel.frontend import Kernel
+from fluxloom.linalg.matrix import SparseMatrix
+from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
+from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.flow_types import EddyViscosity, finite_vector
+
+__all__ = ["EdgeLoops", "Field", "vectors"]
+
+Array = npt.NDArray[np.float64]
+Field = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+
+_STAGES = ((0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0))
+"""Of the classical method of Runge and Kutta: how far ahead the next stage is, and the weight of this one."""
+
+
+class EdgeLoops:
+    """What `fluxloom.solvers.edge_flow.EdgeFlow` is made of; see there for the parameters.
+
+    Attributes
+    ----------
+    u, p, hat, old : Dat
+        Velocity and pressure, the velocity before the correction, and that of the step before.
+    rise, b : Dat
+        Unknown and right-hand side of the system of the pressure.
+    matrix
+        Of that system.
+    step_length : Global
+        ``dt``.
+    momentum, fill, correction : Chain
+        The parts of a step, in this order; the system is solved after ``fill``.
+    """
+
+    def __init__(
+        self,
+        mesh: PointMesh,
+        operators: EdgeOperators,
+        viscosity: float | Callable[[Array], npt.ArrayLike],
+        boundaries: Mapping[str, EdgePatch],
+        force: Field,
+        scheme: EdgeScheme,
+        model: EddyViscosity | None,
+    ) -> None:
+        self.mesh, self.operators, self.scheme, self.model = mesh, operators, scheme, model
+        self.context, self.points, self.dimension = mesh.context, operators.points, mesh.dimension
+        self.places = mesh.coordinates[: self.points.size]
+        self.boundaries = dict(boundaries)
+        self.boundary = edge_boundary(mesh.patches, self.places, boundaries)
+        self._state()
+        self._properties(viscosity, force)
+        self._constraints()
+        self._system()
+        self._forces: dict[tuple[str, ...], tuple[Chain, Global]] = {}
+        self._step()
+        self._surveys()
+
+    # --------------------------------------------------------------------------------------------- values
+    def _state(self) -> None:
+        ctx, points, d = self.context, self.points, self.dimension
+        self.u, self.old, self.hat, self.xi, self.sums, self.slope, self._other = (
+            ctx.dat(points, name=name, shape=(d,)) for name in ("u", "u_old", "u_hat", "xi", "sums", "pi", "u_stage")
+        )
+        self.p, self.rise, self.b, self.tau, self.diagonal, self.inverse = (
+            ctx.dat(points, name=name) for name in ("p", "p_rise", "continuity", "tau", "diagonal", "inverse")
+        )
+        self.step_length = ctx.scalar(0.0, "dt")
+
+    def _properties(self, viscosity: float | Callable[[Array], npt.ArrayLike], force: Field) -> None:
+        ctx, points = self.context, self.points
+        self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / self.dimension), "size")
+        self.laminar = ctx.dat(points, _viscosity(viscosity, self.places), "nu")
+        self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
+        self.body = ctx.dat(points, vectors("force", force, self.places), "force")
+        self.load = ctx.dat(points, self.body.read(), "load")
+
+    def _constraints(self) -> None:
+        ctx, points, d, found = self.context, self.points, self.dimension, self.boundary
+        self.free = ctx.dat(points, (~found.outlet).astype(np.float64), "free")
+        full, given = np.tile(np.eye(d).ravel(), (points.size, 1)), np.zeros((points.size, d))
+        full[found.points] = found.projection.reshape(-1, d * d)
+        given[found.points] = found.given
+        self.projection, self.given = ctx.dat(points, full, "projection"), ctx.dat(points, given, "given")
+        self.held = ctx.subset(points, found.points, "held")
+
+    def _system(self) -> None:
+        """Make the matrix of the pressure, and what it is filled from."""
+        ctx, points, pattern = self.context, self.points, self.operators.neighbours
+        offsets = pattern.offsets[: points.size + 1]
+        rows = np.repeat(np.arange(points.size), np.diff(offsets))
+        own = np.flatnonzero(pattern.indices[: offsets[-1]] == rows)
+        self.own_entry = ctx.map(points, pattern.entries, own[:, None].astype(np.int32), "own_entry", stays=True)
+        self.stiffness = ctx.dat(pattern.entries, name="stiffness")
+        Loop(
+            kernels.stiffness, pattern.entries, self.operators.entries, self.stiffness, d=self.dimension,
+            name="stiffness",
+        )()  # fmt: skip
+        values = self.stiffness.read()
+        values[own] = 0.0
+        self.stiffness.write(values)
+        self.matrix = SparseMatrix(pattern, ctx.dat(pattern.entries, name="pressure.values"))
+
+    # ---------------------------------------------------------------------------------------------- loops
+    def gather(self, what: Kernel, *arguments: Any, over: Set | None = None, **constants: Any) -> Loop:
+        """Return a loop over points whose kernel has the integrals of their edges first."""
+        ops = self.operators
+        entries = ops.entries[ops.neighbours.to_entries]
+        where = self.points if over is None else over
+        constants["d"] = self.dimension
+        return Loop(what, where, entries, *arguments, schedule=None, name=f"edges.{what.name}", **constants)
+
+    def both(self, *dats: Dat) -> Iterator[Any]:
+        """Yield of each dat the values of the neighbours and that of the point."""
+        for dat in dats:
+            yield dat[self.operators.neighbours]
+            yield dat
+
+    def _constrained(self, u: Dat) -> list[Loop]:
+        d = self.dimension
+        return [Loop(kernels.constrain, self.held, self.projection, self.given, u, d=d, name="constrain")]
+
+    def convection(self, u: Dat) -> Loop:
+        """Return the loop that makes ``xi`` of a velocity."""
+        skew = 0.5 if self.scheme.convection == "skew-symmetric" else 0.0
+        return self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
+
+    def _stages(self) -> list[Loop]:
+        """Return the loops of the four stages, from ``u`` to ``hat``."""
+        loops, source, last = [], self.u, len(_STAGES) - 1
+        times: dict[str, Any] = dict(self.scheme.times)
+        for number, (ahead, weight) in enumerate(_STAGES):
+            target = (self._other, self.hat)[number % 2]
+            loops.append(self.convection(source))
+            loops.append(self.gather(
+                kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
+                self.slope, self.u, self.step_length, self.sums, target, place=min(number, 1) + (number == last),
+                ahead=ahead, weight=weight, transposed=self.scheme.transposed, **times,
+            ))  # fmt: skip
+            loops += self._constrained(target)
+            source = target
+        return loops
+
+    def _pressure(self) -> list[Loop]:
+        """Return the loops that fill the matrix and the right-hand side."""
+        ops, tau, free = self.operators, self.tau, self.free
+        rows = ops.neighbours.to_entries
+        times: dict[str, Any] = dict(self.scheme.times)
+        return [
+            Loop(kernels.relaxation, self.points, self.hat, self.nu, self.size, self.step_length, tau,
+                 d=self.dimension, factor=self.scheme.pressure, name="relaxation", **times),
+            Loop(kernels.fill, self.points, self.stiffness[rows], *self.both(tau, free), self.step_length,
+                 self.matrix.values[rows], self.diagonal, name="edges.fill"),
+            Loop(kernels.fill_diagonal, self.points, self.diagonal, self.matrix.values[self.own_entry[0]], self.inverse,
+                 name="fill_diagonal"),
+            self.gather(kernels.continuity, *self.both(self.hat, self.p, tau, self.slope), free, self.b),
+        ]  # fmt: skip
+
+    def _walls(self) -> list[Loop]:
+        """Return the loops of the shear at walls with a law."""
+        loops = []
+        for name, law in self.boundaries.items():
+            if not isinstance(law, WallLaw):
+                continue
+            patch, d = self.mesh.patches[name], self.dimension
+            area = np.zeros((self.points.size, d))
+            area[patch.points] = patch.areas
+            where = self.context.subset(self.points, patch.points, f"wall.{name}")
+            loops.append(Loop(
+                kernels.friction, where, self.u, self.context.dat(self.points, area, f"area.{name}"),
+                self.operators.mass, self.laminar, self.body, self.load, d=d, distance=law.distance, kappa=law.kappa,
+                constant=law.constant, name=f"friction.{name}",
+            ))  # fmt: skip
+        return loops
+
+    def _subgrid(self) -> list[Loop]:
+        """Return the loops from the velocity to the viscosity."""
+        if self.model is None:
+            return []
+        ctx, mass = self.context, self.operators.mass
+        tensor = ctx.dat(self.points, name="velocity_gradient", shape=(9,))
+        turbulent = ctx.dat(self.points, name="nu_t")
+        area = ctx.dat(self.points, filter_areas(mass.read()), "filter_area")
+        return [
+            self.gather(kernels.velocity_gradient, *self.both(self.u), mass, tensor),
+            self.model.loop(self.points, tensor, area, turbulent),
+            Loop(kernels.total_viscosity, self.points, self.laminar, turbulent, self.nu, name="total_viscosity"),
+        ]
+
+    def _step(self) -> None:
+        mass = self.operators.mass
+        slope = self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope)
+        last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
+        keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
+        self.momentum = Chain([*self._subgrid(), *self._walls(), slope, *self._stages()], name="momentum")
+        self.fill = Chain(self._pressure(), name="pressure.fill")
+        self.correction = Chain([keep, last, *self._constrained(self.u)], name="correction")
+
+    def _surveys(self) -> None:
+        ctx, mass, d, scheme = self.context, self.operators.mass, self.dimension, self.scheme
+        self.rate, self.worst = ctx.scalar(0.0, "rate"), ctx.scalar(0.0, "imbalance")
+        self.energy, self.total = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
+        limit = self.gather(
+            kernels.time_limit, self.u, *self.both(self.nu), mass, self.size, self.rate, viscous=scheme.viscous,
+            convective=scheme.convective,
+        )  # fmt: skip
+        self.limit = Chain([Reset(self.rate), limit], name="limit")
+        parts = self.both(self.hat, self.p, self.tau, self.slope, self.rise)
+        left = self.gather(kernels.imbalance, *parts, self.free, mass, self.step_length, self.worst)
+        energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
+        self.survey = Chain([Reset(self.worst), Reset(self.energy), Reset(self.total), left, energy], name="survey")
+
+    def reaction(self, patches: tuple[str, ...]) -> tuple[Chain, Global]:
+        """Return the loops that sum what holds the points of patches, and the sum. Collective."""
+        if patches in self._forces:
+            return self._forces[patches]
+        name = f"force.{'.'.join(patches)}"
+        total = self.context.scalar(np.zeros(self.dimension), name)
+        points = np.unique(np.concatenate([self.mesh.patches[patch].points for patch in patches]))
+        where = self.context.subset(self.points, points, name)
+        loop = self.gather(
+            kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.p, self.nu), self.operators.mass,
+            self.body, self.step_length, total, over=where, transposed=self.scheme.transposed,
+        )  # fmt: skip
+        self._forces[patches] = Chain([Reset(total), self.convection(self.u), loop], name=name), total
+        return self._forces[patches]
+
+
+def _viscosity(given: float | Callable[[Array], npt.ArrayLike], places: Array) -> Array:
+    """Return the viscosity of the points."""
+    found = np.asarray(given(places) if callable(given) else given, dtype=np.float64)
+    if found.shape not in ((), (len(places),)) or not np.isfinite(found).all() or (found < 0).any():
+        raise SolverError(f"viscosity: a number of at least 0, or one at each point, is wanted, not {given!r}")
+    return np.broadcast_to(found, (len(places),)).copy()
+
+
+def vectors(what: str, given: Field, places: Array) -> Array:
+    """Return a vector at each of some places ``(n, d)``.
+
+    Raises
+    ------
+    SolverError
+        If there is not one of finite numbers for each; ``what`` has them.
+    """
+    if not callable(given):
+        vector = finite_vector(what, given if isinstance(given, Sequence) else (given,), places.shape[1])
+        return np.tile(vector, (len(places), 1))
+    found = np.array(given(places), dtype=np.float64)
+    if found.shape != places.shape or not np.isfinite(found).all():
+        raise SolverError(f"{what}: {places.shape} finite numbers are wanted for the points, not {found.shape}")
+    return found

@@ -1,0 +1,122 @@
+"""Probes of flow on edges: velocity and pressure at places within triangles and tetrahedra, linear there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import Const, Read, Write
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import zeros
+from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
+
+__all__ = ["EdgeProbes", "simplices_of"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+_RIM = 1e-9
+"""How far beyond a face a place may be, as a part of the height of its simplex: rounding."""
+
+
+@kernel
+def sample_edges(weight: Read, u: Read, p: Read, found: Write, *, d: Const[int]):
+    """``sum N_I u_I`` and ``sum N_I p_I`` at a place within a simplex."""
+    total = zeros(d + 1)
+    for j in range(d + 1):
+        for k in range(d):
+            total[k] += weight[j] * u[j][k]
+        total[d] += weight[j] * p[j]
+    for k in range(d + 1):
+        found[k] = total[k]
+
+
+def simplices_of(mesh: PointMesh, places: Array) -> tuple[Index, Array, Array]:
+    """Return the simplex of this rank that each place is in, and its barycentric coordinates there.
+
+    Parameters
+    ----------
+    mesh
+        Of the points.
+    places : (m, d)
+        Coordinates.
+
+    Returns
+    -------
+    cells : (m,)
+        Rows of ``mesh.simplices``; -1 for places in none of them.
+    weights : (m, d + 1)
+        Barycentric coordinates, ``N_I``.
+    out : (m,)
+        Minus the least of them; infinite for places in none.
+    """
+    corners, d = mesh.coordinates[mesh.simplices], mesh.dimension
+    low, high = corners.min(axis=1), corners.max(axis=1)
+    margin = _RIM * np.maximum(high - low, 0.0)
+    cells, out = np.full(len(places), -1, dtype=np.int64), np.full(len(places), np.inf)
+    weights = np.zeros((len(places), d + 1))
+    for k, place in enumerate(places):
+        near = np.flatnonzero(((place >= low - margin) & (place <= high + margin)).all(axis=1))
+        if not near.size:
+            continue
+        first = corners[near, 0]
+        sides = (corners[near, 1:] - first[:, None]).transpose(0, 2, 1)
+        others = np.linalg.solve(sides, (place - first)[:, :, None])[:, :, 0]
+        found = np.concatenate([1.0 - others.sum(axis=1, keepdims=True), others], axis=1)
+        best = int(found.min(axis=1).argmax())
+        if found[best].min() >= -_RIM:
+            cells[k], weights[k], out[k] = near[best], found[best], -found[best].min()
+    return cells, weights, out
+
+
+class EdgeProbes:
+    """Places whose velocity and pressure are kept; values are those of the finite elements.
+
+    Samples are kept as `fluxloom.solvers.probe_records.ProbeRecords` says: of each probe ``d`` components of the
+    velocity and the pressure. On several ranks everything is collective.
+
+    Parameters
+    ----------
+    flow
+        Whose.
+    points
+        Name to coordinates ``(d,)``, m.
+    capacity
+        Samples that the device keeps before the host reads them all at once.
+
+    Raises
+    ------
+    SolverError
+        If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+    """
+
+    def __init__(self, flow: EdgeFlow, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
+        self.flow, self._weights = flow, np.zeros((0, flow.dimension + 1))
+        self._points = ProbePlaces(flow.context, points, flow.dimension, self._found)
+        self.names, self.points = self._points.names, self._points.places
+        self.records = ProbeRecords(self._points, (Source("flow", flow.dimension + 1, self._loop),), capacity)
+
+    def _found(self, places: Array) -> tuple[Index, Array]:
+        cells, self._weights, out = simplices_of(self.flow.mesh, places)
+        return cells, out
+
+    def _loop(self, found: Dat) -> Loop:
+        """Return the loop that finds velocity and pressure at the places of this rank."""
+        flow, where, ctx = self.flow, self._points, self.flow.context
+        corners = flow.mesh.simplices[where.cells]
+        to_points = ctx.map(where.set, flow.loops.points, corners, "probes.points")
+        weight = ctx.dat(where.set, self._weights[where.mine], "probes.weights")
+        return Loop(
+            sample_edges, where.set, weight, flow.u[to_points], flow.p[to_points], found, d=flow.dimension,
+            name="probes.sample",
+        )  # fmt: skip
+
+    def sample(self) -> None:
+        """Keep what is at the probes now."""
+        self.records.sample(self.flow.time)

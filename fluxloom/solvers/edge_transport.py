@@ -1,0 +1,279 @@
+r"""Convection and diffusion of a scalar on linear triangles and tetrahedra, edge by edge.
+
+.. math:: \partial_t c + u \cdot \nabla c = \nabla \cdot (\kappa \nabla c) + s
+
+The scalar lives at the points, linear in between, with orthogonal subscales for stabilisation, and time goes on by the
+classical method of Runge and Kutta of fourth order, as the momentum of `fluxloom.solvers.edge_flow` does, for a
+velocity that is given. What velocity and diffusivity make of the integrals of the edges is three numbers of each, made
+again when the velocity or the step has changed; the kernels are those of `fluxloom.fe.edge_transport`.
+
+Sources: R. Codina, Computer Methods in Applied Mechanics and Engineering 190 (2000) 1579-1599; R. Codina, A. Folch,
+International Journal for Numerical Methods in Fluids 44 (2004) 483-503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import MeshError, SolverError, did_you_mean
+from fluxloom.core.layout import SoA
+from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.fe import edge_transport as kernels
+from fluxloom.fe.edge_flow import relaxation, time_limit
+from fluxloom.fe.edge_operators import EdgeOperators
+from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.fe.shared_edges import shared_edge_operators
+from fluxloom.fv.given import given_values
+from fluxloom.solvers.edge_loops import Field, vectors
+from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.flow_types import check_step
+
+__all__ = ["EdgeTransport", "TransportState"]
+
+Array = npt.NDArray[np.float64]
+Scalar = float | Callable[[Array], npt.ArrayLike]
+
+_STAGES = ((0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0))
+"""Of the classical method of Runge and Kutta: how far ahead the next stage is, and the weight of this one."""
+
+_REACH = 2.78
+"""Of that method, along the negative axis; 2.82 along the imaginary one."""
+
+
+@dataclass(frozen=True)
+class TransportState:
+    """Sums of a scalar.
+
+    Attributes
+    ----------
+    time, steps
+        When.
+    amount, square
+        ``sum M c`` and ``sum M c^2``, of all ranks.
+    least, most
+        Its range.
+    """
+
+    time: float
+    steps: int
+    amount: float
+    square: float
+    least: float
+    most: float
+
+
+class EdgeTransport:
+    """Convection and diffusion of a scalar on a mesh of triangles or tetrahedra.
+
+    Parameters
+    ----------
+    mesh
+        Triangles or tetrahedra in a context, from `fluxloom.fe.point_mesh.point_mesh`. On several ranks everything is
+        collective.
+    velocity
+        ``(d,)``, a function of the points ``(n, d)`` that returns as many vectors, or a dat ``(d,)`` on the points such
+        as ``EdgeFlow.u``, whose values at the start of a step hold throughout it; m/s.
+    diffusivity
+        ``kappa``: a number, or a function of the points that returns ``(n,)``; m^2/s.
+    given
+        Patch to the scalar there: a number, or a function of its points. Nothing diffuses through other patches; what
+        flows in or out there is ``c`` itself. Where patches meet, the later one of ``given`` counts.
+    source
+        ``s``, of ``c`` a second: a number, or a function of the points.
+    scheme
+        ``convection``, and ``dynamic``, ``viscous``, ``convective`` of ``tau``; the rest belongs to flow.
+    operators
+        Of the mesh, where they exist, such as those of an `EdgeFlow`; by default with ``SoA`` storage.
+
+    Raises
+    ------
+    MeshError
+        If the mesh has other cells.
+    SolverError
+        If a value does not fit its places, or ``given`` names no patch.
+
+    Examples
+    --------
+    >>> smoke = EdgeTransport(mesh, flow.u, 1e-3, {"inlet": 1.0}, operators=flow.operators)
+    >>> smoke.initialise(0.0)
+    >>> smoke.step(min(dt, smoke.stable_step()))
+    """
+
+    def __init__(
+        self,
+        mesh: PointMesh,
+        velocity: Field | Dat,
+        diffusivity: Scalar,
+        given: Mapping[str, Scalar] | None = None,
+        *,
+        source: Scalar = 0.0,
+        scheme: EdgeScheme | None = None,
+        operators: EdgeOperators | None = None,
+    ) -> None:
+        self.mesh, self.context, self.dimension = mesh, mesh.context, mesh.dimension
+        self.scheme = scheme if scheme is not None else EdgeScheme()
+        self.operators = operators if operators is not None else shared_edge_operators(mesh, storage=SoA())
+        if self.operators.points is not mesh.points:
+            raise MeshError(f"{mesh.mesh.path}: the operators are of another mesh: take those of this one")
+        self.places = mesh.coordinates[: mesh.points.size]
+        self._values(velocity, diffusivity, source)
+        self._constraints(given or {})
+        self._loops()
+        self._made: tuple[float, int] | None = None
+        self.time, self.steps = 0.0, 0
+
+    # --------------------------------------------------------------------------------------------- values
+    def _values(self, velocity: Field | Dat, diffusivity: Scalar, source: Scalar) -> None:
+        ctx, points, d = self.context, self.mesh.points, self.dimension
+        if isinstance(velocity, Dat):
+            if velocity.set is not points or velocity.shape != (d,):
+                raise SolverError(
+                    f"velocity: {velocity.name!r} has shape {velocity.shape} on {velocity.set}; give ({d},) on {points}"
+                )
+            self.u = velocity
+        else:
+            self.u = ctx.dat(points, vectors("velocity", velocity, self.places), "u")
+        kappa = given_values("diffusivity", diffusivity, self.places)
+        if (kappa < 0.0).any():
+            raise SolverError(f"diffusivity: numbers of at least 0 are wanted, the least one is {kappa.min():g}")
+        self.kappa = ctx.dat(points, kappa, "kappa")
+        self.source = ctx.dat(points, given_values("source", source, self.places), "source")
+        self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / d), "size")
+        self.c, self.xi, self.sums, self.tau, self.strong, self._one, self._other = (
+            ctx.dat(points, name=name) for name in ("c", "xi", "sums", "tau", "strong", "c_stage", "c_other")
+        )
+        entries = self.operators.neighbours.entries
+        self.flux = ctx.dat(entries, name="flux")
+        self.rest = ctx.dat(entries, name="rest", shape=(2,), layout=self.operators.entries.layout)
+        self.step_length = ctx.scalar(0.0, "dt")
+
+    def _constraints(self, given: Mapping[str, Scalar]) -> None:
+        points, patches = self.mesh.points, self.mesh.patches
+        values, held = np.zeros(points.size), np.zeros(points.size, dtype=bool)
+        for name, scalar in given.items():
+            if name not in patches:
+                known = ", ".join(patches) or "none"
+                raise SolverError(f"given: no patch {name!r}{did_you_mean(name, patches)} (patches: {known})")
+            where = patches[name].points
+            values[where], held[where] = given_values(f"patch {name!r}", scalar, self.places[where]), True
+        self.given = self.context.dat(points, values, "given")
+        self.held = self.context.subset(points, np.flatnonzero(held), "given") if given else None
+
+    # ---------------------------------------------------------------------------------------------- loops
+    def _both(self, *dats: Dat) -> Iterator[Any]:
+        """Yield of each dat the values of the neighbours and that of the point."""
+        for dat in dats:
+            yield dat[self.operators.neighbours]
+            yield dat
+
+    def _hold(self, c: Dat) -> list[Loop]:
+        return [] if self.held is None else [Loop(kernels.hold, self.held, self.given, c, name="hold")]
+
+    def _loops(self) -> None:
+        ops, scheme, points = self.operators, self.scheme, self.mesh.points
+        rows, mass, d = ops.neighbours.to_entries, ops.mass, self.dimension
+        skew = 0.5 if scheme.convection == "skew-symmetric" else 0.0
+        times: dict[str, Any] = dict(scheme.times)
+        self.prepare = Chain([
+            Loop(relaxation, points, self.u, self.kappa, self.size, self.step_length, self.tau, d=d, factor=1.0,
+                 name="relaxation", **times),
+            Loop(kernels.prepare, points, ops.entries[rows], *self._both(self.u, self.kappa, self.tau),
+                 self.flux[rows], self.rest[rows], self.strong, d=d, skew=skew, name="edges.prepare"),
+        ], name="prepare")  # fmt: skip
+        loops, source, last = [], self.c, len(_STAGES) - 1
+        for number, (ahead, weight) in enumerate(_STAGES):
+            target = (self._one, self._other)[number % 2]
+            loops.append(Loop(
+                kernels.projection, points, self.flux[rows], *self._both(source), mass, self.xi, skew=skew,
+                name="edges.projection",
+            ))  # fmt: skip
+            loops.append(Loop(
+                kernels.transport_stage, points, self.rest[rows], self.strong, *self._both(source, self.xi), mass,
+                self.source, self.c, self.step_length, self.sums, target, place=min(number, 1) + (number == last),
+                ahead=ahead, weight=weight, name="edges.transport_stage",
+            ))  # fmt: skip
+            loops += self._hold(target)
+            source = target
+        loops.append(Loop(kernels.hold, points, self._other, self.c, name="keep"))
+        self.advance = Chain(loops, name="transport")
+        self._surveys(times)
+
+    def _surveys(self, times: Mapping[str, float]) -> None:
+        ctx, ops, points = self.context, self.operators, self.mesh.points
+        self.rate, self.amount, self.square = (ctx.scalar(0.0, name) for name in ("rate", "amount", "square"))
+        self.least, self.most = ctx.scalar(np.inf, "least"), ctx.scalar(-np.inf, "most")
+        limit = Loop(
+            time_limit, points, ops.entries[ops.neighbours.to_entries], self.u, *self._both(self.kappa), ops.mass,
+            self.size, self.rate, d=self.dimension, viscous=times["viscous"], convective=times["convective"],
+            name="edges.time_limit",
+        )  # fmt: skip
+        self.limit = Chain([Reset(self.rate), limit], name="limit")
+        sums = (self.amount, self.square, self.least, self.most)
+        total = Loop(kernels.totals, points, self.c, ops.mass, *sums, name="totals")
+        self.survey = Chain([*(Reset(item) for item in sums), total], name="survey")
+
+    # ------------------------------------------------------------------------------------------ what it does
+    def initialise(self, scalar: Scalar) -> None:
+        """Set the scalar, with what is given at patches; the time is 0.
+
+        Raises
+        ------
+        SolverError
+            If there is not one finite value for each point.
+        """
+        self.c.write(given_values("scalar", scalar, self.places))
+        for loop in self._hold(self.c):
+            loop()
+        self.time, self.steps = 0.0, 0
+
+    def step(self, dt: float) -> None:
+        """Advance by ``dt``.
+
+        Raises
+        ------
+        SolverError
+            If ``dt`` is not positive.
+        """
+        check_step(dt)
+        if self._made != (dt, self.u.version):
+            self.step_length.value = dt
+            self.prepare()
+            self._made = (dt, self.u.version)
+        self.advance()
+        self.time, self.steps = self.time + dt, self.steps + 1
+
+    def stable_step(self, courant: float = 0.8) -> float:
+        """Return ``courant`` of the reach of the method over the bound of the eigenvalues; infinite at rest."""
+        self.limit()
+        rate = float(self.rate.value)
+        return courant * _REACH / rate if rate > 0.0 else float("inf")
+
+    def state(self) -> TransportState:
+        """Return sums and range.
+
+        Raises
+        ------
+        SolverError
+            If they are not finite.
+        """
+        self.survey()
+        found = [float(item.value) for item in (self.amount, self.square, self.least, self.most)]
+        if not np.isfinite(found).all():
+            raise SolverError(f"step {self.steps}, time {self.time:.6g}: the scalar is not finite; take dt smaller")
+        return TransportState(self.time, self.steps, *found)
+
+    def scalar(self) -> Array:
+        """Return the values of the points that this rank owns, ``(n,)``."""
+        return self.c.read()
+
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """What steps run, for reports and tuning."""
+        return (self.prepare, self.advance)

@@ -1,0 +1,164 @@
+"""Flow on edges: states that stay as they are, continuity, forces, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fluxloom as fl
+from fluxloom.app.verify.edge_flow_cases import slip_vortices, steady
+from fluxloom.core.errors import MeshError, SolverError
+from fluxloom.fe.point_mesh import point_mesh
+from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.linalg import Stop
+from fluxloom.mesh.generate import box2d
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.edge_scheme import EdgeScheme
+
+Array = npt.NDArray[np.float64]
+SIDES = ("xmin", "xmax", "ymin", "ymax")
+TIGHT = Stop(rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def context() -> fl.Context:
+    return fl.Context("cpu", threads=1, tuning=False)
+
+
+def square(**options: Any) -> MeshData:
+    return box2d(6, 5, kind="triangle", perturb=0.2, **options)
+
+
+def flow_on(
+    context: fl.Context,
+    sides: dict[str, Any] | None = None,
+    nu: Any = 0.02,
+    mesh: MeshData | None = None,
+    **options: Any,
+) -> EdgeFlow:
+    chosen: dict[str, Any] = sides or dict.fromkeys(SIDES, NoSlip())
+    return EdgeFlow(point_mesh(context, square() if mesh is None else mesh), nu, chosen, stop=TIGHT, **options)
+
+
+def test_a_free_stream_stays(context: fl.Context) -> None:
+    """From an inflow to an outflow along planes, to rounding."""
+    stream = (1.3, 0.0)
+    sides = {"xmin": Inflow(stream), "xmax": Outflow(), "ymin": Symmetry(), "ymax": Symmetry()}
+    flow = flow_on(context, sides)
+    flow.initialise(stream)
+    for _ in range(5):
+        flow.step(0.02)
+    assert np.abs(flow.velocity() - stream).max() < 1e-13
+    assert np.abs(flow.pressure()).max() < 1e-13
+    state = flow.state()
+    assert state.kinetic_energy == pytest.approx(0.5 * 1.3**2, rel=1e-12)
+    assert state.momentum == pytest.approx([1.3, 0.0], abs=1e-12)
+    assert (state.steps, state.dt) == (5, 0.02)
+
+
+def test_a_fluid_under_gravity_rests(context: fl.Context) -> None:
+    """The pressure, 0 at first, gets to that of the depth; then nothing moves, and walls bear the weight.
+
+    With one ``tau`` everywhere, here that of the step: where it differs from point to point, slopes of the pressure and
+    their projection do not cancel edge by edge.
+    """
+    flow = flow_on(context, nu=0.3, force=(0.0, -2.0), scheme=EdgeScheme(viscous=0.0, convective=0.0))
+    flow.initialise()
+    for _ in range(300):
+        flow.step(0.02)
+    pressure, y = flow.pressure(), flow.mesh.coordinates[:, 1]
+    assert np.abs(flow.velocity()).max() < 1e-11
+    assert np.abs(pressure - pressure.mean() + 2.0 * (y - y.mean())).max() < 1e-10
+    assert flow.force(*SIDES) == pytest.approx([0.0, -2.0], abs=1e-10)
+
+
+@pytest.mark.parametrize("convection", ["skew-symmetric", "advective"])
+def test_continuity_is_left_to_rounding(context: fl.Context, convection: Any) -> None:
+    """Whatever the start and the scheme, what is left is what the pressure solver leaves."""
+    rough = np.random.default_rng(2).normal(size=(42, 2))
+    flow = flow_on(context, scheme=EdgeScheme(convection=convection))
+    assert flow.initialise(lambda _x: rough).converged
+    for _ in range(3):
+        assert flow.step(0.01).converged
+        assert flow.state().imbalance < 1e-10
+        outer = np.unique(np.concatenate([patch.points for patch in flow.mesh.patches.values()]))
+        assert not flow.velocity()[outer].any()
+    matrix = flow.matrix.to_scipy()
+    assert abs(matrix - matrix.T).max() < 1e-15
+    assert np.abs(matrix.sum(axis=1)).max() < 1e-15
+
+
+def test_closed_planes_keep_momentum(context: fl.Context) -> None:
+    """A closed box has no momentum; vortices in it get none."""
+    flow, _ = slip_vortices(context, 8, 16)
+    state = flow.state()
+    assert np.abs(state.momentum).max() < 2e-3 * np.sqrt(2.0 * state.kinetic_energy) * np.pi
+    normal = np.abs(flow.velocity()[:, 0][np.abs(flow.mesh.coordinates[:, 0]) < 1e-9])
+    assert normal.max() == 0.0
+
+
+def test_shear_between_walls(context: fl.Context) -> None:
+    """Couette's flow is exact where cells are equal; walls bear its shear."""
+    sides: dict[str, Any] = dict.fromkeys(
+        ("xmin", "xmax"), Inflow(lambda x: np.stack([x[:, 1], 0.0 * x[:, 1]], axis=1))
+    )
+    equal = box2d(6, 5, kind="triangle", diagonal="right")
+    flow = flow_on(context, {**sides, "ymin": NoSlip(), "ymax": NoSlip((1.0, 0.0))}, mesh=equal)
+    flow.initialise(lambda x: np.stack([x[:, 1], 0.1 * np.sin(np.pi * x).prod(axis=1)], axis=1))
+    steady(flow, 1e-10)
+    assert np.abs(flow.velocity()[:, 0] - flow.mesh.coordinates[:, 1]).max() < 1e-8
+    assert flow.force("ymin")[0] == pytest.approx(0.02, rel=1e-6)
+    assert flow.force("ymax")[0] == pytest.approx(-0.02, rel=1e-6)
+
+
+def test_stable_steps(context: fl.Context) -> None:
+    """At rest without viscosity there is no limit; otherwise it is a multiple of the number asked for."""
+    assert flow_on(context, nu=0.0).stable_step() == float("inf")
+    flow = flow_on(context)
+    assert flow.stable_step(0.4) == pytest.approx(0.5 * flow.stable_step(0.8))
+    still = flow.stable_step()
+    flow.initialise(lambda x: np.stack([np.sin(np.pi * x[:, 0]), 0.0 * x[:, 0]], axis=1))
+    assert flow.stable_step() < still
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [(lambda c: flow_on(c).force("ymin"), "there was no step yet"),
+     (lambda c: flow_on(c, nu=-1.0), "viscosity: a number of at least 0"),
+     (lambda c: flow_on(c, nu=lambda x: np.ones(3)), "viscosity"),
+     (lambda c: flow_on(c, force=(1.0, 2.0, 3.0)), "force"),
+     (lambda c: flow_on(c, {"xmin": NoSlip()}), "patch 'xmax' has no boundary"),
+     (lambda c: flow_on(c).initialise(lambda x: x[:2]), "velocity"),
+     (lambda c: flow_on(c).step(0.0), "dt: a positive number"),
+     (lambda c: EdgeScheme(convection="upwind"), "convection: no 'upwind'"),  # pyright: ignore[reportArgumentType]
+     (lambda c: EdgeScheme(dynamic=-1.0), "dynamic: a number of at least 0"),
+     (lambda c: EdgeScheme(dynamic=0.0, viscous=0.0, convective=0.0), "tau is infinite")],
+)  # fmt: skip
+def test_what_is_refused(context: fl.Context, act: Callable[[fl.Context], Any], message: str) -> None:
+    with pytest.raises(SolverError, match=message):
+        act(context)
+
+
+def test_faces_without_a_patch_and_steps_that_fail(context: fl.Context) -> None:
+    data = square()
+    loose = replace(data, patches={name: data.patches[name] for name in SIDES[:3]})
+    with pytest.raises(MeshError, match="6 faces of the boundary are in no patch"):
+        EdgeFlow(point_mesh(context, loose), 0.1, dict.fromkeys(SIDES[:3], NoSlip()))
+    flow = flow_on(context, {**dict.fromkeys(SIDES[:3], NoSlip()), "ymax": NoSlip((1.0, 0.0))})
+    flow.initialise()
+    flow.step(0.01)
+    with pytest.raises(SolverError, match="no patch 'ymix'"):
+        flow.force("ymix")
+
+    def burst() -> None:
+        for _ in range(60):
+            flow.step(1e6)
+
+    with pytest.raises(SolverError, match=r"step \d+, time .*: the velocity is not finite; take dt smaller"):
+        burst()
