@@ -26,7 +26,17 @@ from fluxloom.mesh.mesh import MeshData
 if TYPE_CHECKING:
     from fluxloom.app.case import CaseModel
 
-__all__ = ["Application", "Ending", "Estimate", "Picture", "Runner", "Writer", "applications"]
+__all__ = [
+    "Application",
+    "Ending",
+    "Estimate",
+    "Nodal",
+    "Picture",
+    "Runner",
+    "Tunable",
+    "Writer",
+    "applications",
+]
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Picture:
     Attributes
     ----------
     field
-        Name of a scalar cell field.
+        Name of a scalar field.
     title, label
         Of the picture, and of its colour bar.
     window
@@ -165,6 +175,29 @@ class Ending(Protocol):
         ...
 
 
+@runtime_checkable
+class Nodal(Protocol):
+    """A runner whose fields have values at the points of the mesh, not in its cells.
+
+    Its ``part`` is that of the points, and its fields are in their order.
+    """
+
+    @property
+    def points(self) -> int:
+        """Number of points, of all ranks."""
+        ...
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A runner that says what it runs, so that it can be tuned before its first iteration."""
+
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """Every chain of an iteration."""
+        ...
+
+
 class Application(Protocol):
     """A solver that case files can name.
 
@@ -200,12 +233,14 @@ def applications() -> Registry[Application]:
     """Return the known applications, open to the entry points ``fluxloom.solvers``."""
     from fluxloom.app.cases.airfoil import AirfoilApplication
     from fluxloom.app.cases.compressible import CompressibleApplication
+    from fluxloom.app.cases.edge_flow import EdgeFlowApplication
     from fluxloom.app.cases.incompressible import IncompressibleApplication
     from fluxloom.app.cases.tsunami import TsunamiApplication
 
     registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
     registry.register("airfoil", AirfoilApplication())
     registry.register("compressible", CompressibleApplication())
+    registry.register("edge_flow", EdgeFlowApplication())
     registry.register("incompressible", IncompressibleApplication())
     registry.register("tsunami", TsunamiApplication())
     return registry

@@ -149,6 +149,9 @@ class RunTable(Table):
     ranks
         What each rank computes on, which are then started: ``"cuda:0, cpu:14"``, ``"cpu:1*4"``; empty: one rank,
         or those of mpiexec.
+    tune
+        ``"startup"``: ragged loops and sums are timed on the mesh of the run before its first step, in all ways that
+        are right for them, and run the fastest way; the tuning file keeps the winners.
     transport
         How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, ``"peer"``, or ``"auto"``: as is fastest.
     """
@@ -160,6 +163,7 @@ class RunTable(Table):
     schedule: Annotated[str, BeforeValidator(_known_schedule)] = "auto"
     fused: bool = True
     ranks: Annotated[str, BeforeValidator(_known_ranks)] = ""
+    tune: Literal["off", "startup"] = "off"
     transport: Literal["auto", "host", "mpi", "nccl", "peer"] = "auto"
 
 

@@ -179,11 +179,11 @@ def vtk_name(format: str) -> str:
     return f"final.{format}"
 
 
-def write_vtk(path: Path, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a mesh with cell values as a VTK file; the suffix tells the format."""
+def write_vtk(path: Path, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]], *, nodal: bool = False) -> None:
+    """Write a mesh with values of cells, or of nodes, as a VTK file; the suffix tells the format."""
     padded = {name: _spatial(np.asarray(values)) for name, values in fields.items()}
     with atomic(path) as temporary:
-        write_mesh(temporary, mesh, cell_data=padded)
+        write_mesh(temporary, mesh, cell_data=None if nodal else padded, point_data=padded if nodal else None)
 
 
 def _spatial(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,8 +11,9 @@ from math import isfinite
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from fluxloom.app.application import Ending, Runner
+from fluxloom.app.application import Ending, Nodal, Runner
 from fluxloom.app.files import ResidualLog
 from fluxloom.app.gathering import find_lost
 from fluxloom.comm.base import Comm, SelfComm
@@ -175,21 +176,27 @@ def march(
 
 
 def _lost(runner: Runner, iteration: int, residual: float, comm: Comm) -> str:
-    """Return the message of a lost solution; where the cell is, only rank 0 says."""
+    """Return the message of a lost solution; where the cell or the point is, only rank 0 says."""
     bad = find_lost(comm, runner.part, runner.fields())
     place = ""
     if bad is not None:
-        name, cell, count = bad
-        at = _position(runner, cell) if comm.rank == 0 else ""
-        place = f"; the first cell without a finite {name} is {cell}{at} ({count:,} of {runner.cells:,} cells)"
+        name, number, count = bad
+        at = _position(runner, number) if comm.rank == 0 else ""
+        what, total = ("point", runner.points) if isinstance(runner, Nodal) else ("cell", runner.cells)
+        place = f"; the first {what} without a finite {name} is {number}{at} ({count:,} of {total:,} {what}s)"
     return f"iteration {iteration}: the residual is {residual}{place}; {runner.advice()}"
 
 
-def _position(runner: Runner, cell: int) -> str:
-    """Return the centre of a cell in words."""
+def _position(runner: Runner, number: int) -> str:
+    """Return the place of a point, or the centre of a cell, in words."""
     mesh = runner.mesh()
+    if isinstance(runner, Nodal):
+        return _words(mesh.points[number])
     for name, numbers in mesh.cell_ranges.items():
-        if cell in numbers:
-            centre = mesh.points[mesh.cells[name][cell - numbers.start]].mean(axis=0)
-            return f" at ({', '.join(f'{value:.4g}' for value in centre)})"
+        if number in numbers:
+            return _words(mesh.points[mesh.cells[name][number - numbers.start]].mean(axis=0))
     return ""
+
+
+def _words(place: npt.NDArray[np.float64]) -> str:
+    return f" at ({', '.join(f'{value:.4g}' for value in place)})"

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: a cell field on a plane mesh, and the history of the residual."""
+"""Pictures with matplotlib: a field on a plane mesh, and the history of the residual."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def _pyplot() -> tuple[Any, Any]:
     return Figure, FigureCanvasAgg
 
 
-def draw_field(path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Picture) -> None:
-    """Draw a scalar cell field of a plane mesh as filled contours and write a PNG file.
+def draw_field(
+    path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Picture, *, nodal: bool = False
+) -> None:
+    """Draw a scalar field of a plane mesh as filled contours and write a PNG file.
 
-    Cell values are averaged to the nodes; parts of the window that the mesh does not cover (the body) are
+    Values of cells are averaged to the nodes; parts of the window that the mesh does not cover (the body) are
     grey.
 
     Parameters
@@ -45,10 +47,12 @@ def draw_field(path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Pi
         The file.
     mesh
         In two dimensions.
-    values : (n_cells,) floating point
-        The field, cells in global order.
+    values : (n_cells,) or (n_points,) floating point
+        The field, cells or nodes in global order.
     picture
         Title, window, colours.
+    nodal
+        Whether the values are those of nodes.
 
     Raises
     ------
@@ -61,7 +65,7 @@ def draw_field(path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Pi
     if mesh.dimension != 2:
         raise CaseError("pictures of meshes in three dimensions are not drawn; open the VTK file in ParaView")
     window = picture.window if picture.window is not None else _bounds(mesh)
-    triangles, nodes, nodal = _visible(mesh, np.asarray(values, dtype=np.float64), window)
+    triangles, nodes, shades = _visible(mesh, np.asarray(values, dtype=np.float64), window, nodal)
     x, y = mesh.points[nodes, 0], mesh.points[nodes, 1]
     x0, x1, y0, y1 = window
     height = 6.2 * (y1 - y0) / (x1 - x0)
@@ -69,10 +73,10 @@ def draw_field(path: Path, mesh: MeshData, values: npt.NDArray[Any], picture: Pi
     canvas = canvas_class(figure)
     axes = figure.add_subplot()
     axes.set_facecolor(_BODY)
-    lines, fills, norm = _levels(nodal, picture.centre)
+    lines, fills, norm = _levels(shades, picture.centre)
     shown = {"norm": norm, "cmap": picture.colours, "extend": "both"}
-    filled = axes.tricontourf(x, y, triangles, nodal, levels=fills, **shown)
-    axes.tricontour(x, y, triangles, nodal, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
+    filled = axes.tricontourf(x, y, triangles, shades, levels=fills, **shown)
+    axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
     bar = figure.colorbar(filled, ax=axes, pad=0.02, aspect=30, shrink=0.9, ticks=lines[:: max(1, len(lines) // 10)])
     bar.set_label(picture.label)
     bar.ax.tick_params(labelsize=8)
@@ -112,7 +116,7 @@ def _levels(values: npt.NDArray[np.float64], centre: float | None) -> tuple[Any,
 
 
 def _visible(
-    mesh: MeshData, values: npt.NDArray[np.float64], window: tuple[float, float, float, float]
+    mesh: MeshData, values: npt.NDArray[np.float64], window: tuple[float, float, float, float], nodal: bool
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return the triangles of the cells in a window, their nodes, and the field at the nodes."""
     x0, x1, y0, y1 = window
@@ -129,16 +133,17 @@ def _visible(
             & (centre[:, 1] > y0 - pad) & (centre[:, 1] < y1 + pad)
         )  # fmt: skip
         chosen = block[inside].astype(np.int64)
-        cell = values[numbers.start : numbers.stop][inside]
         width = chosen.shape[1]
-        total += np.bincount(chosen.reshape(-1), np.repeat(cell, width), minlength=mesh.n_points)
-        count += np.bincount(chosen.reshape(-1), minlength=mesh.n_points)
+        if not nodal:
+            cell = values[numbers.start : numbers.stop][inside]
+            total += np.bincount(chosen.reshape(-1), np.repeat(cell, width), minlength=mesh.n_points)
+            count += np.bincount(chosen.reshape(-1), minlength=mesh.n_points)
         pieces += [chosen[:, [0, k, k + 1]] for k in range(1, width - 1)]
     corners = np.concatenate(pieces) if pieces else np.empty((0, 3), dtype=np.int64)
     if not len(corners):
         raise CaseError(f"no cells lie in the window {x0:g},{x1:g},{y0:g},{y1:g}; give x0,x1,y0,y1 of the mesh")
     nodes, local = np.unique(corners, return_inverse=True)
-    return local.reshape(-1, 3), nodes, total[nodes] / count[nodes]
+    return local.reshape(-1, 3), nodes, values[nodes] if nodal else total[nodes] / count[nodes]
 
 
 def draw_residual(

@@ -20,7 +20,7 @@ __all__ = ["CheckpointPlan", "CheckpointTable", "FlowCheckpoint", "checkpoint_pl
 _NAME = "checkpoint.h5"
 _FREE = {
     "case": ("name",),
-    "run": ("device", "threads", "ranks", "transport", "iterations", "report_every"),
+    "run": ("device", "threads", "ranks", "transport", "iterations", "report_every", "tune"),
     "time": ("end", "steady", "drop"),
 }
 """What may differ in the run that goes on. `FlowCheckpoint` sees to it that ends and iterations lie ahead."""

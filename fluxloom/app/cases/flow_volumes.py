@@ -162,13 +162,16 @@ def _named() -> Iterator[None]:
 
 def check_patches(
     mesh: MeshData,
-    periodic: Sequence[Sequence[str]],
+    periodic: Sequence[Sequence[str]] | None,
     boundaries: Collection[str],
     types: str,
     sectors: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Raise `CaseError` unless each patch is joined to another or has a table, and each name is that of a patch."""
-    known, keys = list(mesh.patches), {"mesh.periodic": periodic, "mesh.sectors": sectors}
+    """Raise `CaseError` unless each patch is joined to another or has a table, and each name is that of a patch.
+
+    ``periodic`` is None where the solver joins no patches.
+    """
+    known, keys = list(mesh.patches), {"mesh.periodic": periodic or (), "mesh.sectors": sectors}
     joined = {key: [name for pair in pairs for name in pair] for key, pairs in keys.items()}
     paired = {name: key for key, names in joined.items() for name in names}
     text = ", ".join(known) or "none"
@@ -181,9 +184,9 @@ def check_patches(
         if name in paired and name in boundaries:
             raise CaseError(f"boundary.{name}: {paired[name]} names this patch too; leave out one of them")
         if name not in paired and name not in boundaries:
+            other = "" if periodic is None else ", or name it in mesh.periodic"
             raise CaseError(
-                f"boundary: the patch {name!r} has none; add a table [boundary.{name}] with a type ({types}), or name "
-                "it in mesh.periodic"
+                f"boundary: the patch {name!r} has none; add a table [boundary.{name}] with a type ({types}){other}"
             )
 
 

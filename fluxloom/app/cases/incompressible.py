@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +10,14 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
+from fluxloom.app.cases.flow_choices import (
+    check_balance,
+    eddy_model,
+    given_velocity,
+    initial_velocity,
+    pressure_recipe,
+)
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
@@ -25,30 +30,18 @@ from fluxloom.app.cases.incompressible_observers import (
 from fluxloom.app.cases.incompressible_run import FlowPlan, IncompressibleRunner
 from fluxloom.app.cases.incompressible_scalars import flow_scalars
 from fluxloom.app.cases.incompressible_tables import (
-    VELOCITY_KEYS,
     FlowBoundaryTable,
     IncompressibleCase,
-    InitialVelocityTable,
-    LesTable,
 )
-from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry, boundary_table
-from fluxloom.fv.place_noise import place_noise
-from fluxloom.linalg.approximate_inverse import ApproximateInverse
-from fluxloom.linalg.chebyshev import Chebyshev
-from fluxloom.linalg.jacobi import Diagonal, Jacobi
-from fluxloom.linalg.multigrid import SmoothedAggregation
-from fluxloom.linalg.operators import Operator, Recipe
-from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.rows import together
-from fluxloom.solvers.flow_types import EddyViscosity, PressureSolver
+from fluxloom.solvers.flow_types import PressureSolver
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["IncompressibleApplication", "IncompressibleCase"]
@@ -60,21 +53,8 @@ _BYTES = {2: 2_500, 3: 4_000}
 
 _TYPES = "wall, inflow, outflow or symmetry"
 
-_BALANCED, _ALONG = 1e-6, 1e-3
-"""Parts of ``sum |u| A``, of all given velocities and of a face, that may be missing in the balance and pass a wall.
-
-Files with coordinates in single precision have normals of few digits.
-"""
-
-
-@dataclass(frozen=True)
-class Unpreconditioned:
-    """The recipe of the identity."""
-
-    def build(self, matrix: Operator) -> Diagonal:
-        """Return ``z = r``."""
-        rows = matrix.rows
-        return Diagonal(rows.context.dat(rows, np.ones(rows.size), "identity"))
+_ALONG = 1e-3
+"""Part of ``|u| A`` that may pass a wall: files with coordinates in single precision have normals of few digits."""
 
 
 class IncompressibleApplication:
@@ -116,9 +96,9 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, _TYPES, shares)
     mesh, volumes = domain.mesh, domain.volumes
     boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
-    _check_balance(comm, *through)
+    check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
-    start = _start(case.initial, volumes.dimension)
+    start = initial_velocity(case.initial, volumes.dimension)
     if not solver.initialise(start).converged:
         raise CaseError(
             f"pressure.iterations: {case.pressure.iterations} do not suffice to make the initial velocity free of "
@@ -163,16 +143,8 @@ def _solver(
     check_length("fluid.force", len(force), volumes.dimension)
     check_length("fluid.gravity", len(case.fluid.gravity), volumes.dimension)
     check_length("fluid.mean_velocity", len(case.fluid.mean_velocity), volumes.dimension)
-    recipes: Mapping[str, Callable[[], Recipe]] = {
-        "jacobi": Jacobi,
-        "chebyshev": Chebyshev,
-        "approximate_inverse": ApproximateInverse,
-        "ssor": SSOR,
-        "smoothed_aggregation": SmoothedAggregation,
-        "none": Unpreconditioned,
-    }
     stop = Stop(rtol=pressure.rtol, iterations=pressure.iterations)
-    recipe = recipes[pressure.preconditioner]()
+    recipe = pressure_recipe(pressure)
 
     def fourier(flow: Incompressible) -> PressureSolver:
         return extrusion_of(volumes).poisson(flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe)
@@ -180,38 +152,14 @@ def _solver(
     try:
         return Incompressible(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
-            scheme=case.time.scheme, model=_model(case.les), pressure=fourier if pressure.solver == "fourier" else None,
+            scheme=case.time.scheme, model=eddy_model(case.les),
+            pressure=fourier if pressure.solver == "fourier" else None,
             scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
         )  # fmt: skip
     except MeshError as error:
         raise CaseError(f'pressure.solver = "{pressure.solver}": {error}') from None
     except SolverError as error:
         raise CaseError(f'pressure.preconditioner = "{pressure.preconditioner}": {error}') from None
-
-
-def _model(table: LesTable) -> EddyViscosity | None:
-    """Return the subgrid model."""
-    models = {"smagorinsky": Smagorinsky, "wale": Wale, "qr": Qr, "sigma": Sigma, "s3pqr": S3pqr}
-    if table.model == "none":
-        return None
-    return models[table.model](c=table.constant) if table.constant else models[table.model]()
-
-
-def _velocity(table: InitialVelocityTable | FlowBoundaryTable, key: str, d: int) -> Callable[[Array], Array]:
-    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
-    for name in table.changed(VELOCITY_KEYS[d:]):
-        raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
-    variables = ("x", "y", "z")[:d]
-    parts = [formula(getattr(table, name) or "0", f"{key}.{name}", variables) for name in VELOCITY_KEYS[:d]]
-    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
-
-
-def _start(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
-    """Return the initial velocity, with its noise."""
-    smooth = _velocity(table, "initial", d)
-    if not table.noise:
-        return smooth
-    return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
 
 
 def _boundaries(tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes) -> dict[str, Boundary]:
@@ -221,7 +169,7 @@ def _boundaries(tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes
         if table.type == "wall":
             found[name] = NoSlip(tuple(table.velocity))
         elif table.type == "inflow":
-            formulas = _velocity(table, f"boundary.{name}", volumes.dimension)
+            formulas = given_velocity(table, f"boundary.{name}", volumes.dimension)
             found[name] = Inflow(tuple(table.velocity) if table.velocity else formulas)
         else:
             found[name] = Outflow() if table.type == "outflow" else Symmetry()
@@ -251,14 +199,3 @@ def _checked_boundaries(
             )
     prescribed = kinds == PRESCRIBED
     return boundaries, (float(through[prescribed].sum()), float(size[prescribed].sum()), bool((kinds == OUTFLOW).any()))
-
-
-def _check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
-    """Raise if more flows in than out and there is no outflow. Collective."""
-    net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
-    if not outflows and abs(net) > _BALANCED * scale:
-        way = "in" if net < 0 else "out"
-        raise CaseError(
-            f"boundary: the given velocities let {abs(net):.6g} more {way}, and no patch has "
-            'type = "outflow", where the flow is free'
-        )

@@ -10,14 +10,14 @@ from fluxloom.app.case import Table
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_monitors import AveragesTable
 
-__all__ = ["ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
+__all__ = ["ForceColumnsTable", "ForcesTable", "ScalarBoundaryTable", "ScalarTable", "StatisticsTable"]
 
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
 Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
-class ForcesTable(Table):
+class ForceColumnsTable(Table):
     """``[forces.NAME]``: what the flow does to patches; columns of ``history.csv``.
 
     Attributes
@@ -28,8 +28,6 @@ class ForcesTable(Table):
         What coefficients refer to, ``C = 2 F / (U^2 A)``; without them there are the components of the force.
     drag, lift
         Directions of the coefficients; by default x and y.
-    form
-        ``"surface"``: the pressure is carried to the wall; ``"balance"``: the terms of the discrete equations.
     """
 
     patches: list[str] = Field(default=[])
@@ -37,15 +35,26 @@ class ForcesTable(Table):
     area: Annotated[float, Field(ge=0)] = 0.0
     drag: Vector = Field(default=[])
     lift: Vector = Field(default=[])
-    form: Literal["surface", "balance"] = "surface"
 
     @model_validator(mode="after")
-    def _consistent(self) -> ForcesTable:
+    def _consistent(self) -> ForceColumnsTable:
         if bool(self.speed) != bool(self.area):
             raise ValueError("give both of speed and area, or neither")
         if not self.speed and (extra := self.changed(("drag", "lift"))):
             raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
         return self
+
+
+class ForcesTable(ForceColumnsTable):
+    """``[forces.NAME]`` of the finite volumes.
+
+    Attributes
+    ----------
+    form
+        ``"surface"``: the pressure is carried to the wall; ``"balance"``: the terms of the discrete equations.
+    """
+
+    form: Literal["surface", "balance"] = "surface"
 
 
 class StatisticsTable(AveragesTable):

@@ -19,8 +19,8 @@ from fluxloom.app.cases.incompressible_extras import (
 )
 
 __all__ = [
-    "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "IncompressibleCase", "InitialVelocityTable", "LesTable",
-    "TimeTable",
+    "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
+    "InitialVelocityTable", "KrylovTable", "LesTable", "TimeTable",
 ]  # fmt: skip
 
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
@@ -79,48 +79,58 @@ class InitialVelocityTable(Table):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
-class FlowBoundaryTable(Table):
-    """``[boundary.PATCH]``: what happens at a patch of the mesh; every patch that is not periodic needs one.
+class GivenVelocityTable(Table):
+    """The velocity of a table ``[boundary.PATCH]``.
 
     Attributes
     ----------
-    type
-        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero) or ``"symmetry"``.
     velocity
         Of a wall that slides along itself, or of the inflow: a number a dimension.
     velocity_x, velocity_y, velocity_z
         Of the inflow instead: formulas in x, y and z; zero by default.
     """
 
-    type: Literal["wall", "inflow", "outflow", "symmetry"]
     velocity: Vector = Field(default=[])
     velocity_x: InSpace = ""
     velocity_y: InSpace = ""
     velocity_z: InSpace = ""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> FlowBoundaryTable:
+    def check_velocity(self, kind: str) -> None:
+        """Raise `ValueError` unless the velocity fits the type of the boundary."""
         formulas = self.changed(VELOCITY_KEYS)
         given = [*self.changed(("velocity",)), *formulas]
-        if self.type in ("outflow", "symmetry") and given:
-            raise ValueError(f'type = "{self.type}" has no {given[0]}')
-        if self.type == "wall" and formulas:
+        if kind not in ("wall", "inflow") and given:
+            raise ValueError(f'type = "{kind}" has no {given[0]}')
+        if kind == "wall" and formulas:
             raise ValueError(f'type = "wall" has no {formulas[0]}: give velocity = [...], or type = "inflow"')
-        if self.type == "inflow" and not given:
+        if kind == "inflow" and not given:
             raise ValueError("give velocity = [...], or formulas as velocity_x")
         if self.velocity and formulas:
             raise ValueError(f"give only one of velocity and {formulas[0]}")
-        return self
 
 
-class PressureTable(Table):
-    """``[pressure]``: how the equation of the pressure is solved.
+class FlowBoundaryTable(GivenVelocityTable):
+    """``[boundary.PATCH]``: what happens at a patch of the mesh; every patch that is not periodic needs one.
 
     Attributes
     ----------
-    solver
-        ``"cg"``: conjugate gradients; ``"fourier"``: Fourier transforms along the direction in which the mesh is
-        uniform and periodic, and conjugate gradients in the plane (one rank).
+    type
+        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero) or ``"symmetry"``.
+    """
+
+    type: Literal["wall", "inflow", "outflow", "symmetry"]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FlowBoundaryTable:
+        self.check_velocity(self.type)
+        return self
+
+
+class KrylovTable(Table):
+    """How conjugate gradients find the pressure.
+
+    Attributes
+    ----------
     rtol
         Residual over right-hand side at the end.
     iterations
@@ -130,12 +140,24 @@ class PressureTable(Table):
         needs pyamg) or ``"none"``.
     """
 
-    solver: Literal["cg", "fourier"] = "cg"
     rtol: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     iterations: Annotated[int, Field(ge=1, le=10**6)] = 1000
     preconditioner: Literal[
         "jacobi", "chebyshev", "approximate_inverse", "ssor", "smoothed_aggregation", "none"
     ] = "jacobi"  # fmt: skip
+
+
+class PressureTable(KrylovTable):
+    """``[pressure]``: how the equation of the pressure is solved.
+
+    Attributes
+    ----------
+    solver
+        ``"cg"``: conjugate gradients; ``"fourier"``: Fourier transforms along the direction in which the mesh is
+        uniform and periodic, and conjugate gradients in the plane (one rank).
+    """
+
+    solver: Literal["cg", "fourier"] = "cg"
 
 
 class TimeTable(Table):

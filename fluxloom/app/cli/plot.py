@@ -26,7 +26,7 @@ def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Output directory of a run.")],
     field: Annotated[
         list[str] | None,
-        typer.Option("--field", "-f", metavar="NAME", help="Cell field; may be repeated.", show_default="of the case"),
+        typer.Option("--field", "-f", metavar="NAME", help="Field; may be repeated.", show_default="of the case"),
     ] = None,
     window: Annotated[
         str, typer.Option("--window", metavar="X0,X1,Y0,Y1", help="Part of the plane.", show_default="of the case")
@@ -58,7 +58,9 @@ def command(
     if final is not None:
         fields = read_fields(final)
         for picture in _pictures(record, fields, field or [], window, colours):
-            draw_field(target / f"{picture.field}.png", fields.mesh, _values(fields, picture.field), picture)
+            nodal = picture.field in fields.point_data
+            values = fields.point_data[picture.field] if nodal else _values(fields, picture.field)
+            draw_field(target / f"{picture.field}.png", fields.mesh, np.asarray(values), picture, nodal=nodal)
             written.append(f"{picture.field}.png")
     if not written:
         raise CaseError(f"{directory}: there is nothing to draw (no residual.csv, no final.vtkhdf or final.vtu)")
@@ -81,7 +83,8 @@ def _record(directory: Path) -> dict[str, Any]:
 def _pictures(record: dict[str, Any], fields: Fields, wanted: list[str], window: str, colours: str) -> list[Picture]:
     """Return the pictures to draw: those of the case, or one for each field asked for."""
     known = {item["field"]: Picture(**item | {"window": _tuple(item["window"])}) for item in record.get("pictures", [])}
-    scalars = [name for name, values in fields.cell_data.items() if np.ndim(values) == 1]
+    found = {**fields.point_data, **fields.cell_data}
+    scalars = [name for name, values in found.items() if np.ndim(values) == 1]
     allowed = [*scalars, *([_MAGNITUDE] if "velocity" in fields.cell_data else [])]
     names = wanted or [name for name in known if name in allowed] or scalars[:1]
     area = _window(window)
@@ -89,7 +92,7 @@ def _pictures(record: dict[str, Any], fields: Fields, wanted: list[str], window:
     chosen = []
     for name in names:
         if name not in allowed:
-            raise CaseError(f"no cell field {name!r}{did_you_mean(name, allowed)} (fields: {', '.join(allowed)})")
+            raise CaseError(f"no field {name!r}{did_you_mean(name, allowed)} (fields: {', '.join(allowed)})")
         base = known.get(name, Picture(name, name, name, common))
         centre = base.centre if not colours else None
         shown = area if area is not None else base.window

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from fluxloom.app.application import Application, Runner, Writer
+from fluxloom.app.application import Application, Nodal, Runner, Writer
 from fluxloom.app.case import CaseModel, load_case
 from fluxloom.app.cli.console import (
     Advance,
@@ -40,6 +40,7 @@ from fluxloom.app.march import March, Silent, march
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, rows_of_ranks, spread
 from fluxloom.app.ranks import start
+from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
 from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
 from fluxloom.app.system import commit, fluxloom_version, package_version, python_version
 from fluxloom.comm import detect, ending_together
@@ -144,7 +145,11 @@ class _Job:
         runner = self.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
             runner.chain.build()
+        tuned = tune_at_start(runner, self.application.name) if run.tune == "startup" else []
         record = self._record(context, runner, crew)
+        if tuned:
+            record["tuning"] = [row.record() for row in tuned]
+            table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in tuned], left=(0, 2))
         # Only now: what is wrong with the case or the device costs nobody the results that were there.
         together(self.comm, lambda: clear_directory(self.directory) if self.first else None)
         if isinstance(runner, Writer):
@@ -284,9 +289,11 @@ class _Job:
         try:
             if fields:
                 mesh = runner.mesh()
-                problems += self._write_vtk(name, mesh, fields)
+                nodal = isinstance(runner, Nodal)
+                problems += self._write_vtk(name, mesh, fields, nodal)
                 for picture in shown:
-                    draw_field(self.directory / f"{picture.field}.png", mesh, fields[picture.field], picture)
+                    path = self.directory / f"{picture.field}.png"
+                    draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
                     self.written.append(f"{picture.field}.png")
             if self.pictures and len(log.values) > 1:
                 title = f"{self.case.case.name}: residual"
@@ -296,12 +303,14 @@ class _Job:
             problems.append(error)
         return problems
 
-    def _write_vtk(self, name: str, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]]) -> list[FluxloomError]:
+    def _write_vtk(
+        self, name: str, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]], nodal: bool
+    ) -> list[FluxloomError]:
         """Write a file of fields, if it has a name; return what went wrong."""
         if not name:
             return []
         try:
-            write_vtk(self.directory / name, mesh, fields)
+            write_vtk(self.directory / name, mesh, fields, nodal=nodal)
         except FluxloomError as error:
             return [error]
         self.written.append(name)

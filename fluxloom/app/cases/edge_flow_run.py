@@ -1,0 +1,188 @@
+"""A case of flow on edges as it runs: fields at points, the history, and where the time goes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Picture
+from fluxloom.app.cases.flow_change import Change
+from fluxloom.app.cases.flow_history import HistoryPanel
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
+from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.gathering import gathered
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.dsl.parts import Part
+from fluxloom.fe import edge_flow as kernels
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.edge_flow import EdgeFlow
+
+__all__ = ["EdgeFlowRunner"]
+
+_GRADIENT = 9
+
+
+class EdgeFlowRunner(FlowRunner):
+    """The solver of flow on edges, ready to advance by steps; see `FlowRunner` for the parameters.
+
+    Fields have values at points: it is a `fluxloom.app.application.Nodal`.
+    """
+
+    panels = (
+        *FlowRunner.panels,
+        HistoryPanel("decay of energy", ("decay",)),
+        HistoryPanel("iterations", ("iterations",)),
+    )
+    place = "point"
+
+    def __init__(
+        self,
+        solver: EdgeFlow,
+        mesh: Callable[[], MeshData],
+        plan: FlowPlan,
+        observers: Sequence[Observer] = (),
+        partition: PartitionReport | None = None,
+    ) -> None:
+        self.solver, mass = solver, solver.operators.mass
+        volume = float(solver.context.comm.reduce(np.array([mass.read().sum()]), "sum")[0])
+        super().__init__(solver, Change(solver.u, mass, volume), mesh, plan, observers, partition)
+        gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))
+        loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
+        self._gradient, self._curl = gradient, Chain([loop], name="gradient")
+        self._lost = False
+
+    # ------------------------------------------------------------------------------------- advance
+    def _largest_step(self) -> float:
+        dt = self.solver.stable_step(self.plan.courant)
+        if not math.isfinite(dt):
+            raise SolverError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
+        return dt
+
+    def _failed(self, error: SolverError) -> None:
+        """Return where the velocity of the step is lost, so that the fields show it; else raise."""
+        finite = np.isfinite(self.solver.loops.hat.read()).all()
+        self._lost = any(self.solver.context.comm.allgather(not finite))
+        if not self._lost:
+            super()._failed(error)
+
+    def _columns(self) -> dict[str, float]:
+        state, rows = self.solver.state(), self.history.rows
+        decay, left = math.nan, state.imbalance if state.steps else math.nan
+        if rows and state.time > rows[-1][0]:
+            decay = (self.history.column("kinetic_energy")[-1] - state.kinetic_energy) / (state.time - rows[-1][0])
+        return {
+            "time": state.time, "kinetic_energy": state.kinetic_energy, "decay": decay, "imbalance": left,
+            "iterations": float(self._last),
+        }  # fmt: skip
+
+    # --------------------------------------------------------------------------------------- results
+    @property
+    def part(self) -> Part | None:
+        """The part of the points that this rank has; None on a rank alone."""
+        return self.solver.loops.points.part
+
+    @property
+    def cells(self) -> int:
+        """Number of triangles or tetrahedra, of all ranks."""
+        return self.solver.mesh.mesh.cells.total
+
+    @property
+    def points(self) -> int:
+        """Number of points, of all ranks."""
+        return self.solver.loops.points.total
+
+    @property
+    def _pressure_chains(self) -> Sequence[Chain]:
+        parts = (self.solver.loops.momentum, self.solver.loops.fill, self.solver.loops.correction)
+        return [chain for chain in self.solver.chains if not any(chain is part for part in parts)]
+
+    @property
+    def _chains(self) -> list[Chain]:
+        return [*self.solver.chains, self.solver.loops.limit, self._change.chain]
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """Speed, vorticity and pressure, of a plane flow."""
+        return flow_pictures(self.plan.name, self.solver.time) if self.solver.dimension == 2 else ()
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return components of the velocity, speed, pressure, vorticity and, of a model, eddy viscosity, ``(n,)`` each.
+
+        Of a flow in three dimensions the vorticity is its magnitude. Of a step that failed the velocity is that of the
+        momentum. Nothing while a run catches up with a checkpoint.
+        """
+        if self.checkpoint.catching_up:
+            return {}
+        solver, loops = self.solver, self.solver.loops
+        velocity = loops.hat.read() if self._lost else solver.velocity()
+        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: solver.dimension])}
+        with np.errstate(all="ignore"):
+            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": solver.pressure()}
+            found["vorticity"] = self._vorticity()
+        if loops.model is not None:
+            found["nu_t"] = loops.nu.read() - loops.laminar.read()
+        return found
+
+    def _vorticity(self) -> npt.NDArray[np.float64]:
+        """Return the vorticity of the points, its magnitude in space."""
+        self._curl()
+        g = self._gradient.read().reshape(-1, 3, 3)
+        z = g[:, 1, 0] - g[:, 0, 1]
+        if self.solver.dimension == 2:
+            return z
+        return np.sqrt((g[:, 2, 1] - g[:, 1, 2]) ** 2 + (g[:, 0, 2] - g[:, 2, 0]) ** 2 + z**2)
+
+    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
+        """Return the means of the corners of cells."""
+        whole = gathered(self.solver.context.comm, self.part, self.fields())
+        if self.solver.context.comm.rank or not whole:
+            return None
+        (corners,) = self.mesh().cells.values()
+        return whole[name][corners].mean(axis=1)
+
+    def _rows(self) -> Sequence[tuple[str, str]]:
+        loops = self.solver.loops
+        parts = {
+            "momentum": [loops.momentum],
+            "fill": [loops.fill],
+            "pressure": self._pressure_chains,
+            "correction": [loops.correction],
+        }
+        seconds = {
+            name: sum((report.seconds for chain in chains for report in chain.reports()), 0.0)
+            for name, chains in parts.items()
+        }
+        seconds["pressure"] += self.solver.spent
+        whole, text = sum(seconds.values()), "not timed on this device; add --profile"
+        if whole:
+            text = ", ".join(f"{name} {part:.3f} s ({100 * part / whole:.1f} %)" for name, part in seconds.items())
+        there, back = self._copies()
+        copies = f"in {1e3 * there:.3f} ms, out {1e3 * back:.3f} ms for velocity and pressure; none in a step"
+        return (("split", text), ("copies", copies))
+
+    def _copies(self) -> tuple[float, float]:
+        """Return the seconds that velocity and pressure take to the device and back."""
+        device, dats = self.solver.context.device, (self.solver.u, self.solver.p)
+        device.synchronize()
+        begin = time.perf_counter()
+        values = [dat.read() for dat in dats]
+        middle = time.perf_counter()
+        for dat, value in zip(dats, values, strict=True):
+            dat.write(value)
+            dat.buffer.device()
+        device.synchronize()
+        return time.perf_counter() - middle, middle - begin
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        if self.plan.dt:
+            return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
+        return "lower time.courant, or give time.dt, a fixed step below those that were chosen"

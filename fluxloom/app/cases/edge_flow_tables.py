@@ -1,0 +1,137 @@
+"""The tables of case files of incompressible flow on the edges of triangles and tetrahedra."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_checkpoint import CheckpointTable
+from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.cases.flow_mesh import FlowMeshTable
+from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.incompressible_extras import ForceColumnsTable
+from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, InitialVelocityTable, KrylovTable, LesTable
+from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.solvers.edge_scheme import EdgeScheme
+
+__all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable"]
+
+_LAW = ("distance", "kappa", "constant")
+
+Vector = Annotated[list[float], Field(max_length=3)]
+Number = Annotated[float, Field(ge=0)]
+InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+
+
+class EdgeFluidTable(Table):
+    """``[fluid]``: what flows.
+
+    Attributes
+    ----------
+    viscosity
+        Kinematic, m^2/s: a number, or a formula in x, y and z.
+    force
+        Acceleration, a number a dimension, m/s^2; empty: none.
+    """
+
+    viscosity: Number | InSpace
+    force: Vector = Field(default=[])
+
+
+class EdgeBoundaryTable(GivenVelocityTable):
+    """``[boundary.PATCH]``: what happens at a patch of the mesh; every patch needs one.
+
+    Attributes
+    ----------
+    type
+        ``"wall"``, ``"inflow"`` (the velocity is given), ``"outflow"`` (the pressure is zero), ``"symmetry"``, or
+        ``"wall_law"``: nothing passes, and Spalding's law of the wall gives the shear.
+    distance
+        Of a wall law: from the wall, at which the velocity of the points on the wall is taken to be, m.
+    kappa, constant
+        Of the law, ``u+ = ln(y+) / kappa + constant`` far from the wall.
+    """
+
+    type: Literal["wall", "inflow", "outflow", "symmetry", "wall_law"]
+    distance: Number = 0.0
+    kappa: Annotated[float, Field(gt=0)] = 0.41
+    constant: Annotated[float, Field(gt=0)] = 5.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EdgeBoundaryTable:
+        self.check_velocity(self.type)
+        if self.type != "wall_law" and (extra := self.changed(_LAW)):
+            raise ValueError(f'type = "{self.type}" has no {extra[0]}; type = "wall_law" has')
+        if self.type == "wall_law" and not self.distance:
+            raise ValueError('type = "wall_law" needs distance, above 0: about half of the first cells at the wall')
+        return self
+
+
+class EdgeTimeTable(Table):
+    """``[time]``: the steps.
+
+    Attributes
+    ----------
+    dt
+        Length of each; 0: the largest stable one, chosen anew at every step.
+    courant
+        What the largest stable step is of the bound of the method of Runge and Kutta.
+    end
+        The run ends at this time, and the last steps are shortened to hit it; 0: after ``run.iterations`` steps, which
+        are the most that are made in any case.
+    steady
+        The run ends when the residual, the root mean square of du/dt, is below; 0: it does not look.
+    """
+
+    dt: Number = 0.0
+    courant: Annotated[float, Field(gt=0, le=2)] = 0.8
+    end: Number = 0.0
+    steady: Number = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> EdgeTimeTable:
+        if self.dt and self.changed(("courant",)):
+            raise ValueError("give only one of dt and courant")
+        return self
+
+
+class EdgeSchemeTable(strategy_table(EdgeScheme)):
+    """``[scheme]``: see `fluxloom.solvers.edge_scheme.EdgeScheme`, whose names and defaults it has."""
+
+
+class EdgeFlowCase(CaseModel):
+    """A case file of incompressible flow on edges."""
+
+    fluid: EdgeFluidTable
+    mesh: FlowMeshTable = FlowMeshTable()
+    initial: InitialVelocityTable = InitialVelocityTable()
+    boundary: dict[str, EdgeBoundaryTable] = Field(default={})
+    pressure: KrylovTable = KrylovTable()
+    time: EdgeTimeTable = EdgeTimeTable()
+    scheme: EdgeSchemeTable = EdgeSchemeTable()
+    les: LesTable = LesTable()
+    history: HistoryTable = HistoryTable()
+    forces: dict[str, ForceColumnsTable] = Field(default={})
+    probes: ProbesTable = ProbesTable()
+    checkpoint: CheckpointTable = CheckpointTable()
+
+    @model_validator(mode="after")
+    def _supported(self) -> EdgeFlowCase:
+        """Refuse what would otherwise be passed over."""
+        for key in ("periodic", "sectors"):
+            if getattr(self.mesh, key):
+                raise ValueError(f"mesh.{key}: flow on edges joins no patches; leave the key out")
+        if self.partition.shares == "measured":
+            raise ValueError('partition.shares: flow on edges measures no shares; give numbers, or "auto"')
+        saved = self.checkpoint.every or self.checkpoint.seconds
+        if saved and not self.time.dt and self.pressure.preconditioner not in ("jacobi", "none"):
+            raise ValueError(
+                f'pressure.preconditioner = "{self.pressure.preconditioner}" is made anew as the step changes, and a '
+                'run that does so cannot go on from a checkpoint: give time.dt, or take "jacobi"'
+            )
+        for key in self.run.changed(("schedule", "fused")):
+            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        return self

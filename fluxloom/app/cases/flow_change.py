@@ -1,0 +1,49 @@
+"""The residual of a flow in time: the root mean square of how fast the velocity changes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fluxloom.core.access import RW, Const, Inc, Read
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.kernel.frontend import kernel
+
+__all__ = ["Change"]
+
+
+@kernel
+def change(u: Read, volume: Read, before: RW, total: Inc, *, d: Const[int]):
+    """``sum Omega |u - u_before|^2``, then ``u_before = u``."""
+    for k in range(d):
+        step = u[k] - before[k]
+        total[0] += volume[0] * step * step
+        before[k] = u[k]
+
+
+class Change:
+    """The root mean square of ``du/dt`` over the volume, step by step.
+
+    Parameters
+    ----------
+    velocity
+        Of the flow, ``(d,)``; the first step is measured from the values it has now.
+    weight
+        Volume of each of its elements.
+    volume
+        Sum of the weights of all ranks.
+    """
+
+    def __init__(self, velocity: Dat, weight: Dat, volume: float) -> None:
+        context = velocity.set.context
+        before = context.dat(velocity.set, velocity.read(), "u_before")
+        self._total, self._volume = context.scalar(0.0, "change"), volume
+        measure = Loop(change, velocity.set, velocity, weight, before, self._total, d=velocity.dim)
+        self.chain = Chain([Reset(self._total), measure], name="change")
+
+    def measured(self, dt: float) -> float:
+        """Return it for a step of ``dt`` that has just been made."""
+        self.chain()
+        return float(np.sqrt(self._total.value / self._volume)) / dt

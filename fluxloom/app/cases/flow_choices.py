@@ -1,0 +1,98 @@
+"""What tables of incompressible flow say, as solvers take it: velocities, eddies, preconditioners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.incompressible_tables import (
+    VELOCITY_KEYS,
+    GivenVelocityTable,
+    InitialVelocityTable,
+    KrylovTable,
+    LesTable,
+)
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CaseError
+from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
+from fluxloom.fv.place_noise import place_noise
+from fluxloom.linalg.approximate_inverse import ApproximateInverse
+from fluxloom.linalg.chebyshev import Chebyshev
+from fluxloom.linalg.jacobi import Diagonal, Jacobi
+from fluxloom.linalg.multigrid import SmoothedAggregation
+from fluxloom.linalg.operators import Operator, Recipe
+from fluxloom.linalg.ssor import SSOR
+from fluxloom.solvers.flow_types import EddyViscosity
+
+__all__ = ["check_balance", "eddy_model", "given_velocity", "initial_velocity", "pressure_recipe"]
+
+Array = npt.NDArray[np.float64]
+
+_BALANCED = 1e-6
+"""Part of ``sum |u| A`` of all given velocities that may be missing in the balance.
+
+Files with coordinates in single precision have normals of few digits.
+"""
+
+
+@dataclass(frozen=True)
+class Unpreconditioned:
+    """The recipe of the identity."""
+
+    def build(self, matrix: Operator) -> Diagonal:
+        """Return ``z = r``."""
+        rows = matrix.rows
+        return Diagonal(rows.context.dat(rows, np.ones(rows.size), "identity"))
+
+
+def pressure_recipe(table: KrylovTable) -> Recipe:
+    """Return what makes the preconditioner."""
+    recipes: Mapping[str, Callable[[], Recipe]] = {
+        "jacobi": Jacobi,
+        "chebyshev": Chebyshev,
+        "approximate_inverse": ApproximateInverse,
+        "ssor": SSOR,
+        "smoothed_aggregation": SmoothedAggregation,
+        "none": Unpreconditioned,
+    }
+    return recipes[table.preconditioner]()
+
+
+def eddy_model(table: LesTable) -> EddyViscosity | None:
+    """Return the subgrid model."""
+    models = {"smagorinsky": Smagorinsky, "wale": Wale, "qr": Qr, "sigma": Sigma, "s3pqr": S3pqr}
+    if table.model == "none":
+        return None
+    return models[table.model](c=table.constant) if table.constant else models[table.model]()
+
+
+def given_velocity(table: InitialVelocityTable | GivenVelocityTable, key: str, d: int) -> Callable[[Array], Array]:
+    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
+    for name in table.changed(VELOCITY_KEYS[d:]):
+        raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
+    variables = ("x", "y", "z")[:d]
+    parts = [formula(getattr(table, name) or "0", f"{key}.{name}", variables) for name in VELOCITY_KEYS[:d]]
+    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
+
+
+def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:
+    """Return the initial velocity, with its noise."""
+    smooth = given_velocity(table, "initial", d)
+    if not table.noise:
+        return smooth
+    return lambda places: smooth(places) + table.noise * place_noise(places, d, table.seed)
+
+
+def check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
+    """Raise if more flows in than out and there is no outflow. Collective."""
+    net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
+    if not outflows and abs(net) > _BALANCED * scale:
+        way = "in" if net < 0 else "out"
+        raise CaseError(
+            f"boundary: the given velocities let {abs(net):.6g} more {way}, and no patch has "
+            'type = "outflow", where the flow is free'
+        )

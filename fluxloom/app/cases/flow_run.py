@@ -1,0 +1,287 @@
+"""A case of incompressible flow in time as it runs: steps and their lengths, history, checkpoints, files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from fluxloom.app.cases.flow_change import Change
+from fluxloom.app.cases.flow_checkpoint import FlowCheckpoint
+from fluxloom.app.cases.flow_history import History, HistoryPanel
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_pictures import draw_history, draw_section
+from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_reports import merged_reports
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.dsl.identity import unique
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
+from fluxloom.linalg.status import Status
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.flow_types import FlowState
+
+__all__ = ["FlowRunner"]
+
+_CLOSE = 1e-9
+_FEW = 3
+
+
+class _Flow(Protocol):
+    """A solver of incompressible flow in time."""
+
+    context: Context
+    dimension: int
+    time: float
+    steps: int
+    dt: float
+
+    def step(self, dt: float) -> Status:
+        """Advance by ``dt``."""
+        ...
+
+    def state(self) -> FlowState:
+        """Return what the flow does now."""
+        ...
+
+
+class FlowRunner:
+    """What runners of incompressible flow in time have in common; a solver's own adds what it alone knows.
+
+    Parameters
+    ----------
+    solver
+        In its initial state.
+    change
+        Measures the residual.
+    mesh
+        Returns the whole mesh; on several ranks called on rank 0 alone, once.
+    plan
+        How it runs.
+    observers
+        What looks at it.
+    partition
+        How the mesh is divided; None on a rank alone.
+    """
+
+    chain: Chain | None = None
+    """None: how many iterations the pressure takes is known only when it is solved."""
+
+    panels: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
+    """Of ``history.png``."""
+
+    place = "cell"
+    """Where values of fields are, in one word."""
+
+    def __init__(
+        self,
+        solver: _Flow,
+        change: Change,
+        mesh: Callable[[], MeshData],
+        plan: FlowPlan,
+        observers: Sequence[Observer] = (),
+        partition: PartitionReport | None = None,
+    ) -> None:
+        self._flow, self.plan, self.observers = solver, plan, tuple(observers)
+        self.partition = partition
+        self._make, self._change = mesh, change
+        self._mesh: MeshData | None = None
+        self._iterations, self._last, self._residual = 0, 0, float("nan")
+        self._ending = False
+        self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
+        self.checkpoint = FlowCheckpoint(plan.checkpoint, solver.context)
+        self._directory: Path | None = None
+
+    # ----------------------------------------------------------------------- what solvers say themselves
+    def _columns(self) -> dict[str, float]:
+        """Return the columns of ``history.csv`` that every flow has."""
+        raise NotImplementedError
+
+    def _largest_step(self) -> float:
+        """Return the largest stable step."""
+        raise NotImplementedError
+
+    def _before(self, dt: float) -> None:
+        """Do what comes before a step."""
+
+    def _failed(self, error: SolverError) -> None:
+        """Hear that a step failed: raise, or return where the fields show what is lost."""
+        raise SolverError(f"{error}: {self.advice()}") from None
+
+    @property
+    def _chains(self) -> list[Chain]:
+        """Everything that runs, the iterations of the pressure too."""
+        raise NotImplementedError
+
+    @property
+    def _pressure_chains(self) -> Sequence[Chain]:
+        """What the solver of the pressure runs."""
+        raise NotImplementedError
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return values of the elements that this rank owns."""
+        raise NotImplementedError
+
+    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
+        """Return a field of the cells of the whole mesh on rank 0, None elsewhere. Collective."""
+        raise NotImplementedError
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------- advance
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first step; from here on checkpoints are taken."""
+        self._directory = directory
+        self.checkpoint.begin(directory)
+        for observer in self.observers:
+            observer.begin(directory)
+        self.history.begin(directory / "history.csv" if self._flow.context.comm.rank == 0 else None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the end, or a steady state, has been reached."""
+        plan = self.plan
+        if self.checkpoint.catching_up:
+            return False
+        return 0.0 < plan.end <= self._flow.time * (1.0 + _CLOSE) or self._residual < plan.steady
+
+    def _next_step(self) -> float:
+        """Return the length of the next step; the last two are equal and hit the end.
+
+        Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
+        """
+        plan = self.plan
+        dt = plan.dt or self._largest_step()
+        left = plan.end - self._flow.time if plan.end else math.inf
+        if left >= 2.0 * dt or self.checkpoint.catching_up:
+            return dt
+        self._ending = True
+        return left if left <= dt * (1.0 + _CLOSE) else 0.5 * left
+
+    def advance(self) -> None:
+        """Advance by one step.
+
+        Raises
+        ------
+        SolverError
+            If the velocity is not finite, or the pressure does not converge.
+        """
+        flow = self._flow
+        dt = self._next_step()
+        self._before(dt)
+        try:
+            status = flow.step(dt)
+        except SolverError as error:
+            self._residual = float("nan")
+            self._failed(error)
+            return
+        if not status.converged:
+            raise SolverError(
+                f"step {flow.steps}: the pressure has not converged, |r|/|b| = {status.relative:.2e} after "
+                f"{status.iterations:,} iterations ({status.reason}); raise pressure.iterations or pressure.rtol, or "
+                "choose another pressure.preconditioner"
+            )
+        self._last = status.iterations
+        self._iterations += status.iterations
+        repeated = self.checkpoint.catching_up
+        if not self._ending:
+            self.checkpoint.mark(flow.steps)
+        self._residual = self._change.measured(flow.dt)
+        if repeated:
+            self.checkpoint.check(flow.steps, flow.time, self.plan.end)
+        for observer in self.observers:
+            observer.stepped(repeated=self.checkpoint.catching_up)
+        self.history.stepped(flow.steps, last=self.finished)
+
+    def residual(self) -> float:
+        """Return the root mean square of ``du/dt`` over the volume, in the last step."""
+        return self._residual
+
+    # --------------------------------------------------------------------------------------- results
+    def finish(self, *, pictures: bool = True) -> Sequence[str]:
+        """Close ``history.csv``, draw it, and sections through a volume; return the names of the files."""
+        if self._directory is None:
+            return ()
+        if self.checkpoint.catching_up:
+            self.checkpoint.abandon()
+            return ["history.csv"] if self.history.finish() else []
+        written = [*self.checkpoint.finish(), *(["history.csv"] if self.history.finish() else [])]
+        written += [name for observer in self.observers for name in observer.finish()]
+        if pictures:
+            written += self._draw(self._directory)
+        return written
+
+    def _draw(self, directory: Path) -> list[str]:
+        """Draw what is not a plane field; return the names of the files."""
+        speed = self._volume_field("speed") if self._flow.dimension == 3 else None
+        if self._flow.context.comm.rank:
+            return []
+        written: list[str] = []
+        if len(self.history.rows) > _FEW:
+            draw_history(directory / "history.png", *self.history.panels("time", self.panels), self.plan.name)
+            written.append("history.png")
+        if speed is not None:
+            title = f"{self.plan.name}, time {self._flow.time:.6g}"
+            for normal in (1, 2):
+                name = f"section_{'xyz'[normal]}.png"
+                draw_section(directory / name, self.mesh(), speed, normal, f"Speed: {title}", "speed")
+                written.append(name)
+        return written
+
+    @property
+    def chains(self) -> Sequence[Chain]:
+        """Every chain of a step."""
+        return self._chains
+
+    @property
+    def loops(self) -> Sequence[Loop]:
+        """Every loop of a step; of the iterations of the pressure those of one."""
+        pressure = {id(loop) for chain in self._pressure_chains for loop in chain.loops}
+        kept: list[Loop] = []
+        names: set[str] = set()
+        for loop in unique(loop for chain in self._chains for loop in chain.loops):
+            if id(loop) in pressure and loop.name in names:
+                continue
+            names.add(loop.name)
+            kept.append(loop)
+        return kept
+
+    def reports(self) -> Sequence[LoopReport]:
+        """Return the counters of each loop or fused group; those of the same name and size together."""
+        return merged_reports(self._chains)
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return time, steps, energy, the imbalance of mass and the iterations of the pressure."""
+        if self.checkpoint.catching_up:
+            return (("time", f"{self._flow.time:.6g}, before the checkpoint, which is still there"),)
+        state = self._flow.state()
+        mean = self._iterations / max(1, state.steps)
+        end = f" of {self.plan.end:.6g}" if self.plan.end and not self.finished else ""
+        rows = [
+            ("time", f"{state.time:.6g}{end}, the last step {state.dt:.3g}"),
+            ("steps", f"{state.steps:,}"),
+            ("kinetic energy", f"{state.kinetic_energy:.9g}"),
+            ("imbalance", f"{state.imbalance:.2e} at most in a {self.place}"),
+            ("pressure", f"{self._last:,} iterations in the last step, {mean:.1f} on average"),
+            ("residual", f"{self._residual:.6e} (root mean square of du/dt)"),
+            *self._rows(),
+        ]
+        return tuple(rows + [row for observer in self.observers for row in observer.summary()])
+
+    def _rows(self) -> Sequence[tuple[str, str]]:
+        """Return rows of the summary that a solver adds."""
+        return ()
+
+    def mesh(self) -> MeshData:
+        """Return the whole mesh; on several ranks it is made anew, once, and then kept."""
+        if self._mesh is None:
+            self._mesh = self._make()
+        return self._mesh

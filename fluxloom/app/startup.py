@@ -1,0 +1,104 @@
+"""Tuning before the first step: ragged loops and sums of a run are measured on its own mesh, and keep what was best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fluxloom.app.application import Runner, Tunable
+from fluxloom.core.errors import CaseError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.grouping import ragged_maps
+from fluxloom.dsl.identity import unique
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.tune import tune
+from fluxloom.dsl.tuning import TuningFile, schedule_words
+
+__all__ = ["STARTUP_HEADINGS", "StartupRow", "tune_at_start"]
+
+STARTUP_HEADINGS = ("loop", "tried", "now", "ms", "gain")
+"""Headings of `StartupRow.cells`."""
+
+
+@dataclass(frozen=True)
+class StartupRow:
+    """What was chosen for a loop.
+
+    Attributes
+    ----------
+    name, key
+        Of the loop, and its key in the tuning file.
+    schedule
+        In words.
+    seconds
+        Of a call; None where the choice was recorded by an earlier run.
+    gain
+        Seconds before over seconds now.
+    tried
+        Schedules that were measured.
+    """
+
+    name: str
+    key: str
+    schedule: str
+    seconds: float | None
+    gain: float
+    tried: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the row for a record."""
+        return vars(self) | {"recorded_before": self.seconds is None}
+
+    def cells(self) -> list[str]:
+        """Return the row as texts of a table."""
+        if self.seconds is None:
+            return [self.name, "0", self.schedule, "recorded", "-"]
+        return [self.name, str(self.tried), self.schedule, f"{1e3 * self.seconds:.4f}", f"{self.gain:.2f}"]
+
+
+def tune_at_start(runner: Runner, solver: str) -> list[StartupRow]:
+    """Time every ragged loop and every sum of a run with all schedules that are right for it, and keep the fastest.
+
+    Values of dats stay as they are. What the tuning file has already is not measured again.
+
+    Parameters
+    ----------
+    runner
+        In its initial state.
+    solver
+        Its name, for messages.
+
+    Raises
+    ------
+    CaseError
+        For a solver that does not say what it runs, several ranks, and devices without schedules.
+    """
+    if not isinstance(runner, Tunable):
+        raise CaseError(f'run.tune: the solver {solver} does not tune at its start; run "fluxloom tune" on the case')
+    chains: Sequence[Chain] = runner.chains
+    loops = [loop for loop in unique(loop for chain in chains for loop in chain.loops) if _worthwhile(loop)]
+    context = chains[0].context
+    if context.comm.size > 1:
+        raise CaseError("run.tune: tuning at the start is for one rank; leave the key out")
+    if not context.device.native:
+        raise CaseError(f"run.tune: the device {context.device.name} runs kernels as Python; leave the key out")
+    known = TuningFile().entries() if context.tuning else {}
+    old = {loop.tuning_key: loop for loop in loops if loop.tuning_key in known and not loop.schedule.deterministic}
+    rows = [StartupRow(loop.name, key, schedule_words(loop.schedule), None, 1.0, 0) for key, loop in old.items()]
+    new = [loop for loop in loops if loop.tuning_key not in old]
+    if new:
+        report = tune(new)
+        rows += [
+            StartupRow(item.name, item.key, schedule_words(item.best), item.seconds, item.gain, len(item.rows))
+            for item in report.results
+        ]
+        for chain in chains:
+            chain.build()
+    return rows
+
+
+def _worthwhile(loop: Loop) -> bool:
+    """Whether a loop has rows to group, or a sum."""
+    return bool(ragged_maps(loop.bound)) or any(isinstance(item, Global) for item in loop.written)
