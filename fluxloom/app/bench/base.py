@@ -28,6 +28,7 @@ __all__ = [
     "Tell",
     "benches",
     "cells_from_text",
+    "count_from_text",
     "count_gpus",
     "device_name",
     "shape_of",
@@ -66,7 +67,7 @@ class BenchOptions:
     iterations, rounds
         Iterations a round, and timed rounds; 0: the benchmark's default.
     precision
-        Of storage, for benchmarks that have a choice.
+        Of storage, for benchmarks that have a choice; empty: the benchmark's default.
     layout
         Of the values, a key of `LAYOUTS`; empty: the benchmark's default.
     exhaustive
@@ -101,6 +102,14 @@ class BenchOptions:
         File of a mesh, in place of a box, and how often it is refined (compressible, setup).
     kind
         Cells of a box (setup); empty: hexahedra.
+    python
+        Interpreter that has Kratos (kratos).
+    nodes, preconditioner, tune
+        Of the benchmark edge_flow: numbers of points, preconditioners of the pressure, and whether steps after a tuning
+        of the loops are timed beside the others.
+    order, dofs, formats, integration
+        Of the benchmark fem: orders of elements, degrees of freedom, formats and orders of integration; empty: all
+        orders and formats, its default size, and the order of integration A.
     """
 
     device: str = "cpu"
@@ -110,7 +119,7 @@ class BenchOptions:
     rounds: int = 0
     schedule: Schedule = field(default_factory=Schedule)
     fused: bool = True
-    precision: str = "float32"
+    precision: str = ""
     layout: str = ""
     exhaustive: bool = False
     strategies: bool = False
@@ -136,6 +145,14 @@ class BenchOptions:
     mesh: str = ""
     refine: int = 0
     kind: str = ""
+    python: str = ""
+    nodes: str = ""
+    preconditioner: str = ""
+    tune: bool = False
+    order: str = ""
+    dofs: str = ""
+    formats: str = ""
+    integration: str = ""
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""
@@ -236,8 +253,11 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.airfoil import AirfoilBench
     from fluxloom.app.bench.cavity import CavityBench
     from fluxloom.app.bench.compressible import CompressibleBench
+    from fluxloom.app.bench.edge_flow import EdgeFlowBench
     from fluxloom.app.bench.extruded import ExtrudedBench
+    from fluxloom.app.bench.fem import FemBench
     from fluxloom.app.bench.hybrid import HybridBench
+    from fluxloom.app.bench.kratos_bench import KratosBench
     from fluxloom.app.bench.krylov import KrylovBench
     from fluxloom.app.bench.lbm import LbmBench
     from fluxloom.app.bench.les import LesBench
@@ -254,8 +274,11 @@ def benches() -> Registry[Bench]:
     registry.register("airfoil", AirfoilBench())
     registry.register("cavity", CavityBench())
     registry.register("compressible", CompressibleBench())
+    registry.register("edge_flow", EdgeFlowBench())
     registry.register("extruded", ExtrudedBench())
+    registry.register("fem", FemBench())
     registry.register("hybrid", HybridBench())
+    registry.register("kratos", KratosBench())
     registry.register("krylov", KrylovBench())
     registry.register("lbm", LbmBench())
     registry.register("les", LesBench())
@@ -294,7 +317,7 @@ def cells_from_text(text: str, default: str, option: str = "--cells") -> tuple[i
         i, j = (int(part) for part in parts)
         if i >= 2 and j >= 1:
             return i, j
-    if _FEWEST <= (count := _count(word)) <= _MOST:
+    if _FEWEST <= (count := count_from_text(word)) <= _MOST:
         return shape_of(count)
     names = [name.replace("m", "M") for name in NAMED_SIZES]
     hint = did_you_mean(word, names)
@@ -310,7 +333,7 @@ def shape_of(cells: int) -> tuple[int, int]:
     return i, max(1, round(cells / (3 * i)))
 
 
-def _count(word: str) -> int:
+def count_from_text(word: str) -> int:
     """Return a number like 46M, 720k or 12000; 0 for anything else."""
     number, unit = (word[:-1], word[-1].lower()) if word[-1:].lower() in _UNITS else (word, "")
     try:

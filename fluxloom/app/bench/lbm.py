@@ -37,7 +37,7 @@ class LbmBench:
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
-        count, precision = options.iterations or STEPS, _precision(options.precision)
+        count, precision = options.iterations or STEPS, _precision(options.precision or "float32")
         context = options.context()
         shape = box_from_text(options.cells, _side(context, precision))
         tell(f"building {' x '.join(str(n) for n in reversed(shape))} cells on {context!r}")

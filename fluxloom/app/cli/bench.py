@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +35,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.transports import TRANSPORTS
+from fluxloom.mesh.distribute import Partition
 
 __all__ = ["NAME", "command"]
 
@@ -52,7 +53,7 @@ def _word(name: str, metavar: str, text: str) -> Any:
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Benchmark; 'list' shows them.")]
 CellsOption = Annotated[str, _word("--cells", "SIZE", "Size: 720k, 2.88M or I,J; of a box N or NX,NY,NZ.")]
 PrecisionOption = Annotated[
-    str, typer.Option("--precision", metavar="TYPE", help="Storage: float64, float32 or float16 (lbm).")
+    str, _word("--precision", "TYPE", "Storage: float64, float32 or float16 (lbm); double or single (fem).")
 ]
 LayoutOption = Annotated[str, _word("--layout", "NAME", "Layout of values: aos, soa or blocked.")]
 StrategyOption = Annotated[str, _word("--strategy", "NAME", "Race strategy, in place of the schedule's.")]
@@ -73,23 +74,35 @@ SharesOption = Annotated[
     str, typer.Option("--shares", metavar="TEXT", help="Cells of each rank: auto (equal), measured, or 3,1.")
 ]
 StrategiesOption = Annotated[
-    bool, typer.Option("--strategies", help="Compare the results of all strategies and layouts too (airfoil).")
+    bool, typer.Option("--strategies", help="Compare all strategies too (fem), and layouts (airfoil).")
 ]
 
 
 DevicesOption = Annotated[str, _word("--devices", "NAMES", "Devices of one process: cuda:0,cpu:12 (hybrid).")]
 PeersOption = Annotated[str, _word("--peers", "NAMES", "Programs to compare with: petsc (krylov), openfoam (cavity).")]
 TableOption = Annotated[str, _word("--table", "NAME", "kernels: the loops over faces, K1 to K10 (compressible).")]
-ModelOption = Annotated[str, _word("--model", "NAME", "euler, laminar or rans (compressible).")]
+ModelOption = Annotated[str, _word("--model", "NAME", "euler, laminar or rans (compressible); edges (kratos).")]
 FluxOption = Annotated[str, _word("--flux", "NAME", "Numerical flux: roe, hllc, ausm+-up, rusanov (compressible).")]
 LimiterOption = Annotated[str, _word("--limiter", "NAME", "venkatakrishnan, barth-jespersen or none (compressible).")]
 LoopsOption = Annotated[str, _word("--loops", "NAME", "Fluxes by faces or cells (compressible).")]
 StorageOption = Annotated[str, _word("--storage", "TYPE", "Of slopes: float64 or float32 (compressible).")]
-MeshOption = Annotated[str, _word("--mesh", "FILE", "Mesh of a file, in place of a box (compressible, setup).")]
+MeshOption = Annotated[str, _word("--mesh", "FILE", "Mesh of a file, in place of a box (compressible, kratos, setup).")]
 RefineOption = Annotated[
     int, typer.Option("--refine", min=0, metavar="N", help="Halve all edges of the mesh so many times.")
 ]
 KindOption = Annotated[str, _word("--kind", "NAME", "Cells of a box: hexahedron, tetra, prism or pyramid (setup).")]
+OrderOption = Annotated[str, _word("--order", "P,...", "Orders of elements: 1,2,3,4 (fem).")]
+DofsOption = Annotated[str, _word("--dofs", "N", "Degrees of freedom: 250k, 4M (fem).")]
+FormatsOption = Annotated[
+    str, _word("--formats", "NAMES", "local, matrix_free, csr, ell, sliced, lazy; all by default (fem).")
+]
+IntegrationOption = Annotated[str, _word("--integration", "A,...", "Orders of integration: A, B and C (fem).")]
+NodesOption = Annotated[str, _word("--nodes", "N,...", "Numbers of points: 3k,24k,185k (edge_flow).")]
+PreconditionerOption = Annotated[
+    str, _word("--preconditioner", "NAMES", "Of the pressure: jacobi, smoothed_aggregation (edge_flow).")
+]
+TuneOption = Annotated[bool, typer.Option("--tune", help="Time tuned loops too, beside the others (edge_flow).")]
+PythonOption = Annotated[str, _word("--python", "FILE", "Interpreter that has Kratos (kratos).")]
 DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
 SourcesOption = Annotated[
     str, _word("--from", "FILES", "Draw these records, a.json,b.json, and measure nothing (scaling).")
@@ -109,7 +122,7 @@ def command(
     cells: CellsOption = "",
     iterations: IterationsOption = 0,
     rounds: RoundsOption = 0,
-    precision: PrecisionOption = "float32",
+    precision: PrecisionOption = "",
     layout: LayoutOption = "",
     schedule: ScheduleOption = None,
     strategy: StrategyOption = "",
@@ -137,6 +150,14 @@ def command(
     mesh: MeshOption = "",
     refine: RefineOption = 0,
     kind: KindOption = "",
+    python: PythonOption = "",
+    nodes: NodesOption = "",
+    preconditioner: PreconditionerOption = "",
+    tune: TuneOption = False,
+    order: OrderOption = "",
+    dofs: DofsOption = "",
+    formats: FormatsOption = "",
+    integration: IntegrationOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -145,23 +166,34 @@ def command(
         if name == "list":
             _list(comm)
             return
-        if partition not in METHODS:
-            raise _unknown("--partition", partition, METHODS)
-        if transport not in (None, "auto", *TRANSPORTS):
-            raise _unknown("--transport", transport, ("auto", *TRANSPORTS))
         if "numbers" not in getattr(benches()[name], "extras", ()):
             require_one(ranks, device, threads)
-        options = BenchOptions(
-            device=device or "cpu", threads=threads or 0, cells=cells, iterations=iterations, rounds=rounds,
-            schedule=_schedule(schedule, strategy, block), fused=fused is not False, precision=precision, layout=layout,
-            exhaustive=exhaustive, strategies=strategies, command=words.command, comm=comm, ranks=ranks or "",
-            partition=partition, shares=parse_shares(shares), transport=transport or "auto", transports=transports,
-            strong=strong, weak=weak, draw=draw, sources=sources, devices=devices, peers=peers, table=table_name,
-            model=model, flux=flux, limiter=limiter, mesh=mesh, refine=refine, kind=kind, loops=loops, storage=storage,
-        )  # fmt: skip
-        status = _run(name, options, words.arguments, json_file)
+        status = _run(name, _options(session.params, comm, words.command), words.arguments, json_file)
     if status:
         raise typer.Exit(status)
+
+
+def _options(given: Mapping[str, Any], comm: Comm, command_line: str) -> BenchOptions:
+    """Return the options of a command line: what is not named here is taken as it was given."""
+    known = {item.name for item in fields(BenchOptions)}
+    plain = {key: value for key, value in given.items() if key in known}
+    method = _checked(given["partition"], given["transport"])
+    schedule = _schedule(given["schedule"], given["strategy"], given["block"])
+    return BenchOptions(**plain | {
+        "device": given["device"] or "cpu", "threads": given["threads"] or 0, "schedule": schedule,
+        "fused": given["fused"] is not False, "command": command_line, "comm": comm, "ranks": given["ranks"] or "",
+        "partition": method, "shares": parse_shares(given["shares"]), "transport": given["transport"] or "auto",
+        "table": given["table_name"],
+    })  # fmt: skip
+
+
+def _checked(partition: str, transport: str | None) -> Partition:
+    """Return a way to divide meshes; raise where it, or the way to send messages, is none of the known ones."""
+    if partition not in METHODS:
+        raise _unknown("--partition", partition, METHODS)
+    if transport not in (None, "auto", *TRANSPORTS):
+        raise _unknown("--transport", transport, ("auto", *TRANSPORTS))
+    return partition
 
 
 def _unknown(option: str, given: str, known: Sequence[str]) -> CaseError:
@@ -219,7 +251,8 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     """
     known = getattr(bench, "extras", ())
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
-    flow = ("table", "model", "flux", "limiter", "loops", "storage", "mesh", "refine", "kind")
+    flow = ("table", "model", "flux", "limiter", "loops", "storage", "mesh", "refine", "kind", "python",
+            "nodes", "preconditioner", "tune", "order", "dofs", "formats", "integration")  # fmt: skip
     for extra in (*extras, "devices", "peers", *flow):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
