@@ -339,7 +339,7 @@ def time_limit(
     edge: Read, own: Read, nu: Read, nu_own: Read, mass: Read, size: Read, rate: Max,
     *, d: Const[int], viscous: float, convective: float,
 ):  # fmt: skip
-    """Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s."""
+    """Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s; ``u_I`` for ``u_J``."""
     total = 0.0
     slowest = viscous * nu_own[0] / (size[0] * size[0]) + convective * length(own, d) / size[0]
     for j in range(len(edge)):
