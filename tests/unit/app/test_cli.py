@@ -218,7 +218,7 @@ def test_fields_that_cannot_be_written(
     error: FluxloomError, code: int, word: str,
 ) -> None:  # fmt: skip
     """All other results are there; the status tells what was lost, but not what an absent package would have done."""
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr("fluxloom.app.cli.run.write_vtk", fails)
