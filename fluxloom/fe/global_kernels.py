@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fe.cell_map import form, metric
+from fluxloom.fe.poisson_kernels import sum_points
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import rolled, zeros
 
@@ -36,24 +37,8 @@ def add_matrix_a(
     n: Const[int], d: Const[int],
 ):  # fmt: skip
     """Add a local matrix: points outside."""
-    jac = zeros(d * d)
-    g = zeros(d * d)
-    flux = zeros(d)
     total = zeros(n * n)
-    for q in range(len(weight)):
-        metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
-        for i in rolled(n):
-            for a in range(d):
-                flux[a] = 0.0
-                for b in range(d):
-                    flux[a] += g[d * a + b] * slope[q][i][b]
-            for j in rolled(i, n):
-                for a in range(d):
-                    total[n * i + j] += flux[a] * slope[q][j][a]
-    for i in rolled(n):
-        for j in rolled(i, n):
-            total[n * i + j] *= free[i] * free[j]
-            total[n * j + i] = total[n * i + j]
+    sum_points(x, kappa[0], free, slope, corner, weight, total, n, d)
     for i in rolled(n):
         for j in rolled(n):
             matrix[n * i + j] += total[n * i + j]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fe.cell_map import form, metric, volume
-from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import rolled, zeros
 
 __all__ = [
@@ -40,22 +40,18 @@ __all__ = [
     "matrix_free_product",
     "point_load",
     "square_error",
+    "sum_points",
 ]
 
 
-@kernel
-def local_matrix_a(
-    x: Read, kappa: Read, free: Read, matrix: Write,
-    *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
-    n: Const[int], d: Const[int],
-):  # fmt: skip
-    """Local matrix, ``matrix[n i + j] = K_ij``: points outside."""
+@func
+def sum_points(x, kappa, free, slope, corner, weight, total, n, d):
+    """Set ``total[n i + j]``, 0 before, to the local matrix: points outside."""
     jac = zeros(d * d)
     g = zeros(d * d)
     flux = zeros(d)
-    total = zeros(n * n)
     for q in range(len(weight)):
-        metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
+        metric(x, corner[q], kappa * weight[q], jac, g, 0, d)
         for i in rolled(n):
             for a in range(d):
                 flux[a] = 0.0
@@ -68,6 +64,17 @@ def local_matrix_a(
         for j in rolled(i, n):
             total[n * i + j] *= free[i] * free[j]
             total[n * j + i] = total[n * i + j]
+
+
+@kernel
+def local_matrix_a(
+    x: Read, kappa: Read, free: Read, matrix: Write,
+    *, slope: Const[list[list[list[float]]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
+    n: Const[int], d: Const[int],
+):  # fmt: skip
+    """Local matrix, ``matrix[n i + j] = K_ij``: points outside."""
+    total = zeros(n * n)
+    sum_points(x, kappa[0], free, slope, corner, weight, total, n, d)
     for i in rolled(n):
         for j in rolled(n):
             matrix[n * i + j] = total[n * i + j]
