@@ -20,6 +20,8 @@ Applied Numerical Mathematics 58 (2008) 264-283.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +33,10 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fe.shared_edges import shared_edge_operators
+from fluxloom.linalg.bicgstab import BiCGStab
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Diagonal
+from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
@@ -49,6 +53,8 @@ _REACH = 2.78
 """Of the method of Runge and Kutta, along the negative axis; 2.82 along the imaginary one."""
 _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
+
+_KRYLOV: Mapping[str, type[Krylov]] = MappingProxyType({"cg": ConjugateGradient, "bicgstab": BiCGStab})
 
 
 class EdgeFlow:
@@ -71,9 +77,11 @@ class EdgeFlow:
     model
         Of the scales that the mesh does not resolve; its eddy viscosity is that of the velocity at the start of a step.
     stop, preconditioner
-        Of conjugate gradients for the pressure: by default 1e-6 relative to the right-hand side, and the inverse of the
+        Of the solver of the pressure: by default 1e-6 relative to the right-hand side, and the inverse of the
         diagonal, which is that of each step. Other preconditioners are made from the matrix of the first step, and
         again when the step has changed by a fifth.
+    krylov
+        Of the pressure: ``"cg"``, as its matrix is symmetric, or ``"bicgstab"``.
     operators
         Of the mesh, where they exist; by default with ``SoA`` storage, as most loops read a few numbers of an edge.
 
@@ -103,8 +111,11 @@ class EdgeFlow:
         model: EddyViscosity | None = None,
         stop: Stop | None = None,
         preconditioner: Recipe | None = None,
+        krylov: Literal["cg", "bicgstab"] = "cg",
         operators: EdgeOperators | None = None,
     ) -> None:
+        if krylov not in _KRYLOV:
+            raise SolverError(f"krylov: {krylov!r}{did_you_mean(krylov, _KRYLOV)} (known: {', '.join(_KRYLOV)})")
         if mesh.loose:
             raise MeshError(
                 f"{mesh.mesh.path}: {mesh.loose} faces of the boundary are in no patch: put each of them into one"
@@ -115,8 +126,8 @@ class EdgeFlow:
         self.loops = EdgeLoops(mesh, self.operators, viscosity, boundaries, force, self.scheme, model)
         self.floating = not any(self.context.comm.allgather(bool(self.loops.boundary.outlet.any())))
         self.stop = stop if stop is not None else Stop(rtol=1e-6)
-        self._recipe = preconditioner
-        self._solver: ConjugateGradient | None = None
+        self._recipe, self._krylov = preconditioner, _KRYLOV[krylov]
+        self._solver: Krylov | None = None
         self._solver_dt, self.spent = 0.0, 0.0
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
@@ -222,9 +233,9 @@ class EdgeFlow:
             self.spent += sum(report.seconds for chain in self._solver.chains for report in chain.reports())
         self._solver, self._solver_dt = self._made(), dt
 
-    def _made(self) -> ConjugateGradient:
+    def _made(self) -> Krylov:
         loops, recipe = self.loops, self._recipe
-        return ConjugateGradient(
+        return self._krylov(
             loops.matrix, loops.b, loops.rise, stop=self.stop, nullspace="constant" if self.floating else "none",
             preconditioner=Diagonal(loops.inverse) if recipe is None else recipe, name="pressure",
         )  # fmt: skip

@@ -123,6 +123,7 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
             scheme=strategy_of(EdgeScheme, case.scheme), model=eddy_model(case.les),
             stop=Stop(rtol=pressure.rtol, iterations=pressure.iterations), preconditioner=recipe,
+            krylov=pressure.solver,
         )  # fmt: skip
 
 

@@ -94,6 +94,24 @@ def test_continuity_is_left_to_rounding(context: fl.Context, convection: Any) ->
     assert np.abs(matrix.sum(axis=1)).max() < 1e-15
 
 
+@pytest.mark.parametrize("lid", [Inflow((1.0, 0.0)), NoSlip((1.0, 0.0))])
+def test_both_krylov_methods_find_the_same(context: fl.Context, lid: Any) -> None:
+    """With the diagonal, of a pressure that floats and of one that an outflow holds."""
+    sides = dict.fromkeys(SIDES, NoSlip()) | {"ymax": lid}
+    if isinstance(lid, Inflow):
+        sides |= {"ymax": Symmetry(), "xmin": lid, "xmax": Outflow()}
+    found = []
+    for krylov in ("cg", "bicgstab"):
+        flow = flow_on(context, sides, krylov=krylov)
+        flow.initialise()
+        iterations = [flow.step(0.02).require("pressure").iterations for _ in range(3)]
+        found.append((flow.velocity(), flow.pressure(), iterations))
+    (u, p, often), (v, q, seldom) = found
+    assert np.abs(u - v).max() < 1e-9
+    assert np.abs(p - q).max() < 1e-9 * np.abs(p).max()
+    assert all(b < a for a, b in zip(often, seldom, strict=True))
+
+
 def test_closed_planes_keep_momentum(context: fl.Context) -> None:
     """A closed box has no momentum; vortices in it get none."""
     flow, _ = slip_vortices(context, 8, 16)
@@ -136,6 +154,7 @@ def test_stable_steps(context: fl.Context) -> None:
      (lambda c: flow_on(c, {"xmin": NoSlip()}), "patch 'xmax' has no boundary"),
      (lambda c: flow_on(c).initialise(lambda x: x[:2]), "velocity"),
      (lambda c: flow_on(c).step(0.0), "dt: a positive number"),
+     (lambda c: flow_on(c, krylov="bicgstap"), "krylov: 'bicgstap'; did you mean 'bicgstab'"),
      (lambda c: EdgeScheme(convection="upwind"), "convection: no 'upwind'"),  # pyright: ignore[reportArgumentType]
      (lambda c: EdgeScheme(dynamic=-1.0), "dynamic: a number of at least 0"),
      (lambda c: EdgeScheme(dynamic=0.0, viscous=0.0, convective=0.0), "tau is infinite")],
