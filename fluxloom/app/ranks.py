@@ -185,9 +185,12 @@ class Starter:
     def environment(self) -> dict[str, str]:
         """Return the environment that it runs in.
 
-        Open MPI refuses to run as root and to start more ranks than cores unless it is told otherwise.
+        Open MPI refuses to run as root and to start more ranks than cores unless it is told otherwise, and gives ranks
+        a terminal where this process has none: then they are told to write plain text.
         """
         variables = without_launcher()
+        if not sys.stdout.isatty():
+            variables["TERM"] = "dumb"
         if self.family == "Open MPI":
             variables |= {
                 "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -149,6 +149,14 @@ def test_who_starts_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not starts_ranks(SelfComm(), "cpu:1*3")
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_ranks_write_plain_text_where_nobody_looks(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    """Launchers may give ranks a terminal of their own."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    assert Starter("mpiexec", "Open MPI").environment()["TERM"] == ("xterm" if terminal else "dumb")
+
+
 def test_places_do_not_need_mpi() -> None:
     def on_rank(comm: Comm) -> RankSpec:
         return place_of(comm, ranks="cpu:1,cpu:2,reference")
