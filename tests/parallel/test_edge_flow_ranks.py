@@ -42,8 +42,13 @@ def case_of(dimension: int) -> tuple[MeshData, dict[str, EdgePatch]]:
 
 def advanced(comm: Comm, dimension: int) -> dict[str, Any]:
     """Return what a rank knows after five steps."""
+    return advanced_in(fl.Context("cpu", threads=1, tuning=False, comm=comm), dimension)
+
+
+def advanced_in(context: fl.Context, dimension: int) -> dict[str, Any]:
+    """Return what a rank knows after five steps in its context."""
     mesh, sides = case_of(dimension)
-    context = fl.Context("cpu", threads=1, tuning=False, comm=comm)
+    comm = context.comm
     points = point_mesh(context, mesh if comm.rank == 0 else None, method="rcb")
     flow = EdgeFlow(
         points, 0.01, sides, force=(0.3, -0.2, 0.1)[:dimension], stop=Stop(rtol=1e-12),
