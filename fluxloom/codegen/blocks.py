@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fluxloom.codegen.item import Item
 from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.places import looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec, LaunchSpec
 from fluxloom.codegen.staged import increments
@@ -36,10 +36,14 @@ def write_block_colour(driver: KernelDriver) -> list[str]:
         item.line(f"{item.real(arg)} v{arg.dat}_{arg.parameter}[{arg.legs}][{arg.dim}];")
     for name in _target_names(member):
         item.line(f"int {name} = 0;")
+    if any(looped(member.spec, arg) for arg in increments(member)):
+        item.line("int element = 0;")
     if staged:
         _open_stage(driver, item, member)
     with item.block("if (l < count)"):
         item.line("const int i = perm[first + l];" if group.listed else "const int i = first + l;")
+        if any(looped(member.spec, arg) for arg in increments(member)):
+            item.line("element = i;")
         item.line("colour = item_colour[first + l];")
         item.declare_own()
         item.member(member, "i", "defer")
@@ -62,6 +66,11 @@ class _Deferred(Item):
     """The body of an element whose increments wait for the colour of its item."""
 
     def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
+        if looped(member.spec, arg):
+            with self.each_leg(arg):
+                for c in sorted(self.mine(touched(member.spec, arg, 0))):
+                    self.line(f"v{arg.dat}_{arg.parameter}[g][{c}] = p{member.number}_{arg.parameter}[g][{c}];")
+            return
         for leg in range(arg.legs):
             used = sorted(self.mine(touched(member.spec, arg, leg)))
             for c in used:
@@ -74,7 +83,7 @@ class _Deferred(Item):
 def _target_names(member: Member) -> list[str]:
     names: dict[str, None] = {}
     for arg in increments(member):
-        for leg in range(arg.legs):
+        for leg in range(0 if looped(member.spec, arg) else arg.legs):
             if touched(member.spec, arg, leg):
                 names[f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"] = None
     return list(names)
@@ -82,6 +91,9 @@ def _target_names(member: Member) -> list[str]:
 
 def _add(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
     """Add the increments of one argument to memory, or to what the group holds of its targets."""
+    if looped(member.spec, arg):
+        _add_legs(item, member, arg, staged)
+        return
     for leg in range(arg.legs):
         for c in sorted(item.mine(touched(member.spec, arg, leg))):
             value = f"v{arg.dat}_{arg.parameter}[{leg}][{c}]"
@@ -92,6 +104,19 @@ def _add(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
             target = f"t{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
             where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
             item.line(item._combined(arg, where, value))
+
+
+def _add_legs(item: Item, member: Member, arg: ArgSpec, staged: bool) -> None:
+    """Add the increments of an argument with many legs, which are gone through in a loop."""
+    with item.each_leg(arg, "" if staged else "element"):
+        for c in sorted(item.mine(touched(member.spec, arg, 0))):
+            value = f"v{arg.dat}_{arg.parameter}[g][{c}]"
+            if staged:
+                place = f"S{arg.dat}[tgt_loc[(first + l) * {arg.legs} + g] * {arg.dim} + {c}]"
+                item.line(f"{place} = {combine(arg, place, value, item.real(arg))};")
+            else:
+                where = f"d{arg.dat}[{address(arg, f'(int64_t)m{arg.map}_g', c, '')}]"
+                item.line(item._combined(arg, where, value))
 
 
 def _staged_dats(member: Member) -> dict[int, ArgSpec]:

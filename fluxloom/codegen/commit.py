@@ -6,7 +6,7 @@ from typing import Protocol
 
 from fluxloom.codegen.lane import address, identity
 from fluxloom.codegen.member import Member, PackStyle
-from fluxloom.codegen.places import opposite_legs, touched
+from fluxloom.codegen.places import looped, opposite_legs, touched
 from fluxloom.codegen.rows import RowShape, chunks, vector
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.core.access import Access
@@ -45,6 +45,7 @@ class Commit:
 
     def __init__(self, pack: PackLike, member: Member, args: list[ArgSpec]) -> None:
         self.pack, self.member, self.args = pack, member, args
+        self.looped = frozenset(a.parameter for a in args if looped(member.spec, a))
 
     def write(self) -> None:
         """Add the statements to the pack."""
@@ -77,40 +78,79 @@ class Commit:
                 out.append((leg, used))
         return out
 
-    def _target(self, arg: ArgSpec, ids: str, lane: str) -> str:
+    def _each_leg(self, arg: ArgSpec) -> str:
+        """Return the head of a loop over the legs of an argument with many, which names the target of lane ``l``."""
+        row = "(size_t)e[l]" if self.pack.style.listed else "(i + l)"
+        target = f"const uint32_t t = (uint32_t)A->m{arg.map}[{row} * {arg.arity} + g];"
+        return f"for (int g = 0; g < {arg.legs}; g++) {{ {target}"
+
+    def _target(self, arg: ArgSpec, target: str) -> str:
         """Return the C expression of a pointer to the target's first component (AoS)."""
         local = arg.dat in self.pack.style.tile_dats
         if self.pack.style.commit == "tile":
             base = f"b{arg.dat}" if local else f"(A->d{arg.dat} + t0 * {arg.dim})"
-            number = f"({ids}[{lane}] - (uint32_t)t0)"
+            number = f"({target} - (uint32_t)t0)"
             # Targets of other tiles go to a dummy row: no branch in the loop.
             return f"({number} < tn ? {base} + (size_t){number} * {arg.dim} : w{arg.dat})"
         if local:
-            return f"(b{arg.dat} + (size_t)({ids}[{lane}] - (uint32_t)t0) * {arg.dim})"
-        return f"(A->d{arg.dat} + (size_t){ids}[{lane}] * {arg.dim})"
+            return f"(b{arg.dat} + (size_t)({target} - (uint32_t)t0) * {arg.dim})"
+        return f"(A->d{arg.dat} + (size_t){target} * {arg.dim})"
 
     def _rows(self) -> None:
-        pack, lanes = self.pack, self.pack.style.lanes
-        moves: list[list[str]] = [[] for _ in range(lanes)]
+        pack, numbers = self.pack, ["l"] if self.looped else [str(lane) for lane in range(self.pack.style.lanes)]
+        moves: list[list[str]] = [[] for _ in numbers]
         opposite = opposite_legs(self.member.spec)
         for arg in self.args:
             name = f"p{self.member.number}_{arg.parameter}"
+            if arg.parameter in self.looped:
+                moves[0] += self._leg_rows(arg, name)
+                continue
             for leg, used in self._legs(arg):
                 ids = pack.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
                 source = opposite.get((arg.parameter, leg))
                 sign = "-" if source is not None else "+"
-                for offset, width in chunks(arg.dim, lanes, arg.scalar):
+                for offset, width in chunks(arg.dim, pack.style.lanes, arg.scalar):
                     inside = set(range(offset, offset + width))
                     if not inside & used:
                         continue
                     rows = f"x{arg.dat}_{arg.parameter}_{leg if source is None else source}_{offset}"
                     if source is None:
                         self._declare_rows(arg, name, leg, offset, width, rows, inside - used)
-                    for lane in range(lanes):
-                        moves[lane].append(self._move(arg, ids, lane, offset, width, rows, sign))
-        for lane in range(lanes):
-            for move in moves[lane]:
+                    for found, lane in zip(moves, numbers, strict=True):
+                        found.append(self._move(arg, f"{ids}[{lane}]", offset, width, f"{rows}[{lane}]", sign))
+        self._write_moves(moves)
+
+    def _write_moves(self, moves: list[list[str]]) -> None:
+        """Add rows to memory lane by lane: one after the other, or in a loop where there is a list for all."""
+        pack = self.pack
+        if self.looped:
+            pack.line(f"for (int l = 0; l < {pack.style.lanes}; l++) {{")
+        for found in moves:
+            for move in found:
                 pack.line(move)
+        if self.looped:
+            pack.line("}")
+
+    def _leg_rows(self, arg: ArgSpec, name: str) -> list[str]:
+        """Return what adds the rows of all legs of one lane to memory."""
+        pack, lanes = self.pack, self.pack.style.lanes
+        used = touched(self.member.spec, arg, 0)
+        legs, out = f"for (int g = 0; g < {arg.legs}; g++)", [self._each_leg(arg)]
+        for offset, width in chunks(arg.dim, lanes, arg.scalar):
+            inside = set(range(offset, offset + width))
+            if not inside & used:
+                continue
+            for c in sorted(inside - used):
+                pack.line(f"{legs} for (int l = 0; l < {lanes}; l++) {name}[g][{c}][l] = 0;")
+            value = f"{name}[g][{offset}][l]"
+            if width > 1:
+                shape = pack.helper(RowShape("unpack", arg.scalar, pack.compute, width, lanes))
+                rows = f"x{name}_{offset}"
+                pack.line(f"{vector(arg.scalar, width)} {rows}[{arg.legs}][{lanes}];")
+                pack.line(f"{legs} {shape}({rows}[g], {name}[g] + {offset});")
+                value = f"{rows}[g][l]"
+            out.append(f"    {self._move(arg, 't', offset, width, value, '+')}")
+        return [*out, "}"]
 
     def _declare_rows(
         self, arg: ArgSpec, name: str, leg: int, offset: int, width: int, rows: str, unused: set[int]
@@ -125,35 +165,42 @@ class Commit:
         pack.line(f"{vector(arg.scalar, width)} {rows}[{lanes}];")
         pack.line(f"{shape}({rows}, {name}[{leg}] + {offset});")
 
-    def _move(self, arg: ArgSpec, ids: str, lane: int, offset: int, width: int, rows: str, sign: str) -> str:
-        target = self._target(arg, ids, str(lane))
+    def _move(self, arg: ArgSpec, number: str, offset: int, width: int, value: str, sign: str) -> str:
+        target = self._target(arg, number)
         place = f"{target} + {offset}" if offset else target
         if width == 1:
-            return f"*({place}) {sign}= ({arg.scalar.c}){rows}[{lane}];"
-        return f"*({vector(arg.scalar, width)}u *)({place}) {sign}= {rows}[{lane}];"
+            return f"*({place}) {sign}= ({arg.scalar.c}){value};"
+        return f"*({vector(arg.scalar, width)}u *)({place}) {sign}= {value};"
 
     def _scalar(self) -> None:
         pack, lanes = self.pack, self.pack.style.lanes
-        atomic = pack.style.commit == "atomic"
         ids = {
             (arg.parameter, leg): pack.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
             for arg in self.args
+            if arg.parameter not in self.looped
             for leg, _ in self._legs(arg)
         }
         pack.line(f"for (int l = 0; l < {lanes}; l++) {{")
         for arg in self.args:
             name = f"p{self.member.number}_{arg.parameter}"
+            if arg.parameter in self.looped:
+                pack.line(self._each_leg(arg))
+                self._scalar_leg(arg, "t", f"{name}[g]", touched(self.member.spec, arg, 0))
+                pack.line("}")
+                continue
             for leg, used in self._legs(arg):
-                lane_ids = ids[(arg.parameter, leg)]
-                guard = f"if (({lane_ids}[l] - (uint32_t)t0) < tn) " if pack.style.commit == "tile" else ""
-                for c in sorted(used):
-                    index = f"(size_t){lane_ids}[l]"
-                    base = f"A->d{arg.dat}"
-                    if arg.dat in pack.style.tile_dats:
-                        base, index = f"b{arg.dat}", f"(size_t)({lane_ids}[l] - (uint32_t)t0)"
-                    target = f"{base}[{address(arg, index, c)}]"
-                    self._scalar_update(arg, target, f"{name}[{leg}][{c}][l]", guard, atomic)
+                self._scalar_leg(arg, f"{ids[(arg.parameter, leg)]}[l]", f"{name}[{leg}]", used)
         pack.line("}")
+
+    def _scalar_leg(self, arg: ArgSpec, number: str, value: str, used: set[int]) -> None:
+        style = self.pack.style
+        guard = f"if (({number} - (uint32_t)t0) < tn) " if style.commit == "tile" else ""
+        for c in sorted(used):
+            base, index = f"A->d{arg.dat}", f"(size_t){number}"
+            if arg.dat in style.tile_dats:
+                base, index = f"b{arg.dat}", f"(size_t)({number} - (uint32_t)t0)"
+            target = f"{base}[{address(arg, index, c)}]"
+            self._scalar_update(arg, target, f"{value}[{c}][l]", guard, style.commit == "atomic")
 
     def _scalar_update(self, arg: ArgSpec, target: str, value: str, guard: str, atomic: bool) -> None:
         pack = self.pack
@@ -171,8 +218,11 @@ class Commit:
         """Keep only the increments of the leg through which the current target is met."""
         for arg in self.args:
             name = f"p{self.member.number}_{arg.parameter}"
-            for leg, used in self._legs(arg):
-                self.pack.line(f"if (leg == {leg}) {{")
+            legs: list[tuple[int | str, set[int]]] = list(self._legs(arg))
+            if arg.parameter in self.looped:
+                legs = [("leg", touched(self.member.spec, arg, 0))]
+            for leg, used in legs:
+                self.pack.line("{" if leg == "leg" else f"if (leg == {leg}) {{")
                 for c in sorted(used):
                     target = f"A->d{arg.dat}[{address(arg, 'target', c)}]"
                     self._scalar_update(arg, target, f"{name}[{leg}][{c}][0]", "", False)
@@ -184,11 +234,11 @@ class Commit:
             name = f"p{self.member.number}_{arg.parameter}"
             stride = arg.legs * arg.dim
             element = "(size_t)e[l]" if pack.style.listed else "(i + l)"
-            for leg in range(arg.legs):
-                used = touched(self.member.spec, arg, leg)
+            wide = arg.parameter in self.looped
+            for leg in range(1 if wide else arg.legs):
+                used, loop = touched(self.member.spec, arg, leg), f"for (int l = 0; l < {lanes}; l++)"
                 for c in range(arg.dim):
-                    value = f"({arg.scalar.c}){name}[{leg}][{c}][l]" if c in used else identity(arg)
-                    pack.line(
-                        f"for (int l = 0; l < {lanes}; l++) "
-                        f"A->x{arg.dat}_{arg.parameter}[{element} * {stride} + {leg * arg.dim + c}] = {value};"
-                    )
+                    place = f"g * {arg.dim} + {c}" if wide else str(leg * arg.dim + c)
+                    value = f"({arg.scalar.c}){name}[{'g' if wide else leg}][{c}][l]" if c in used else identity(arg)
+                    head = f"{loop} for (int g = 0; g < {arg.legs}; g++)" if wide else loop
+                    pack.line(f"{head} A->x{arg.dat}_{arg.parameter}[{element} * {stride} + {place}] = {value};")

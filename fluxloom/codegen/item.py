@@ -8,12 +8,12 @@ every compiler keep them in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from fluxloom.codegen.lane import ElementPrinter, LaneLoop, address, identity, row_place
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import opposite_legs, touched
+from fluxloom.codegen.places import begins_with_updates, leg_components, looped, opposite_legs, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.codegen.values import Values
@@ -66,7 +66,7 @@ class Item(Values):
                 self._load_ids(member, element, tuple(a for a in Access if a is not Access.READ))
             for arg in spec.args:
                 if arg.kind == "table":
-                    self._load_table(member, arg)
+                    self._load_table(member, arg, element)
                 elif arg.kind == "global":
                     self._global(member, arg)
                 elif arg.kind in ("ragged", "entries"):
@@ -93,7 +93,7 @@ class Item(Values):
         """Load the targets of the element, a whole row at once where its width allows."""
         used: dict[int, tuple[ArgSpec, set[int]]] = {}
         for arg in member.spec.args:
-            if arg.kind == "table" and arg.access in accesses:
+            if arg.kind == "table" and arg.access in accesses and not looped(member.spec, arg):
                 legs = {arg.leg} if arg.leg >= 0 else {k for k in range(arg.legs) if touched(member.spec, arg, k)}
                 used.setdefault(arg.map, (arg, set()))[1].update(legs)
         for number, (arg, legs) in used.items():
@@ -109,15 +109,39 @@ class Item(Values):
                 row = f"(int64_t){element} * {arg.arity} + {leg}" if arg.arity > 1 else element
                 self.line(f"const int {name}_{leg} = {name}[{row}];")
 
-    def _load_table(self, member: Member, arg: ArgSpec) -> None:
+    def _load_table(self, member: Member, arg: ArgSpec, element: str) -> None:
         name = f"p{member.number}_{arg.parameter}"
         self.line(f"{self.real(arg)} {name}[{arg.legs}][{arg.dim}];")
+        if looped(member.spec, arg):
+            self._load_legs(member, arg, element)
+            return
         targets = [(leg, f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}") for leg in range(arg.legs)]
         if arg.access is Access.READ:
             self._fetch(member, arg, targets)
         elif arg.access is Access.RW:
             for leg, target in targets:
                 self._load(arg, f"{name}[{leg}]", f"d{arg.dat}", target, touched(member.spec, arg, leg), set())
+
+    @contextmanager
+    def each_leg(self, arg: ArgSpec, element: str = "") -> Iterator[None]:
+        """Write what follows for each leg ``g`` of an argument with many; of an element, with its target."""
+        with self.block(f"for (int g = 0; g < {arg.legs}; g++)"):
+            if element:
+                self.line(f"const int m{arg.map}_g = m{arg.map}[(int64_t){element} * {arg.arity} + g];")
+            yield
+
+    def _load_legs(self, member: Member, arg: ArgSpec, element: str) -> None:
+        """Load an argument leg by leg in a loop, or give its increments their start."""
+        name, used = f"p{member.number}_{arg.parameter}", leg_components(member.spec, arg)
+        if arg.access is Access.READ:
+            self._fetch(member, arg, [("g", f"m{arg.map}_g")], element)
+        elif arg.access is Access.RW:
+            with self.each_leg(arg, element):
+                self._load(arg, f"{name}[g]", f"d{arg.dat}", f"m{arg.map}_g", used, set())
+        elif arg.access.reduces and not begins_with_updates(member.spec, arg):
+            with self.each_leg(arg):
+                for c in range(arg.dim):
+                    self.line(f"{name}[g][{c}] = {identity(arg)};")
 
     @contextmanager
     def _elsewhere(self) -> Iterator[None]:
@@ -129,19 +153,25 @@ class Item(Values):
         yield
         self.lines = lines
 
-    def _fetch(self, member: Member, arg: ArgSpec, targets: list[tuple[int, str]]) -> None:
-        """Load legs of an argument from given places: here, or in the loop before this one."""
+    def _fetch(
+        self, member: Member, arg: ArgSpec, targets: Sequence[tuple[int | str, str]], element: str = ""
+    ) -> None:
+        """Load legs of an argument from given places: here, or in the loop before this one.
+
+        With an element the one leg ``g`` stands for all of them, in a loop.
+        """
         name = f"p{member.number}_{arg.parameter}"
         if self.place:
             self.kept.append(f"{self.real(arg)} f{name}[{arg.legs}][{PIECE}][{arg.dim}];")
         for leg, target in targets:
-            used = touched(member.spec, arg, leg)
+            used = touched(member.spec, arg, leg) if isinstance(leg, int) else leg_components(member.spec, arg)
             out = f"f{name}[{leg}][{self.place}]" if self.place else f"{name}[{leg}]"
-            with self._elsewhere():
+            with self._elsewhere(), self.each_leg(arg, element) if element else nullcontext():
                 self._load(arg, out, f"d{arg.dat}", target, used, set())
             if self.place:
-                for c in sorted(used):
-                    self.line(f"{name}[{leg}][{c}] = {out}[{c}];")
+                with self.each_leg(arg) if element else nullcontext():
+                    for c in sorted(used):
+                        self.line(f"{name}[{leg}][{c}] = {out}[{c}];")
 
     def _global(self, member: Member, arg: ArgSpec) -> None:
         name, kind = f"p{member.number}_{arg.parameter}", self.real(arg)
@@ -198,6 +228,10 @@ class Item(Values):
                 places = self.mine(touched(spec, arg, 0))
                 self._available.setdefault(arg.dat, set()).update(places)
                 self._dirty.setdefault(arg.dat, set()).update(places)
+            elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW) and looped(spec, arg):
+                with self.each_leg(arg, element):
+                    places = self.mine(touched(spec, arg, 0))
+                    self._store(arg, f"p{member.number}_{arg.parameter}[g]", f"d{arg.dat}", f"m{arg.map}_g", places)
             elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
                 for leg in range(arg.legs):
                     target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
@@ -210,22 +244,35 @@ class Item(Values):
         if commit == "scratch":
             self._scratch(member, arg, element)
             return
+        if looped(member.spec, arg):
+            used = sorted(self.mine(touched(member.spec, arg, 0)))
+            if commit == "pick":
+                self._pick_leg(arg, [(c, f"p{member.number}_{arg.parameter}[leg][{c}]") for c in used], "")
+                return
+            with self.each_leg(arg, element):
+                values = [(c, f"p{member.number}_{arg.parameter}[g][{c}]") for c in used]
+                self._add_leg(arg, values, f"m{arg.map}_g", commit)
+            return
         for leg in range(arg.legs):
             used = sorted(self.mine(touched(member.spec, arg, leg)))
             values = [(c, f"p{member.number}_{arg.parameter}[{leg}][{c}]") for c in used]
-            if not used:
-                continue
-            if commit == "pick":
-                only = f"if (leg == {leg}) " if arg.legs > 1 else ""
-                self.line(f"{only}{{ {' '.join(self._combined(arg, f'o{arg.dat}[{c}]', v) for c, v in values)} }}")
-                continue
-            target = f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}"
-            for c, value in values:
-                where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
-                if commit == "atomic":
-                    self.line(f"fl_atomic_add_{arg.scalar.c}(&{where}, ({arg.scalar.c}){value});")
-                else:
-                    self.line(self._combined(arg, where, value))
+            if used and commit == "pick":
+                self._pick_leg(arg, values, f"if (leg == {leg}) " if arg.legs > 1 else "")
+            elif used:
+                self._add_leg(arg, values, f"m{arg.map}_{arg.leg if arg.leg >= 0 else leg}", commit)
+
+    def _pick_leg(self, arg: ArgSpec, values: list[tuple[int, str]], only: str) -> None:
+        """Add what one leg has to the values of the element that the work item is for."""
+        self.line(f"{only}{{ {' '.join(self._combined(arg, f'o{arg.dat}[{c}]', v) for c, v in values)} }}")
+
+    def _add_leg(self, arg: ArgSpec, values: list[tuple[int, str]], target: str, commit: str) -> None:
+        """Add what one leg has to its target in memory."""
+        for c, value in values:
+            where = f"d{arg.dat}[{address(arg, f'(int64_t){target}', c, '')}]"
+            if commit == "atomic":
+                self.line(f"fl_atomic_add_{arg.scalar.c}(&{where}, ({arg.scalar.c}){value});")
+            else:
+                self.line(self._combined(arg, where, value))
 
     def _combined(self, arg: ArgSpec, target: str, value: str) -> str:
         """Return the statement that adds an increment to a private value or to memory."""
@@ -237,6 +284,14 @@ class Item(Values):
 
     def _scratch(self, member: Member, arg: ArgSpec, element: str) -> None:
         """Keep increments for a second pass, component after component, so that neighbours meet."""
+        if looped(member.spec, arg):
+            used = touched(member.spec, arg, 0)
+            with self.each_leg(arg):
+                for c in range(arg.dim):
+                    value = f"({arg.scalar.c})p{member.number}_{arg.parameter}[g][{c}]" if c in used else identity(arg)
+                    row = f"(int64_t)(g * {arg.dim} + {c})"
+                    self.line(f"x{arg.dat}_{arg.parameter}[{row} * n + {element}] = {value};")
+            return
         for position, leg in enumerate(scratch_legs(member, arg)):
             used = touched(member.spec, arg, leg)
             for c in range(arg.dim):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fluxloom.codegen.dialect import Dialect
-from fluxloom.codegen.places import flatten, updates
+from fluxloom.codegen.places import MANY, begins_with_updates, constant_place, first_updates, flatten, looped
 from fluxloom.codegen.printer import Printer
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS, Blocked, SoA
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import used_components
 
 __all__ = ["MEMORY", "ElementPrinter", "LaneLoop", "address", "entry_place", "identity", "row_place"]
 
@@ -76,11 +75,19 @@ def row_place(arg: ArgSpec, element: str, field: str = "") -> list[str]:
     return lines
 
 
+def _stays_array(spec: LoopSpec, arg: ArgSpec) -> bool:
+    """Whether the kernel works on an argument where it is, not on scalars."""
+    many = arg.kind == "direct" and arg.access is Access.WRITE and arg.dim > MANY and spec.grid is None
+    return arg.kind in MEMORY or many or looped(spec, arg)
+
+
 class LaneLoop:
     """Writes the statements of one kernel for the element at hand.
 
     Components that the kernel assigns at constant places become C scalars, set at the start and
     stored at the end, so that a conditional assignment does not keep the compiler from vectorising.
+    Of arguments with many places they stay where they are; what surrounds the kernel gives increments through many
+    legs their start, unless the kernel's first updates do.
     """
 
     lane = ""
@@ -102,10 +109,13 @@ class LaneLoop:
         self._constant = constant or (lambda number, name: f"A->c{number}_{name}")
         self._scalars: dict[str, frozenset[tuple[int, int]]] = {}
         for arg in spec.args:
-            used = used_components(spec.kernel, arg.parameter)
-            if arg.access is not Access.READ and used is not None and arg.kind not in MEMORY:
-                self._scalars[arg.parameter] = frozenset((leg or 0, flatten(ix, arg.components)) for leg, ix in used)
-        self._first = self._first_updates()
+            used = spec.used[arg.parameter]
+            if arg.access is not Access.READ and used is not None and not _stays_array(spec, arg):
+                self._scalars[arg.parameter] = frozenset(
+                    (leg or 0, flatten(index, arg.components)) for leg, indices in used.items() for index in indices
+                )
+        begun = [a.parameter for a in spec.args if looped(spec, a) and begins_with_updates(spec, a)]
+        self._first = first_updates(spec, {*self._scalars, *begun})
         self.printer = Printer(dialect, compute, self._read, self._access, self._length, self._update, self._round)
         if dialect.words is not None:
             self.printer.unroll = dialect.words.unroll.format(n=ROW_UNROLL)
@@ -148,19 +158,12 @@ class LaneLoop:
             text = piece if not text else f"({text}) * {n} + {piece}"
         return text or "0"
 
-    @staticmethod
-    def _constant_place(
-        arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]
-    ) -> tuple[int, int]:
-        flat = flatten(tuple(int(k.value) for k in index if isinstance(k, ir.Constant)), arg.components)
-        return (int(leg.value) if isinstance(leg, ir.Constant) else 0), flat
-
     def _access(self, parameter: str, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> str:
         arg = self.spec.arg(parameter)
         if arg.kind in MEMORY:
             return self._ragged_access(arg, leg, index)
         if parameter in self._scalars:
-            number, flat = self._constant_place(arg, leg, index)
+            _, number, flat = constant_place(arg, leg, index)
             return f"v_{parameter}_{number}_{flat}{self.lane}"
         leg_text = self.printer.expression(leg) if leg is not None else "0"
         return self._element(arg, leg_text, self._component(arg, index))
@@ -201,7 +204,7 @@ class LaneLoop:
         arg = self.spec.arg(node.parameter)
         target = self._access(node.parameter, node.leg, node.index)
         if node.op == "+":
-            if node.parameter in self._scalars and self._first.get(self._key(arg, node)) is node:
+            if self._first.get(constant_place(arg, node.leg, node.index)) is node:
                 return f"{target} = {value};"
             if self.atomic and arg.kind in MEMORY:
                 return self._atomic_update(arg, target, value)
@@ -213,23 +216,6 @@ class LaneLoop:
             return f'_Pragma("omp atomic") {target} += {value};'
         return f"fl_atomic_add_{arg.scalar.c}(&{target}, ({arg.scalar.c})({value}));"
 
-    def _key(self, arg: ArgSpec, node: ir.Update) -> tuple[str, int, int]:
-        return (arg.parameter, *self._constant_place(arg, node.leg, node.index))
-
-    def _first_updates(self) -> dict[tuple[str, int, int], ir.Update]:
-        """Updates that come first, unconditionally: they set the private increment instead of adding."""
-        first: dict[tuple[str, int, int], ir.Update] = {}
-        seen: set[tuple[str, int, int]] = set()
-        for statement in self.spec.kernel.body:
-            for update in updates(statement):
-                if update.parameter not in self._scalars:
-                    continue
-                key = self._key(self.spec.arg(update.parameter), update)
-                if key not in seen and update is statement and update.op == "+":
-                    first[key] = update
-                seen.add(key)
-        return first
-
     def _neutral(self, arg: ArgSpec) -> str:
         return identity(arg)
 
@@ -238,7 +224,7 @@ class LaneLoop:
         for arg in self.spec.args:
             if arg.parameter in self._scalars:
                 lines += [self._declare_scalar(arg, leg, c) for leg, c in sorted(self._scalars[arg.parameter])]
-            elif arg.access.reduces and arg.kind in ("table", "global", "stencil"):
+            elif arg.access.reduces and arg.kind in ("table", "global", "stencil") and not looped(self.spec, arg):
                 for leg in range(arg.legs):
                     lines += [f"{self._element(arg, str(leg), str(c))} = {self._neutral(arg)};" for c in range(arg.dim)]
         return lines

@@ -8,15 +8,17 @@ instructions; what surrounds it (rows in, rows out) is written with vector types
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fluxloom.codegen.abreast import AbreastLoop
 from fluxloom.codegen.commit import Commit
 from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.item import stored_length
-from fluxloom.codegen.lane import MEMORY, LaneLoop, address, row_place
+from fluxloom.codegen.lane import MEMORY, LaneLoop, address, identity, row_place
 from fluxloom.codegen.member import REDUCTION_LANES, Member, PackStyle
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.places import begins_with_updates, leg_components, looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.rolled import RolledLoop, has_uniform_loop
 from fluxloom.codegen.rows import RowShape, chunks, runs
@@ -154,7 +156,16 @@ class Pack:
             self.line(f"for (int l = 0; l < {self.style.lanes}; l++) {name}[l] = (uint32_t)A->z{arg.dat}[{element}];")
         return name
 
-    def need_ids(self, arg: ArgSpec, leg: int) -> str:
+    @contextmanager
+    def each_leg(self, arg: ArgSpec) -> Iterator[str]:
+        """Write what follows for each leg ``g`` of an argument with many; gives the array of its targets."""
+        self.line(f"for (int g = 0; g < {arg.legs}; g++) {{")
+        name = self.need_ids(arg, "g")
+        yield name
+        self._ids.discard(name)
+        self.line("}")
+
+    def need_ids(self, arg: ArgSpec, leg: int | str) -> str:
         """Load the targets of one leg, once; returns the name of the array."""
         name = f"m{arg.map}_{leg}"
         if name not in self._ids:
@@ -170,6 +181,9 @@ class Pack:
     def _load_table(self, spec: LoopSpec, member: Member, arg: ArgSpec) -> None:
         lanes, name = self.style.lanes, f"p{member.number}_{arg.parameter}"
         self.line(f"FL_ALIGN {self.real(arg)} {name}[{arg.legs}][{arg.dim}][{lanes}];")
+        if looped(spec, arg):
+            self._load_legs(spec, arg, name)
+            return
         for leg in range(arg.legs):
             used = touched(spec, arg, leg)
             if not used:
@@ -177,6 +191,15 @@ class Pack:
             ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
             if arg.access in (Access.READ, Access.RW):
                 self._load_rows(arg, f"{name}[{leg}]", f"A->d{arg.dat}", used, set(), ids=ids)
+
+    def _load_legs(self, spec: LoopSpec, arg: ArgSpec, name: str) -> None:
+        """Load an argument leg by leg in a loop, or give its increments their start."""
+        if arg.access in (Access.READ, Access.RW):
+            with self.each_leg(arg) as ids:
+                self._load_rows(arg, f"{name}[g]", f"A->d{arg.dat}", leg_components(spec, arg), set(), ids=ids)
+        elif arg.access.reduces and not begins_with_updates(spec, arg):
+            legs, parts = f"for (int g = 0; g < {arg.legs}; g++)", f"for (int c = 0; c < {arg.dim}; c++)"
+            self.line(f"{legs} {parts} for (int l = 0; l < {self.style.lanes}; l++) {name}[g][c][l] = {identity(arg)};")
 
     def _load_rows(
         self, arg: ArgSpec, out: str, base: str, needed: set[int], have: set[int], *, ids: str = "", first: str = "i"
@@ -186,17 +209,18 @@ class Pack:
         vectors = lanes >= 4 and arg.scalar.floating and arg.scalar.size > 2 and not isinstance(arg.layout, Blocked)
         if not vectors:
             index = f"{ids}[l]" if ids else f"({first} + l)"
-            for c in sorted(needed):
+            for loop, c in self._singly(needed):
                 where = address(arg, f"(size_t){index}" if ids else index, c)
-                self.line(f"for (int l = 0; l < {lanes}; l++) {out}[{c}][l] = ({self.real(arg)}){base}[{where}];")
+                move = f"{out}[{c}][l] = ({self.real(arg)}){base}[{where}];"
+                self.line(f"{loop}for (int l = 0; l < {lanes}; l++) {move}")
             return
         mode = "load" if ids else "loadseq"
         where = ids or first
         if isinstance(arg.layout, SoA):
-            for c in sorted(needed):
+            for loop, c in self._singly(needed):
                 shape = self.helper(RowShape(mode, arg.scalar, self.compute, 1, lanes))
-                offset = f" + {c} * A->s{arg.dat}" if c else ""
-                self.line(f"{shape}({out} + {c}, {base}{offset}, 1, {where});")
+                offset = f" + {c} * A->s{arg.dat}" if c != "0" else ""
+                self.line(f"{loop}{shape}({out} + {c}, {base}{offset}, 1, {where});")
             return
         moved: list[tuple[int, int]] = []
         for offset, width in chunks(arg.dim, lanes, arg.scalar):
@@ -214,6 +238,10 @@ class Pack:
         if count == 1:
             return "", str(first)
         return f"for (int64_t c = {first}; c < {first + width * count}; c += {width}) ", "c"
+
+    def _singly(self, components: set[int]) -> list[tuple[str, str]]:
+        """Return the components, many neighbours as a loop: its head, or nothing, and the C text of the component."""
+        return [self._over(*part) for part in runs((c, 1) for c in sorted(components))]
 
     def helper(self, shape: RowShape) -> str:
         """Ask for a row helper; returns its C name."""
@@ -276,8 +304,7 @@ class Pack:
                 self._available.setdefault(arg.dat, set()).update(places)
                 self._dirty.setdefault(arg.dat, set()).update(places)
             elif arg.kind == "table" and arg.access in (Access.WRITE, Access.RW):
-                for leg in range(arg.legs):
-                    self._store_table(spec, arg, name, leg)
+                self._store_legs(spec, arg, name)
         increments = [a for a in spec.args if a.kind == "table" and a.access.reduces]
         if increments:
             Commit(self, member, increments).write()
@@ -291,13 +318,21 @@ class Pack:
             value = f"{name}[0][{c}][l]"
             self.line(f"for (int l = 0; l < {lanes}; l++) {target} = {combine(arg, target, value)};")
 
-    def _store_table(self, spec: LoopSpec, arg: ArgSpec, name: str, leg: int) -> None:
-        ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
-        for c in sorted(touched(spec, arg, leg)):
+    def _store_legs(self, spec: LoopSpec, arg: ArgSpec, name: str) -> None:
+        if looped(spec, arg):
+            with self.each_leg(arg) as ids:
+                self._store_table(arg, f"{name}[g]", ids, touched(spec, arg, 0))
+            return
+        for leg in range(arg.legs):
+            ids = self.need_ids(arg, arg.leg if arg.leg >= 0 else leg)
+            self._store_table(arg, f"{name}[{leg}]", ids, touched(spec, arg, leg))
+
+    def _store_table(self, arg: ArgSpec, value: str, ids: str, components: set[int]) -> None:
+        for c in sorted(components):
             where = address(arg, f"(size_t){ids}[l]", c)
             self.line(
                 f"for (int l = 0; l < {self.style.lanes}; l++) "
-                f"A->d{arg.dat}[{where}] = ({arg.scalar.c}){name}[{leg}][{c}][l];"
+                f"A->d{arg.dat}[{where}] = ({arg.scalar.c}){value}[{c}][l];"
             )
 
     def _store_own(self) -> None:
@@ -316,14 +351,14 @@ class Pack:
             components = set(range(arg.dim))
         if plain or lanes < 4 or not arg.scalar.floating or arg.scalar.size == 2:
             index = self._need_positions(arg) + "[l]" if arg.positioned else ("e[l]" if self.style.listed else "i + l")
-            for c in sorted(components):
+            for loop, c in self._singly(components):
                 where = address(arg, f"(size_t)({index})", c)
-                self.line(f"for (int l = 0; l < {lanes}; l++) {base}[{where}] = ({arg.scalar.c}){out}[{c}][l];")
+                self.line(f"{loop}for (int l = 0; l < {lanes}; l++) {base}[{where}] = ({arg.scalar.c}){out}[{c}][l];")
             return
         if isinstance(arg.layout, SoA):
-            for c in sorted(components):
+            for loop, c in self._singly(components):
                 shape = self.helper(RowShape("storeseq", arg.scalar, self.compute, 1, lanes))
-                self.line(f"{shape}({base} + {c} * A->s{arg.dat}, 1, {first}, {out} + {c});")
+                self.line(f"{loop}{shape}({base} + {c} * A->s{arg.dat}, 1, {first}, {out} + {c});")
             return
         rows: list[tuple[int, int]] = []
         for offset, width in chunks(arg.dim, lanes, arg.scalar):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fluxloom.codegen.spec import ArgSpec, LoopSpec
 from fluxloom.core.access import Access
 from fluxloom.kernel import ir
-from fluxloom.kernel.analysis import used_components
 
-__all__ = ["flatten", "opposite_legs", "touched", "updates"]
+__all__ = ["MANY", "Place", "begins_with_updates", "constant_place", "first_updates", "flatten",
+           "leg_components", "looped", "opposite_legs", "touched", "updates"]  # fmt: skip
+
+MANY = 32
+"""Legs, or components, up to which each has statements of its own; more of them are gone through in a loop."""
+
+Place = tuple[str, int, int]
+"""Parameter, leg and flat component."""
 
 
 def flatten(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
@@ -20,10 +28,65 @@ def flatten(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
 
 def touched(spec: LoopSpec, arg: ArgSpec, leg: int) -> set[int]:
     """Return the flat components of one leg that the body touches (all when an index is dynamic)."""
-    used = used_components(spec.kernel, arg.parameter)
+    used = spec.used[arg.parameter]
     if used is None:
         return set(range(arg.dim))
-    return {flatten(index, arg.components) for used_leg, index in used if used_leg is None or used_leg == leg}
+    places = used.get(None, frozenset()) | used.get(leg, frozenset())
+    return {flatten(index, arg.components) for index in places}
+
+
+def looped(spec: LoopSpec, arg: ArgSpec) -> bool:
+    """Whether code goes through the legs of an argument in a loop.
+
+    There are many, and the kernel touches the same components of each, or only reads: then more may be read than it
+    needs. Loops over ragged rows are left as they are.
+    """
+    if arg.kind != "table" or arg.legs <= MANY or spec.ragged:
+        return False
+    if spec.used[arg.parameter] is None or arg.access is Access.READ:
+        return True
+    first = touched(spec, arg, 0)
+    return bool(first) and all(touched(spec, arg, leg) == first for leg in range(1, arg.legs))
+
+
+def leg_components(spec: LoopSpec, arg: ArgSpec) -> set[int]:
+    """Return the components that are moved of each leg of an argument with many."""
+    if spec.used[arg.parameter] is None:
+        return set(range(arg.dim))
+    return set[int]().union(*(touched(spec, arg, leg) for leg in range(arg.legs)))
+
+
+def constant_place(arg: ArgSpec, leg: ir.Expression | None, index: tuple[ir.Expression, ...]) -> Place:
+    """Return the place behind a constant leg and index."""
+    flat = flatten(tuple(int(k.value) for k in index if isinstance(k, ir.Constant)), arg.components)
+    return arg.parameter, (int(leg.value) if isinstance(leg, ir.Constant) else 0), flat
+
+
+def first_updates(spec: LoopSpec, parameters: Collection[str]) -> dict[Place, ir.Update]:
+    """Find updates of some parameters, used at constant places alone, that come first and without a condition.
+
+    They may set an increment instead of adding to it.
+    """
+    first: dict[Place, ir.Update] = {}
+    seen: set[Place] = set()
+    args = {arg.parameter: arg for arg in spec.args}
+    for statement in spec.kernel.body:
+        for update in updates(statement):
+            if update.parameter not in parameters:
+                continue
+            place = constant_place(args[update.parameter], update.leg, update.index)
+            if place not in seen and update is statement and update.op == "+":
+                first[place] = update
+            seen.add(place)
+    return first
+
+
+def begins_with_updates(spec: LoopSpec, arg: ArgSpec) -> bool:
+    """Whether each place that a kernel increments has a first update that may set it."""
+    if arg.access is not Access.INC or spec.used[arg.parameter] is None:
+        return False
+    places = sum(len(touched(spec, arg, leg)) for leg in range(arg.legs))
+    return len(first_updates(spec, (arg.parameter,))) == places
 
 
 def updates(statement: ir.Statement) -> list[ir.Update]:

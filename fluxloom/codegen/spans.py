@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from fluxloom.codegen.item import PIECE, Item, scratch_legs
 from fluxloom.codegen.lane import identity
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.places import looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 from fluxloom.codegen.staged import increment_tables, increments, staged_kind
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.core.layout import AoS
-from fluxloom.kernel.analysis import used_components
 
 if TYPE_CHECKING:
     from fluxloom.codegen.kernels import KernelDriver
@@ -44,9 +43,9 @@ def apart(driver: KernelDriver) -> bool:
     all elements to it: it may not be told so.
     """
     args = [(m, a) for m in driver.group.members for a in m.spec.args]
-    if any(m.spec.kernel.arrays for m in driver.group.members):
+    if any(m.spec.kernel.arrays for m in driver.group.members) or any(looped(m.spec, a) for m, a in args):
         return False
-    if any(used_components(m.spec.kernel, a.parameter) is None for m, a in args if a.kind not in ("ragged", "entries")):
+    if any(m.spec.used[a.parameter] is None for m, a in args if a.kind not in ("ragged", "entries")):
         return False
     stores = [a for _, a in args if a.kind == "direct" and a.access is not Access.READ]
     return bool(driver.group.renamed) or any(a.dim > 1 and not isinstance(a.layout, AoS) for a in stores)
@@ -200,6 +199,13 @@ class _Tile(Item):
     def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
         name, legs = f"{member.number}_{arg.parameter}", scratch_legs(member, arg)
         self.kept.append(f"{self.real(arg)} v{name}[{PIECE}][{len(legs) * arg.dim}];")
+        if looped(member.spec, arg):
+            used = touched(member.spec, arg, 0)
+            with self.each_leg(arg):
+                for c in range(arg.dim):
+                    value = f"p{name}[g][{c}]" if c in used else identity(arg)
+                    self.line(f"v{name}[{self.place}][g * {arg.dim} + {c}] = {value};")
+            return
         for position, leg in enumerate(legs):
             used = touched(member.spec, arg, leg)
             for c in range(arg.dim):
@@ -212,6 +218,14 @@ def _additions(item: Item, member: Member) -> list[str]:
     lines, k, tables = [], member.number, increment_tables(member)
     for arg in increments(member):
         legs, position = scratch_legs(member, arg), tables.index((arg.map, arg.leg))
+        if looped(member.spec, arg):
+            at = f"loc{k}_{position}_at[(seg{k}[tile] + k) * {arg.legs} + g]"
+            lines.append(f"for (int g = 0; g < {arg.legs}; g++) {{ const int at = {at} * {arg.dim};")
+            for c in range(arg.dim):
+                value, target = f"v{k}_{arg.parameter}[{item.place}][g * {arg.dim} + {c}]", f"T{arg.dat}[at + {c}]"
+                lines.append(f"  {target} = {combine(arg, target, value, item.real(arg))};")
+            lines.append("}")
+            continue
         for leg in range(arg.legs):
             at = f"loc{k}_{position}_at[(seg{k}[tile] + k) * {arg.legs} + {leg}]"
             lines.append(f"{{ const int at = {at} * {arg.dim};")

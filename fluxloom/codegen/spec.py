@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS, Layout
+from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.ir import LoweredKernel
 
 __all__ = [
@@ -119,6 +122,11 @@ class LoopSpec:
     grid: GridSpec | None = None
     listed: bool = False
 
+    @cached_property
+    def used(self) -> Mapping[str, Mapping[int | None, frozenset[tuple[int, ...]]] | None]:
+        """Components of each parameter that the body touches, by leg; None: some leg or index is not constant."""
+        return {arg.parameter: _by_leg(used_components(self.kernel, arg.parameter)) for arg in self.args}
+
     def arg(self, parameter: str) -> ArgSpec:
         """Return the argument bound to a kernel parameter."""
         return next(a for a in self.args if a.parameter == parameter)
@@ -127,6 +135,17 @@ class LoopSpec:
     def ragged(self) -> bool:
         """Whether an argument goes through a ragged map."""
         return any(a.kind in ("ragged", "entries") for a in self.args)
+
+
+def _by_leg(
+    used: frozenset[tuple[int | None, tuple[int, ...]]] | None,
+) -> Mapping[int | None, frozenset[tuple[int, ...]]] | None:
+    if used is None:
+        return None
+    found: dict[int | None, set[tuple[int, ...]]] = {}
+    for leg, index in used:
+        found.setdefault(leg, set()).add(index)
+    return {leg: frozenset(indices) for leg, indices in found.items()}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fluxloom.codegen.item import Item, scratch_legs
 from fluxloom.codegen.lane import identity
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.places import touched
+from fluxloom.codegen.places import looped, touched
 from fluxloom.codegen.reduce import combine
 from fluxloom.codegen.spec import ArgSpec
 
@@ -79,6 +79,14 @@ class _Staging(Item):
     def _increments(self, member: Member, arg: ArgSpec, commit: str, element: str) -> None:
         if commit != "stage":
             super()._increments(member, arg, commit, element)
+            return
+        if looped(member.spec, arg):
+            used = touched(member.spec, arg, 0)
+            with self.each_leg(arg):
+                for c in range(arg.dim):
+                    value = f"p{member.number}_{arg.parameter}[g][{c}]" if c in used else identity(arg)
+                    place = f"(g * {arg.dim} + {c}) * {self.capacity} + k"
+                    self.line(f"S{member.number}_{arg.parameter}[{place}] = {value};")
             return
         for position, leg in enumerate(scratch_legs(member, arg)):
             used = touched(member.spec, arg, leg)

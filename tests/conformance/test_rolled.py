@@ -1,18 +1,33 @@
-"""Loops that stay loops: tables and local arrays with run-time indices, in packs and in work items."""
+"""Loops that stay loops: tables, local arrays and legs with run-time indices, in packs and in work items."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import Const, Inc, Loop, Max, Read, Schedule, Write, rolled
+from fluxloom import RW, Const, Inc, Loop, Max, Read, Schedule, Write, rolled
 
-from .harness import LAYOUTS, STRATEGIES, agree, compare, context, everywhere, expected, native, threads_of, together
+from .harness import (
+    LAYOUTS,
+    STRATEGIES,
+    agree,
+    compare,
+    context,
+    everywhere,
+    expected,
+    native,
+    schedules,
+    threads_of,
+    together,
+)
 
 LEGS, POINTS = 4, 20
+MANY = 66
+"""Legs of maps that code goes through in loops; more than loops may have trips that are written out."""
 
 
 @fl.func
@@ -160,3 +175,89 @@ def outside(ctx: fl.Context, schedule: Schedule | None = None) -> tuple[list[Loo
     over = ctx.set(2, "over")
     v = ctx.dat(over, name="v", layout=LAYOUTS["aos"])
     return [Loop(beyond, over, v, table=[1.0] * 70, schedule=schedule)], {"v": v}
+
+
+@fl.kernel
+def spread(x: Read, w: Read, y: Inc, z: Inc, *, table: Const[list[list[float]]]):
+    """Legs of ``y`` in loops that stay, one component left out; each place of ``z`` has one update, written out."""
+    first = 0.0
+    second = 0.0
+    for c in rolled(len(table)):
+        first += table[c][0] * x[c][0] + w[0]
+        second += table[c][1] * x[c][1]
+    for c in rolled(len(table)):
+        y[c][0] += table[c][1] * first
+        y[c][1] -= w[0] * second
+        y[c][3] += table[c][0]
+    for half in range(2):
+        for c in range(33):
+            z[33 * half + c] += table[c][half] * first + w[0]
+
+
+@fl.kernel
+def own(x: Read, u: RW, v: Write, peak: Max, *, table: Const[list[list[float]]]):
+    """Legs of which no two elements share one, and those whose extremes are kept."""
+    for c in rolled(len(table)):
+        u[c][1] = 0.5 * u[c][1] + table[c][0] * x[c][0]
+        peak[c] = max(peak[c], table[c][1] * x[c][1])
+    for half in range(2):
+        for c in range(33):
+            v[33 * half + c] = u[c][1] - x[c][half]
+
+
+def legs(
+    ctx: fl.Context, schedule: Schedule | None = None, layout: Any = None, dtype: str = "float64",
+    extremes: bool = False,
+) -> tuple[list[Loop], dict[str, Any]]:  # fmt: skip
+    """Return a loop with many legs, and what it changes: sums, or values of its own and extremes."""
+    rng = np.random.default_rng(5)
+    size, count = 15, 900
+    cells, points, places = ctx.set(size, "cells"), ctx.set(count, "points"), ctx.set(size * MANY, "places")
+    through = ctx.map(cells, points, rng.integers(0, count, (size, MANY)), "through")
+    alone = ctx.map(cells, places, rng.permutation(size * MANY).reshape(size, MANY), "alone")
+    values = {"dtype": dtype, "layout": layout}
+    x = ctx.dat(points, rng.uniform(-0.5, 0.5, (count, 2)), "x", **values)
+    w = ctx.dat(cells, rng.uniform(0.0, 1.0, size), "w", **values)
+    y = ctx.dat(points, rng.uniform(-1.0, 1.0, (count, 4)), "y", **values)
+    z = ctx.dat(points, rng.uniform(-1.0, 1.0, count), "z", **values)
+    u = ctx.dat(places, rng.uniform(-1.0, 1.0, (size * MANY, 2)), "u", **values)
+    v = ctx.dat(places, np.full(size * MANY, 9.0), "v", **values)
+    table = rng.uniform(-1.0, 1.0, (MANY, 2)).tolist()
+    if extremes:
+        arguments = (x[through], u[alone], v[alone], z[through])
+        return [Loop(own, cells, *arguments, table=table, schedule=schedule)], {"u": u, "v": v, "peak": z}
+    loop = Loop(spread, cells, x[through], w, y[through], z[through], table=table, schedule=schedule)
+    return [loop], {"y": y, "z": z}
+
+
+@pytest.mark.parametrize(
+    ("device", "extremes", "lanes", "layout", "dtype"),
+    everywhere(
+        [(False, 4, "aos", "float64"), (True, 4, "aos", "float64"), (False, 1, "aos", "float64"),
+         (False, 8, "soa", "float32"), (True, 8, "aos", "float32"), (False, 8, "aos", "float32")],
+        [(False, 0, "aos", "float64"), (True, 0, "aos", "float64"), (False, 0, "soa", "float32")],
+        keep=1,
+        keep_items=0,
+        keep_opencl=1,
+    ),
+)  # fmt: skip
+def test_many_legs(device: str, extremes: bool, lanes: int, layout: str, dtype: str) -> None:
+    """Every strategy of a device gives the sums of the reference device."""
+    wanted = schedules(device, lanes=lanes)
+    got = together(legs, wanted, device, layout=LAYOUTS[layout], dtype=dtype, extremes=extremes)
+    missing = {name for name in wanted if name not in got}
+    assert all(extremes and name.startswith(("atomic", "gather")) for name in missing), missing
+    for name, values in got.items():
+        compare(values, expected(legs, dtype=dtype, extremes=extremes), dtype, what=name)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_legs_are_gone_through_in_a_loop(device: str) -> None:
+    """No statement names a leg but those of the kernel itself."""
+    ctx = context(device, schedule=Schedule(lanes=4) if device == "cpu" else None)
+    text = legs(ctx)[0][0].source
+    assert f"for (int g = 0; g < {MANY}; g++)" in text
+    assert not re.search(rf"m\d+\[[^\]]*\* {MANY} \+ \d+\]", text)
+    assert re.search(r"p0_z\[65\]\[0\](\[l\])? = ", text)
+    assert "p0_y[c_]" in text
+    assert not re.search(r"p0_y\[\d+\]\[.* = ", text)

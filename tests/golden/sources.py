@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 import fluxloom as fl
-from fluxloom import Const, Loop, Read, Schedule, Write
+from fluxloom import Const, Inc, Loop, Read, Schedule, Write
 from fluxloom.codegen.exchange import Field, exchange_unit
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
@@ -62,6 +64,15 @@ def moments(x: Read, y: Write, *, table: Const[list[list[float]]], weight: Const
     y[0] = total
 
 
+@fl.kernel
+def spread(x: Read, y: Inc):
+    total = 0.0
+    for c in fl.rolled(len(x)):
+        total += x[c][0] * x[c][1]
+    for c in fl.rolled(len(x)):
+        y[c] += total * x[c][1]
+
+
 def context(dialect: str, threads: int = 2) -> fl.Context:
     """Return a context whose device writes a language."""
     if dialect == "c":
@@ -107,6 +118,17 @@ def rolled(dialect: str, points: int = 66) -> list[Group]:
     schedule = Schedule(lanes=4 if dialect == "c" else 0, stream=False)
     tables = {"table": [[0.5 * k, -1.0] for k in range(points)], "weight": [1.0 / (k + 1) for k in range(points)]}
     return alone(Loop(moments, cells, ctx.dat(cells, shape=(2,)), ctx.dat(cells), schedule=schedule, **tables))
+
+
+def legs(dialect: str, count: int = 66) -> list[Group]:
+    """Arguments with many legs, which are gathered and scattered in loops; as `rolled` more than are written out."""
+    ctx = context(dialect)
+    cells, points = ctx.set(20, "cells"), ctx.set(400, "points")
+    table = (7 * np.arange(20)[:, None] + 3 * np.arange(count)) % 400
+    through = ctx.map(cells, points, table, "through")
+    schedule = Schedule(strategy="block_colour", lanes=4) if dialect == "c" else Schedule(strategy="atomic")
+    x, y = ctx.dat(points, shape=(2,)), ctx.dat(points)
+    return alone(Loop(spread, cells, x[through], y[through], schedule=schedule))
 
 
 def stencil(dialect: str) -> list[Group]:
@@ -155,6 +177,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "spmv_grouped": lambda: product(dialect, RowGroupedCSR(4, 2), lanes=1),
         "five_points": lambda: stencil(dialect),
         "rolled": lambda: rolled(dialect),
+        "legs": lambda: legs(dialect),
         "airfoil_fused": lambda: fused(dialect),
     }
 
