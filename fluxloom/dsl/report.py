@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from fluxloom.codegen.spec import comment_text
 from fluxloom.core.access import Access
+from fluxloom.core.layout import Blocked, SoA
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
+from fluxloom.kernel.touched import touched_components
 
-__all__ = ["LoopReport", "layouts", "useful_bytes", "vectorised"]
+__all__ = ["LoopReport", "Moved", "layouts", "moved", "useful_bytes", "vectorised"]
+
+_LINE = 64
+"""Bytes that move together between memory and the caches."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class LoopReport:
     calls, seconds
         How often it ran and how long in all.
     useful_bytes
-        Bytes a call has to move at least: each distinct dat once (twice for Inc and RW), plus maps.
+        Bytes a call has to move at least: each distinct dat once (twice for Inc and RW), plus maps (see `moved`).
     strategy, colours, block, lanes
         The schedule it ran with.
     vectorised
@@ -61,35 +67,84 @@ def layouts(bounds: Iterable[Bound]) -> str:
     return "+".join(sorted({type(dat.layout).__name__.lower() for dat in dats}))
 
 
+@dataclass(frozen=True)
+class Moved:
+    """Bytes that some loops run together have to move: values they read, values they write, and their maps."""
+
+    read: int
+    written: int
+    maps: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.read + self.written + self.maps
+
+
 def useful_bytes(bounds: tuple[Bound, ...], *, elided: frozenset[int] = frozenset()) -> int:
+    """Return the bytes that some loops run together have to move (see `moved`)."""
+    return moved(bounds, elided=elided).total
+
+
+def moved(bounds: tuple[Bound, ...], *, elided: frozenset[int] = frozenset()) -> Moved:
     """Return the bytes that some loops run together have to move.
 
     Each distinct dat counts once over the elements that the loops reach, twice when it is both read
     and written (Inc, RW, or written by one loop after another read it); each map counts once.
+
+    Components that lie apart in memory (``SoA``, and ``Blocked`` with blocks that fill lines of the caches) count one
+    by one: those that no kernel touches stay where they are. With ``AoS`` the lines hold them all, and all count.
 
     Parameters
     ----------
     elided
         ``id`` of dats that live in registers or tile buffers only.
     """
-    dats: dict[int, tuple[Dat, int, bool, bool]] = {}
+    parts: dict[tuple[int, Hashable], _Part] = {}
     maps: dict[int, int] = {}
     for bound in bounds:
         for arg, parameter in zip(bound.arguments, bound.kernel.parameters, strict=True):
             if not isinstance(arg.data, Dat):
                 continue
             reached = _reached(bound, arg.map)
-            known = dats.get(id(arg.data), (arg.data, 0, False, False))
-            first_write = parameter.access is Access.WRITE and not known[3]
-            reads = known[2] or (not first_write and not known[3]) or (known[3] and arg.map is not None)
-            dats[id(arg.data)] = (arg.data, max(known[1], reached), reads, known[3] or parameter.access.writes)
+            for name, width in _touched(bound, parameter.name, arg.data):
+                known = parts.get((id(arg.data), name), _Part(0, False, False))
+                old = arg.map is not None if known.written else parameter.access is not Access.WRITE
+                size = max(known.size, reached * width * arg.data.scalar.size)
+                written = known.written or parameter.access.writes
+                parts[id(arg.data), name] = _Part(size, known.read or old, written)
             if arg.map is not None:
                 maps[id(arg.map)] = _map_bytes(bound, arg.map)
-    total = sum(maps.values())
-    for key, (dat, reached, reads, writes) in dats.items():
-        if key not in elided:
-            total += reached * dat.dim * dat.scalar.size * (int(reads) + int(writes))
-    return total
+    counted = [part for (key, _), part in parts.items() if key not in elided]
+    read, written = (sum(p.size for p in counted if p.read), sum(p.size for p in counted if p.written))
+    return Moved(read, written, sum(maps.values()))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A component of a dat, or all of it: bytes over the elements that are reached, and whether they come and go."""
+
+    size: int
+    read: bool
+    written: bool
+
+
+def _touched(bound: Bound, parameter: str, dat: Dat) -> Iterable[tuple[Hashable, int]]:
+    """Yield what a kernel touches of a dat: names of parts that lie apart, and the number of components of each."""
+    known = bound.over.context.plans
+    key = ("touched", bound.lowered.digest, parameter)
+    if key not in known:
+        known[key] = touched_components(bound.lowered, parameter)
+    components = known[key] if known[key] is not None else set(product(*map(range, dat.shape)))
+    if _apart(dat):
+        return [(component, 1) for component in components]
+    return [("whole", dat.dim)] if components else []
+
+
+def _apart(dat: Dat) -> bool:
+    """Whether the components of a dat are in lines of their own."""
+    layout = dat.layout
+    return isinstance(layout, SoA) or (isinstance(layout, Blocked) and layout.size * dat.scalar.size >= _LINE)
 
 
 def _reached(bound: Bound, through: object) -> int:

@@ -1,4 +1,4 @@
-"""The cavity of tetrahedra that the benchmark of flow on edges steps through: meshes, steps, and what loops move."""
+"""The cavity of tetrahedra that the benchmark of flow on edges steps through: meshes and steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from fluxloom.app.bench.tetra_cavity import LID, TetraCavity
 from fluxloom.core.errors import CaseError
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.report import LoopReport
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh, point_mesh
 from fluxloom.fe.shared_edges import shared_edge_operators
@@ -24,7 +23,7 @@ from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
 
-__all__ = ["NAMED", "READS", "Cavity", "cavities", "cavity_flow", "moved_bytes"]
+__all__ = ["NAMED", "Cavity", "cavities", "cavity_flow"]
 
 VISCOSITY = 0.01
 END = 0.1
@@ -47,16 +46,6 @@ NAMED: Mapping[str, _Size] = MappingProxyType(
     {"3k": _Size(14, 500, 1e-6), "24k": _Size(28, 1500, 1e-7), "185k": _Size(56, 5400, 1e-8)}
 )
 """Boxes with the numbers of points of the published meshes, their steps, and tolerances for their iterations."""
-
-READS: Mapping[str, Callable[[int], int]] = MappingProxyType({
-    "edges.pressure_slope": lambda d: d,
-    "edges.convection": lambda d: d,
-    "edges.stage": lambda d: d * d + d,
-    "edges.continuity": lambda d: 3 * d,
-    "edges.correct": lambda d: d,
-    "edges.prepare": lambda d: d * d + 2 * d,
-})  # fmt: skip
-"""Numbers of an entry of the operators that loops read, of ``1 + d^2 + 2 d``, in ``d`` dimensions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,15 +142,3 @@ def cavity_flow(cavity: Cavity, recipe: Recipe | None) -> EdgeFlow:
     )
     flow.initialise((0.0, 0.0, 0.0))
     return flow
-
-
-def moved_bytes(report: LoopReport, operators: EdgeOperators) -> int:
-    """Return the bytes that a call moves: useful ones, less numbers of the edges that nobody reads.
-
-    With ``SoA`` storage these are left where they are; otherwise they lie in the lines that others are in.
-    """
-    entries, d = operators.entries, operators.dimension
-    reads = READS.get(report.name)
-    if reads is None or not isinstance(entries.layout, SoA):
-        return report.useful_bytes
-    return report.useful_bytes - (entries.dim - reads(d)) * entries.scalar.size * entries.set.size

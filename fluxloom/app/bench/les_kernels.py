@@ -24,6 +24,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import EntriesMap, RaggedMap
+from fluxloom.dsl.report import moved
 from fluxloom.dsl.steps import Reset
 from fluxloom.linalg.three_kernels import kind_of
 from fluxloom.perf.les_model import KernelTimes, Part
@@ -110,17 +111,11 @@ def _alone(step: AlgebraicStep) -> dict[str, Part]:
     for name, group in _groups(step).items():
         seconds = seconds_of_call(context, Chain(group.loops, fuse=False, name=name)) / group.distinct
         loops = [loop for loop in group.loops if isinstance(loop, Loop)]
-        moved = np.mean([(loop.useful_bytes, loop.useful_bytes - _written(loop)) for loop in loops], axis=0)
-        nbytes, read = (float(value) for value in context.comm.reduce(moved, "sum"))
+        each = [moved((loop.bound,)) for loop in loops]
+        mean = np.mean([(part.total, part.total - part.written) for part in each], axis=0)
+        nbytes, read = (float(value) for value in context.comm.reduce(mean, "sum"))
         found[name] = Part(name, kind_of(loops[0]), group.calls, seconds, nbytes, read)
     return found
-
-
-def _written(loop: Loop) -> int:
-    """Return the bytes that a loop writes: all that the three kernels and the pointwise passes write is direct."""
-    pairs = zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
-    dats = unique(a.data for a, p in pairs if p.access.writes and isinstance(a.data, Dat))
-    return sum(loop.over.size * dat.dim * dat.scalar.size for dat in dats)
 
 
 def _in_rotation(step: AlgebraicStep) -> dict[str, float]:

@@ -108,7 +108,8 @@ def edges(context: Context, run: CavityRun, recipe: Recipe | None) -> FlowRun:
     """Run `EdgeFlow`: velocities at the points, explicit momentum with four stages, one pressure solve.
 
     Without a recipe the pressure has the inverse of the diagonal. Steps that are too long are divided as those of
-    `finite_volumes` are. ``held`` is the force on the lid and its rim of the discrete equations themselves.
+    `finite_volumes` are. ``held`` is the force on the lid, with its share of the rim, of the discrete equations
+    themselves.
     """
     cavity, stop = run.cavity, Stop(rtol=run.tolerance)
     mesh = point_mesh(context, cavity.mesh)
