@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +58,13 @@ class StartupRow:
         return [self.name, str(self.tried), self.schedule, f"{1e3 * self.seconds:.4f}", f"{self.gain:.2f}"]
 
 
-def tune_at_start(runner: Runner, solver: str) -> list[StartupRow]:
-    """Time every ragged loop and every sum of a run with all schedules that are right for it, and keep the fastest.
+def tune_at_start(
+    runner: Runner, solver: str, tell: Callable[[str], object] | None = None
+) -> list[StartupRow]:
+    """Time every ragged loop and every sum of a run with the schedules that promise something, and keep the fastest.
 
-    Values of dats stay as they are. What the tuning file has already is not measured again.
+    Values of dats stay as they are. What the tuning file has already is not measured again. The search is
+    `fluxloom.perf.screening.screen`.
 
     Parameters
     ----------
@@ -69,6 +72,8 @@ def tune_at_start(runner: Runner, solver: str) -> list[StartupRow]:
         In its initial state.
     solver
         Its name, for messages.
+    tell
+        Is told which loop is next, and at the end how long all took.
 
     Raises
     ------
@@ -89,7 +94,7 @@ def tune_at_start(runner: Runner, solver: str) -> list[StartupRow]:
     rows = [StartupRow(loop.name, key, schedule_words(loop.schedule), None, 1.0, 0) for key, loop in old.items()]
     new = [loop for loop in loops if loop.tuning_key not in old]
     if new:
-        report = tune(new)
+        report = tune(new, method="screen", tell=tell)
         rows += [
             StartupRow(item.name, item.key, schedule_words(item.best), item.seconds, item.gain, len(item.rows))
             for item in report.results

@@ -57,7 +57,10 @@ def cooperation_of(bound: Bound) -> Cooperation | str:
     """Return how items share the rows of a loop, or why they cannot."""
     if not ragged_maps(bound):
         return "no argument goes through a ragged map"
-    return cooperation(specialise(bound, Numbering()))
+    kept: dict[str, Cooperation | str] = vars(bound)
+    if "_cooperation" not in kept:  # each schedule of a loop asks
+        kept["_cooperation"] = cooperation(specialise(bound, Numbering()))
+    return kept["_cooperation"]
 
 
 def why_alone(bound: Bound, strategy: str | None, deterministic: str | None) -> str:

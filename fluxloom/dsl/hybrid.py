@@ -212,12 +212,9 @@ def balance(
     FluxloomError
         If the choices make no sense, or no shares can run.
     """
-    ranks = comm if comm is not None else SelfComm()
-    count = len(devices)
+    ranks, count = comm if comm is not None else SelfComm(), len(devices)
     _check(count, rates, granules, rounds, budget)
-    others = [shares_from_weights(again) for again in restarts if len(again) == count]
-    if len(others) < len(restarts):
-        raise FluxloomError(f"restarts {[list(again) for again in restarts]}: give {count} shares each")
+    others = _restarts(restarts, count)
     alone = () if rates is not None else _seconds_alone(build, devices, rounds, ranks)
     rates = rates if rates is not None else [1.0 / seconds for seconds in alone]
     tried = _Tried(lambda shares: _measure(build, tuple(devices), shares, rounds, ranks), budget)
@@ -231,6 +228,19 @@ def balance(
         raise FluxloomError(f"none of {len(tried.known)} shares can run: {best.error}")
     together = tuple(share / busy for share, busy in zip(best.shares, best.busy, strict=True))
     return Balanced(tuple(devices), best.shares, best.seconds, together, alone, tuple(tried.known.values()))
+
+
+def _restarts(given: Sequence[Sequence[float]], count: int) -> list[tuple[float, ...]]:
+    """Return other shares to begin from, which add up to 1.
+
+    Raises
+    ------
+    FluxloomError
+        If there are not ``count`` of them each time.
+    """
+    if any(len(again) != count for again in given):
+        raise FluxloomError(f"restarts {[list(again) for again in given]}: give {count} shares each")
+    return [shares_from_weights(again) for again in given]
 
 
 def _seconds_alone(build: Build, devices: Sequence[Any], rounds: int, ranks: Comm) -> tuple[float, ...]:

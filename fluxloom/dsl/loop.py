@@ -35,7 +35,7 @@ from fluxloom.dsl.split import components, why_whole
 from fluxloom.dsl.tasks import can_begin_anywhere, loop_task
 from fluxloom.dsl.traffic import Traffic
 from fluxloom.dsl.tuning import TuningFile, tuning_key
-from fluxloom.dsl.work import check_stage, choose_work, restrict, work_plan, work_shape
+from fluxloom.dsl.work import check_stage, choose_work, gather_pays, restrict, work_plan, work_shape
 from fluxloom.kernel.frontend import Kernel
 
 __all__ = ["Loop", "par_loop", "serial_below"]
@@ -149,7 +149,7 @@ class Loop:
         if wanted.strategy not in (None, "gather") or "gather" not in self.races.allowed:
             return False
         if self.context.device.items:
-            return True
+            return wanted.strategy == "gather" or gather_pays(self.bound, self.races, wanted)
         return redundancy_is_low(self.bound, self.races, self.schedule.block if self.strategy == "gather" else 0)
 
     def _checked(self, schedule: object) -> Schedule:

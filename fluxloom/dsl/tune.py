@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from fluxloom.dsl.fusion import fuse
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune_knobs import chain_knobs, chain_schedule, loop_knobs, loop_schedule, starting_point
+from fluxloom.dsl.tune_runs import Runs, depends_on_itself, family, map_identity, reschedule, shared_later
 from fluxloom.dsl.tuning import (
     LoopTuning,
     TuneReport,
@@ -27,12 +28,18 @@ from fluxloom.dsl.tuning import (
     rank_rows,
     record_winner,
 )
+from fluxloom.perf.screening import screen
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom.perf.tuner import Knob, Point, SearchResult, hill_climb, sweep, tabu
 
 __all__ = ["tune"]
 
-METHODS = {"sweep": sweep, "hill_climb": hill_climb, "tabu": tabu}
+METHODS = {"sweep": sweep, "screen": screen, "hill_climb": hill_climb, "tabu": tabu}
+
+Tell = Callable[[str], object]
+"""Is given a line for people who wait."""
+
+_SEARCH_ROUNDS = 3  # at most: the fastest few have all rounds, one after the other
 
 _CHAIN_WARM = 3  # one step loop by loop, then fused ones until the buffers are where they return to
 
@@ -47,18 +54,23 @@ def tune(
     record: bool = True,
     path: str | Path | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    tell: Tell | None = None,
 ) -> TuneReport:
     """Find the fastest schedule of loops by measuring, and run with it from now on.
 
-    Each candidate runs on the data that the loops hold; values are put back before each round and at the end.
-    The fastest few then run against each other in interleaved rounds, and the medians decide.
+    Each candidate runs on the data that the loops hold; values that it uses and changes are put back before each round,
+    and all at the end. One that is far behind the best is dropped after its first calls. The fastest few then run
+    against each other in interleaved rounds, and the medians decide.
 
     Parameters
     ----------
     target
         A loop; several; or a chain: each distinct loop by itself, then the tile of the fused form.
     method
-        ``"sweep"`` (every candidate), ``"hill_climb"`` or ``"tabu"`` (fewer); see `fluxloom.perf.tuner`.
+        ``"sweep"`` (every candidate), ``"hill_climb"`` or ``"tabu"`` (fewer), see `fluxloom.perf.tuner`; ``"screen"``:
+        one choice at a time, then what should be good together, see `fluxloom.perf.screening`. It compiles
+        candidates side by side, and of loops that differ in constants alone it searches for the first only: the others
+        race with what was best there.
     strategies
         Race strategies to try; None: all that are correct for the loop and its grade of determinism.
     budget
@@ -71,6 +83,8 @@ def tune(
         The file; by default that of `TuningFile`.
     clock
         Returns the time in seconds.
+    tell
+        Is told which loop is next, and at the end how long all took.
 
     Returns
     -------
@@ -94,16 +108,42 @@ def tune(
     if method not in METHODS:
         raise PlanError(f"unknown method {method!r}{did_you_mean(method, METHODS)} (known: {', '.join(METHODS)})")
     _check_tunable(loops)
-    plan = _Plan(method, None if strategies is None else tuple(strategies), budget, max(1, rounds), clock)
+    begin, tell = time.perf_counter(), tell or _nobody
+    plan = _Plan(method, None if strategies is None else tuple(strategies), budget, max(1, rounds), clock, tell)
     file = TuningFile(path) if record else None
-    groups = _twins(loops)
     fused = _fused_scatters(chain) if chain is not None else []
-    results = [_tune_loop(twins, plan, file) for twins in groups]
+    results = _tune_loops(_twins(loops), plan, file)
     notes: list[str] = []
     if chain is not None:
         results += _tune_chain(chain, fused, plan, file, notes)
     recorded = file.path if file is not None and file.enabled else None
-    return TuneReport(tuple(results), recorded, tuple(notes))
+    report = TuneReport(tuple(results), recorded, tuple(notes), time.perf_counter() - begin)
+    tell(f"tuned {len(results)} in {report.total:.1f} s, {len(report.rows)} schedules timed")
+    return report
+
+
+def _nobody(line: str) -> None:
+    """Tell nobody."""
+
+
+def _tune_loops(groups: Sequence[list[Loop]], plan: _Plan, file: TuningFile | None) -> list[LoopTuning]:
+    """Tune one loop after the other; keep plans while loops with the same maps follow, and the best of a family."""
+    context, results = groups[0][0].context, list[LoopTuning]()
+    known, best = set(context.plans), dict[Hashable, list[Schedule]]()
+    for number, twins in enumerate(groups):
+        plan.tell(f"tuning {number + 1} of {len(groups)}: {twins[0].name}")
+        alike = family(twins[0])
+        results.append(_tune_loop(twins, plan, file, best.get(alike) if plan.method == "screen" else None))
+        best.setdefault(alike, [row.schedule for row in results[-1].rows if row.final])
+        if not shared_later(twins, [loop for later in groups[number + 1 :] for loop in later]):
+            _forget_plans(context, known)
+    return results
+
+
+def _forget_plans(context: Context, known: set[Any]) -> None:
+    """Drop the plans that were made for trials."""
+    for key in set(context.plans) - known:
+        del context.plans[key]
 
 
 def _check_tunable(loops: Sequence[Loop]) -> None:
@@ -128,6 +168,7 @@ class _Plan:
     budget: int
     rounds: int
     clock: Callable[[], float]
+    tell: Tell = field(default=_nobody)
 
 
 class _Snapshot:
@@ -152,38 +193,30 @@ class _Snapshot:
         self.restore()
 
 
-def _stopwatch(plan: _Plan, snapshot: _Snapshot, context: Context, warm: int = 1) -> Stopwatch:
-    return Stopwatch(plan.rounds, snapshot.restore, context.device.synchronize, warm, plan.clock)
-
-
-def _reschedule(loop: Loop, schedule: Schedule) -> None:
-    """Change a schedule and drop the plan of the old one, which a chain would otherwise still find."""
-    loop.reschedule(schedule)
-    loop.__dict__.pop("plan", None)
+def _stopwatch(plan: _Plan, restore: Callable[[], None], context: Context, warm: int = 1) -> Stopwatch:
+    return Stopwatch(plan.rounds, restore, context.device.synchronize, warm, plan.clock)
 
 
 @contextmanager
 def _borrowed(loops: Sequence[Loop], snapshot: _Snapshot) -> Iterator[None]:
-    """Afterwards restore the data and forget the plans and argument blocks of the trials.
+    """Afterwards restore the data and forget the argument blocks of the trials.
 
-    When the search fails the loops get their old schedules back.
+    When the search fails the loops get their old schedules back, and plans of trials are forgotten.
     """
-    plans = loops[0].context.plans
-    known = set(plans)
+    known = set(loops[0].context.plans)
     before = [(loop, loop._wanted, len(loop._blocks)) for loop in loops]
     try:
         yield
     except BaseException:
         for loop, wanted, _ in before:
-            _reschedule(loop, wanted)
+            reschedule(loop, wanted)
+        _forget_plans(loops[0].context, known)
         raise
     finally:
         snapshot.settle()
         for loop, _, blocks in before:
             del loop._blocks[blocks:]
             loop._native = None
-        for key in set(plans) - known:
-            del plans[key]
 
 
 # ------------------------------------------------------------------------------------- one loop
@@ -193,8 +226,7 @@ def _twins(loops: Sequence[Loop]) -> list[list[Loop]]:
     """Return the distinct loops, each with those that differ from it in their dats only."""
     groups: dict[Hashable, list[Loop]] = {}
     for loop in loops:
-        maps = tuple(id(argument.map) for argument in loop.bound.arguments)
-        twins = groups.setdefault((loop.tuning_key, id(loop.over), maps), [])
+        twins = groups.setdefault((loop.tuning_key, map_identity(loop)), [])
         if not any(loop is known for known in twins):
             twins.append(loop)
     return list(groups.values())
@@ -204,40 +236,59 @@ def _search(plan: _Plan, knobs: list[Knob], measure: Callable[[Point], float], *
     return METHODS[plan.method](knobs, measure, budget=plan.budget, **options)
 
 
-def _tune_loop(twins: list[Loop], plan: _Plan, file: TuningFile | None) -> LoopTuning:
+def _tune_loop(
+    twins: list[Loop], plan: _Plan, file: TuningFile | None, tried: Sequence[Schedule] | None
+) -> LoopTuning:
+    """Tune a loop, for itself and its twins; ``tried`` is what was best for another loop of its family."""
     loop = twins[0]
     before = loop.schedule
     knobs, now = loop_knobs(loop, plan.strategies, plan.method, plan.budget)
-    schedule_of = partial(loop_schedule, loop, now)
-    snapshot = _Snapshot(loop.written)
+    snapshot, changing = _Snapshot(loop.written), _Snapshot(depends_on_itself(loop))
     with _borrowed([loop], snapshot):
-        watch = _stopwatch(plan, snapshot, loop.context)
-
-        def prepare(schedule: Schedule) -> Run:
-            _reschedule(loop, schedule)
-            return loop.build().run
-
-        def in_force(point: Point) -> Schedule:
-            try:
-                _reschedule(loop, schedule_of(point))
-            except PlanError:
-                return schedule_of(point)  # it cannot run, as its measurement will say
-            return loop.schedule
-
-        times = {before: watch.median(prepare(before))}
-        start = starting_point(knobs, now)
-        found = _search(plan, knobs, lambda p: watch.median(prepare(schedule_of(p))), start=start, identity=in_force)
-        times |= {in_force(t.point): t.seconds for t in found.trials if t.feasible}
-        finalists = choose_finalists(times, before)
-        final = dict(zip(finalists, watch.race([prepare(s) for s in finalists]), strict=True))
+        watch, runs = _stopwatch(plan, changing.restore, loop.context), Runs(loop)
+        if tried is None:
+            times, skipped = _trials(loop, knobs, now, plan, watch, runs)
+            finalists = choose_finalists(times, before)
+        else:
+            finalists, skipped, times = [*dict.fromkeys((*tried, before))], 0, {}
+            runs.prepare(finalists)
+        final = dict(zip(finalists, watch.race([runs.run(s) for s in finalists]), strict=True))
         keep = not loop.races.racing or before.strategy == now.strategy
         best = choose_winner(final, before, keep=keep)
     for twin in twins:
-        _reschedule(twin, best)
+        reschedule(twin, best)
     key = record_winner(file, loop, best, final[best])
-    rows = rank_rows(loop.name, times, final, {before: "before"})
-    skipped = sum(not trial.feasible for trial in found.trials)
+    rows = rank_rows(loop.name, times or final, final, {before: "before"})
     return LoopTuning(loop.name, key, before, final[before], best, final[best], rows, skipped)
+
+
+def _trials(
+    loop: Loop, knobs: list[Knob], now: Schedule, plan: _Plan, watch: Stopwatch, runs: Runs
+) -> tuple[dict[Schedule, float], int]:
+    """Return the seconds of what a search has tried, and how many points cannot run."""
+    before, schedule_of = loop.schedule, partial(loop_schedule, loop, now)
+
+    def in_force(point: Point) -> Schedule:
+        try:
+            reschedule(loop, schedule_of(point))
+            return loop.schedule
+        except PlanError:
+            return schedule_of(point)  # it cannot run, as its measurement will say
+
+    few = min(plan.rounds, _SEARCH_ROUNDS)
+    times = {before: watch.median(runs.run(before), most=few)}
+
+    def measure(point: Point) -> float:
+        schedule = in_force(point)
+        if schedule not in times:
+            times[schedule] = watch.median(runs.run(schedule), min(times.values()), few)
+        return times[schedule]
+
+    options: dict[str, Any] = {"start": starting_point(knobs, now), "identity": in_force}
+    if plan.method == "screen":
+        options["ready"] = lambda points: runs.prepare(in_force(point) for point in points)
+    found = _search(plan, knobs, measure, **options)
+    return times, sum(not trial.feasible for trial in found.trials)
 
 
 # ---------------------------------------------------------------------------------------- one chain
@@ -269,13 +320,13 @@ def _tune_chain(
         return []
     own = {id(loop): loop.schedule for loop in scatters}
     knobs, first = chain_knobs(scatters, own)
-    snapshot = _Snapshot(written)
+    snapshot, known = _Snapshot(written), set(chain.context.plans)
 
     def apply(schedule: Schedule | None) -> None:
         for loop in scatters:
             mine = own[id(loop)]
             tile = schedule and replace(mine, strategy="gather", block=schedule.block, lanes=schedule.lanes)
-            _reschedule(loop, tile or mine)
+            reschedule(loop, tile or mine)
 
     def prepare(schedule: Schedule | None) -> Run:
         apply(schedule)
@@ -284,7 +335,7 @@ def _tune_chain(
         return trial
 
     with _borrowed(_unique(chain.loops), snapshot):
-        watch = _stopwatch(plan, snapshot, chain.context, _CHAIN_WARM)
+        watch = _stopwatch(plan, snapshot.restore, chain.context, _CHAIN_WARM)
         found = _search(plan, knobs, lambda p: watch.median(prepare(chain_schedule(p))), start=first)
         times = {chain_schedule(t.point): t.seconds for t in found.trials if t.feasible}
         before, apart = chain_schedule(first), Schedule()
@@ -292,6 +343,7 @@ def _tune_chain(
         seconds = watch.race([*(prepare(s) for s in finalists), prepare(None)])
         final = dict(zip([*finalists, apart], seconds, strict=True))
         best = choose_winner(final, before)
+    _forget_plans(chain.context, known)
     fused = best is not apart
     apply(best if fused else None)
     for loop in scatters if fused else []:

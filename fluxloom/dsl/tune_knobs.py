@@ -38,6 +38,8 @@ REGISTERS = (0, 32, 48, 64, 96, 128)
 
 _STAGED = ("gather", "block_colour")
 
+_WALKS = ("hill_climb", "tabu")
+
 
 def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget: int) -> tuple[list[Knob], Schedule]:
     """Return the choices of a loop, and where the search starts: at what is in force now.
@@ -47,7 +49,7 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
     strategies
         Race strategies to try; None: all that are possible.
     method, budget
-        Of the search. A sweep leaves out registers, which seldom matter, when it cannot try everything.
+        Of the search. Sweeps and screenings leave out registers, which seldom matter, when they cannot try everything.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
         return knobs + _pack_knobs(loop, names, now), now
     knobs += _item_knobs(loop, names, now)
     limited = _limits_registers(loop.context.device)
-    if limited and (method != "sweep" or prod(len(k.values) for k in knobs) * len(REGISTERS) <= budget):
+    if limited and (method in _WALKS or prod(len(k.values) for k in knobs) * len(REGISTERS) <= budget):
         knobs.append(Knob("registers", tuple(sorted({*REGISTERS, now.registers}))))
     return knobs, now
 
@@ -126,10 +128,13 @@ def _item_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
     knobs = [Knob("block", tuple(sorted({*(n for n in ITEMS if n <= most), now.block})))]
     strategies: list[str | None] = [*names] if names else [None]
     if any(choose_grouping(loop.bound, name, now, now.block) for name in strategies):
-        if not all(why_alone(loop.bound, name, now.deterministic) for name in strategies):
+        # the items of a CPU take turns: rows shared by several, or two at once in vectors, only cost more there
+        abreast = not getattr(loop.context.device, "is_cpu", False)
+        shares = any(not why_alone(loop.bound, name, now.deterministic) for name in strategies)
+        if shares and (abreast or now.lanes > 1):
             knobs.append(Knob("lanes", LANES))
         knobs.append(Knob("repeat", tuple(sorted({*REPEATS, _repeat(now)}))))
-        if not names and not why_single(loop.bound, None):
+        if (abreast or now.pairs) and not names and not why_single(loop.bound, None):
             knobs.append(Knob("pairs", (bool(now.pairs), not now.pairs), ordered=False))
     if any(name in _STAGED for name in names):
         knobs.append(Knob("stage", (bool(now.stage), not now.stage), ordered=False))

@@ -355,11 +355,14 @@ class TuneReport:
         Where the winners were recorded; None when they were not.
     notes
         What could not be tuned, and why.
+    total
+        Seconds that all took, compilation included.
     """
 
     results: tuple[LoopTuning, ...]
     path: Path | None = None
     notes: tuple[str, ...] = ()
+    total: float = 0.0
 
     @property
     def rows(self) -> list[TuneRow]:

@@ -18,7 +18,7 @@ from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.contributions import SPARSE, contributions
-from fluxloom.dsl.cost import require_global_order
+from fluxloom.dsl.cost import redundancy_is_low, repeating_pays, require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
@@ -38,7 +38,10 @@ from fluxloom.graph import (
     two_level_plan,
 )
 
-__all__ = ["BLOCK", "check_stage", "choose_work", "fused_plans", "gather_plan", "restrict", "work_plan", "work_shape"]
+__all__ = [
+    "BLOCK", "check_stage", "choose_work", "fused_plans", "gather_pays", "gather_plan", "restrict", "work_plan",
+    "work_shape",
+]  # fmt: skip
 
 BLOCK = 128
 """Work items a group unless a schedule says otherwise."""
@@ -71,7 +74,8 @@ def restrict(bound: Bound, races: RaceInfo, device: Device) -> RaceInfo:
 def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     """Fill the open choices of a schedule for a device of work items.
 
-    Gathering needs no second pass, no colours and no atomics, and repeats run to run: it comes first.
+    Gathering needs no second pass, no colours and no atomics, and repeats run to run: it comes first where what it
+    computes again is cheap, see `gather_pays`.
     """
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
     if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
@@ -102,10 +106,14 @@ def _block(bound: Bound) -> int:
 
 def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
     order = ["gather", "atomic", "two_pass", "element_colour", "block_colour"]
+    if "gather" in races.allowed and not gather_pays(bound, races, wanted):
+        order = ["atomic", "two_pass", "gather", "element_colour", "block_colour"]
+        if serially(bound.over.context.device, "gather"):  # whose atomic additions are slow
+            order.insert(0, order.pop())
     if wanted.deterministic:
         order.remove("atomic")
     if wanted.deterministic == "global":
-        order = ["gather", "two_pass"]
+        order = [name for name in order if name in ("gather", "two_pass")]
     elif bound.over.parent.part is not None and _reduces(bound):
         order.remove("two_pass")  # it cannot leave out the elements of other ranks
     if wanted.lanes > 1:  # those that have lanes come first
@@ -114,6 +122,23 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
         if name in races.allowed:
             return name
     return races.allowed[0]
+
+
+def gather_pays(bound: Bound, races: RaceInfo, wanted: Schedule) -> bool:
+    """Return whether a loop may be driven from its targets, and what that computes again costs less than it saves.
+
+    Targets one by one compute an element once for each of its legs. Tiles, those of groups of work items (``stage``)
+    and those of CPUs, compute most elements once.
+    """
+    if "gather" not in races.allowed:
+        return False
+    elements, legs = races.tables[0].shape
+    repeats = float(elements * (legs - 1))
+    if wanted.stage or repeating_pays(bound, races, repeats):
+        return True
+    device = bound.over.context.device
+    tile = serial_tile(bound, races, wanted.block) if serially(device, "gather") and wanted.stage is None else 0
+    return tile > 0 and redundancy_is_low(bound, races, tile)
 
 
 def _reduces(bound: Bound) -> bool:

@@ -143,17 +143,28 @@ def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[i
         leg or index is not constant.
     """
     found: set[tuple[int | None, tuple[int, ...]]] = set()
-    for statement in walk(lowered.body):
-        accesses = [item for item in expressions(statement) if isinstance(item, Read)]
-        for access in [*accesses, statement]:
-            if not isinstance(access, (Read, Store, Update)) or access.parameter != parameter:
-                continue
-            parts = [*access.index, *([access.leg] if access.leg is not None else [])]
-            if not all(isinstance(part, Constant) for part in parts):
-                return None
-            index = tuple(int(part.value) for part in access.index if isinstance(part, Constant))
-            found.add((int(access.leg.value) if isinstance(access.leg, Constant) else None, index))
+    for access in _accesses(lowered):
+        if access.parameter != parameter:
+            continue
+        parts = [*access.index, *([access.leg] if access.leg is not None else [])]
+        if not all(isinstance(part, Constant) for part in parts):
+            return None
+        index = tuple(int(part.value) for part in access.index if isinstance(part, Constant))
+        found.add((int(access.leg.value) if isinstance(access.leg, Constant) else None, index))
     return frozenset(found)
+
+
+def _accesses(lowered: LoweredKernel) -> tuple[Read | Store | Update, ...]:
+    """Return all accesses to parameters in program order; kept with the kernel, as many parameters ask for them."""
+    kept: dict[str, tuple[Read | Store | Update, ...]] = vars(lowered)
+    if "_accesses" not in kept:
+        kept["_accesses"] = tuple(
+            item
+            for statement in walk(lowered.body)
+            for item in (*expressions(statement), statement)
+            if isinstance(item, (Read, Store, Update))
+        )
+    return kept["_accesses"]
 
 
 # -------------------------------------------------------------------------------------- flops

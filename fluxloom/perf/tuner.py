@@ -21,7 +21,10 @@ from typing import Any
 
 from fluxloom.core.errors import FluxloomError, did_you_mean
 
-__all__ = ["Identity", "Infeasible", "Knob", "Measure", "Point", "SearchResult", "Trial", "hill_climb", "sweep", "tabu"]
+__all__ = [
+    "Identity", "Infeasible", "Knob", "Measure", "Place", "Point", "Search", "SearchResult", "Trial", "hill_climb",
+    "sweep", "tabu",
+]  # fmt: skip
 
 Point = Mapping[str, Any]
 """A value for each knob, by name."""
@@ -146,7 +149,7 @@ def sweep(
     FluxloomError
         If no point can run, or ``start`` does not fit the knobs.
     """
-    search = _Search(knobs, measure, budget, infeasible, identity)
+    search = Search(knobs, measure, budget, infeasible, identity)
     return search.run(lambda: _sweep(search, search.place(start)))
 
 
@@ -176,7 +179,7 @@ def hill_climb(
     FluxloomError
         If no point can run, or ``start`` does not fit the knobs.
     """
-    search = _Search(knobs, measure, budget, infeasible, identity)
+    search = Search(knobs, measure, budget, infeasible, identity)
     return search.run(lambda: _climb(search, search.place(start), gain))
 
 
@@ -208,7 +211,7 @@ def tabu(
     FluxloomError
         If no point can run, or ``start`` does not fit the knobs.
     """
-    search = _Search(knobs, measure, budget, infeasible, identity)
+    search = Search(knobs, measure, budget, infeasible, identity)
     starts = [start] if start is None or isinstance(start, Mapping) else list(start)
     places = [search.place(point) for point in starts]
     return search.run(lambda: _tabu(search, places))
@@ -216,7 +219,7 @@ def tabu(
 
 # ------------------------------------------------------------------------------------------ the parts
 
-_Place = tuple[int, ...]
+Place = tuple[int, ...]
 """A point as the position of the value of each knob."""
 
 
@@ -224,7 +227,7 @@ class _Spent(Exception):
     """The budget is used up."""
 
 
-class _Search:
+class Search:
     """Measures points once each and keeps the record."""
 
     def __init__(
@@ -246,7 +249,7 @@ class _Search:
         self._trials: list[Trial] = []
         self._trace: list[float] = []
 
-    def place(self, start: Point | None) -> _Place:
+    def place(self, start: Point | None) -> Place:
         """Return the position of a point."""
         given = dict(start or {})
         names = [knob.name for knob in self.knobs]
@@ -258,9 +261,18 @@ class _Search:
                 raise FluxloomError(f"{given[knob.name]!r} is not a value of knob {knob.name!r}: {knob.values}")
         return tuple(k.values.index(given[k.name]) if k.name in given else 0 for k in self.knobs)
 
-    def at(self, place: _Place) -> float:
+    def point(self, place: Place) -> Point:
+        """Return the values at a position."""
+        return MappingProxyType({k.name: k.values[i] for k, i in zip(self.knobs, place, strict=True)})
+
+    @property
+    def spent(self) -> int:
+        """Trials made."""
+        return len(self._trials)
+
+    def at(self, place: Place) -> float:
         """Return the seconds of a point, measured at the first call; infinite when it cannot run."""
-        point = MappingProxyType({k.name: k.values[i] for k, i in zip(self.knobs, place, strict=True)})
+        point = self.point(place)
         key = place if self._identity is None else self._identity(point)
         if key in self._known:
             return self._known[key]
@@ -286,7 +298,7 @@ class _Search:
             raise FluxloomError(f"none of {len(self._trials)} points can run; the first: {self._trials[0].error}")
         return SearchResult(best, tuple(self._trials), tuple(self._trace))
 
-    def neighbours(self, place: _Place) -> Iterator[_Place]:
+    def neighbours(self, place: Place) -> Iterator[Place]:
         """Yield the points one step away; along an ordered knob upwards first."""
         for k, knob in enumerate(self.knobs):
             steps = (place[k] + 1, place[k] - 1) if knob.ordered else range(len(knob.values))
@@ -295,7 +307,7 @@ class _Search:
                     yield (*place[:k], i, *place[k + 1 :])
 
 
-def _sweep(search: _Search, start: _Place) -> None:
+def _sweep(search: Search, start: Place) -> None:
     knobs = range(len(search.knobs))
     for distance in range(len(search.knobs) + 1):
         for changed in combinations(knobs, distance):
@@ -307,7 +319,7 @@ def _sweep(search: _Search, start: _Place) -> None:
                 search.at(tuple(place))
 
 
-def _climb(search: _Search, here: _Place, gain: float) -> None:
+def _climb(search: Search, here: Place, gain: float) -> None:
     best = search.at(here)
     improved = True
     while improved:
@@ -329,8 +341,8 @@ def _climb(search: _Search, here: _Place, gain: float) -> None:
                     break
 
 
-def _tabu(search: _Search, starts: Sequence[_Place]) -> None:
-    seen: set[_Place] = set()
+def _tabu(search: Search, starts: Sequence[Place]) -> None:
+    seen: set[Place] = set()
     for start in starts:
         best = search.at(start)
         seen.add(start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
-from fluxloom.app.bench.edge_flow_cavity import Cavity, cavities, cavity_flow, moved_bytes
+from fluxloom.app.bench.edge_flow_cavity import Cavity, cavities, cavity_flow
 from fluxloom.app.bench.rounds import profiled
 from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, did_you_mean
@@ -99,7 +99,7 @@ class EdgeFlowBench:
         for make in cavities(options, context):
             cavity = make()
             tell(f"{cavity.mesh.points.size:,} points, {cavity.edges:,} edges, steps of {cavity.dt:.3g} on {context!r}")
-            subjects = _subjects(cavity, model, names, options.tune)
+            subjects = _subjects(cavity, model, names, options.tune, tell)
             here = [meter.measure(3).copy_gbs]
             for number in range(options.rounds or ROUNDS):
                 for subject in subjects:
@@ -138,7 +138,7 @@ def _preconditioners(options: BenchOptions) -> tuple[str, ...]:
     return names
 
 
-def _subjects(cavity: Cavity, model: str, names: Sequence[str], tuned: bool) -> list[_Subject]:
+def _subjects(cavity: Cavity, model: str, names: Sequence[str], tuned: bool, tell: Tell) -> list[_Subject]:
     """Return the alternatives for one mesh, compiled and with a step made."""
     found = []
     for name in names:
@@ -148,7 +148,7 @@ def _subjects(cavity: Cavity, model: str, names: Sequence[str], tuned: bool) -> 
             subject.step(_nobody)
             subject.setup = time.perf_counter() - start
             if now:
-                _tune(subject)
+                _tune(subject, tell)
             subject.step(_nobody)
             found.append(subject)
     return found
@@ -184,11 +184,11 @@ def _vortex(p: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtyp
     return np.stack([0.5 - p[:, 1], p[:, 0] - 0.5, np.zeros(len(p))], axis=1)
 
 
-def _tune(subject: _Subject) -> None:
+def _tune(subject: _Subject, tell: Tell) -> None:
     """Time the schedules of all ragged loops, and run with the fastest; nothing is recorded."""
     start = time.perf_counter()
     loops = unique(loop for chain in subject.chains() for loop in chain.loops)
-    tune([loop for loop in loops if ragged_maps(loop.bound)], record=False)
+    tune([loop for loop in loops if ragged_maps(loop.bound)], method="screen", record=False, tell=tell)
     for chain in subject.chains():
         chain.build()
     subject.tuning = time.perf_counter() - start
@@ -233,7 +233,7 @@ def _rows(context: Context, subject: _Subject, copy: float) -> tuple[Row, Row]:
     cavity = subject.cavity
     sent, fetched = _copies(context, subject)
     done = profiled(context, lambda: subject.step(_nobody), subject.reports)
-    subject.loops = [replace(item, useful_bytes=moved_bytes(item, cavity.operators)) for item in done if item.calls]
+    subject.loops = [item for item in done if item.calls]
     moved = sum(item.useful_bytes * item.calls for item in subject.loops)
     rate = 1e-9 * moved / subject.seconds
     parts = {f"{name}_ms": 1e3 * median(each[name] for each in subject.times) for name in subject.times[0]}

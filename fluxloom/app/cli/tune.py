@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fluxloom.app.case import load_case
+from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
 from fluxloom.core.errors import CaseError
@@ -33,7 +34,7 @@ def command(
     device: DeviceOption = None,
     threads: ThreadsOption = None,
     method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="Search: sweep, hill_climb or tabu.")
+        str, typer.Option("--method", metavar="NAME", help="Search: sweep, screen, hill_climb or tabu.")
     ] = "sweep",
     budget: Annotated[int, typer.Option("--budget", min=1, metavar="N", help="Candidates a loop, at most.")] = 64,
     show: Annotated[bool, typer.Option("--show", help="Only list what is recorded.")] = False,
@@ -54,11 +55,17 @@ def command(
         raise CaseError("FLUXLOOM_TUNING=off forbids recording; unset it to tune")
     model, application = load_case(case)
     model = model.with_run(device=device, threads=threads)
-    runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
+    with placed(str(case)):
+        runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
     chain = runner.chain
     target = chain if loop is None and chain is not None else select(runner.loops, loop)
     messages().print(f"measuring {runner.cells:,} cells; this takes a while on large meshes", soft_wrap=True)
-    _report(tune(target, method=method, budget=budget))
+    _report(tune(target, method=method, budget=budget, tell=_tell))
+
+
+def _tell(line: str) -> None:
+    """Print a line of progress."""
+    messages().print(line, soft_wrap=True, markup=False)
 
 
 def _report(report: TuneReport) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import RW, Inc, Read, Write
+from fluxloom import RW, Const, Inc, Read, Write
 from fluxloom.core.errors import FluxloomError, PlanError
+from fluxloom.device.base import Program
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.tune import tune
+from fluxloom.dsl.tune_runs import Runs, depends_on_itself
 from fluxloom.dsl.tuning import TuningFile
 
 N = 3000
@@ -96,7 +99,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 QUICK = {"rounds": 1, "budget": 6}
 
 
-@pytest.mark.parametrize("method", ["sweep", "hill_climb", "tabu"])
+@pytest.mark.parametrize("method", ["sweep", "screen", "hill_climb", "tabu"])
 def test_data_are_as_before(method: str) -> None:
     line = Line()
     before = line.values()
@@ -133,7 +136,7 @@ def costs(schedule: fl.Schedule) -> float:
     return strategies.get(schedule.strategy or "", 5.0) * (1.0 if schedule.lanes == 8 else 1.5)
 
 
-@pytest.mark.parametrize("method", ["sweep", "hill_climb", "tabu"])
+@pytest.mark.parametrize("method", ["sweep", "screen", "hill_climb", "tabu"])
 def test_the_cheapest_wins_and_is_recorded(monkeypatch: pytest.MonkeyPatch, file: Path, method: str) -> None:
     line = Line()
     before = line.flux.schedule
@@ -280,6 +283,57 @@ def test_loops_that_differ_in_their_dats_only_share_a_result() -> None:
     report = tune([line.flux, twin, line.flux], strategies=["two_pass"], rounds=1)
     assert len(report.results) == 1
     assert (line.flux.strategy, twin.strategy) == ("two_pass", "two_pass")
+
+
+@fl.kernel
+def scaled(u: Read, r: Inc, *, factor: Const[float]):
+    f = factor * (u[1] - u[0])
+    r[0] += f
+    r[1] -= f
+
+
+def test_loops_that_differ_in_constants_race_with_what_was_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line()
+    monkeypatch.setattr(Runs, "prepare", lambda runs, schedules: list(schedules))
+    clock = Clock(monkeypatch, costs)
+    stages = [fl.Loop(scaled, line.faces, line.u[line.f2c], line.r[line.f2c], factor=0.5 * k) for k in (1, 2)]
+    lines: list[str] = []
+    report = tune(stages, method="screen", rounds=1, clock=clock, tell=lines.append)
+    first, *others = report.results
+    final = {row.schedule for row in first.rows if row.final}
+    assert len(first.rows) > len(final) > 1
+    for result, loop in zip(others, stages[1:], strict=True):
+        assert {row.schedule for row in result.rows} == final
+        assert all(row.final for row in result.rows)
+        assert loop.schedule == result.best
+    assert lines[:2] == [f"tuning {k} of 2: scaled" for k in (1, 2)]
+    assert lines[2].startswith("tuned 2 in ")
+    assert report.total > 0
+
+
+def test_a_screening_compiles_side_by_side_what_it_will_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Line()
+    device, names = line.ctx.device, list[str]()
+    plain = device.compile
+
+    def compiled(text: str, symbols: Sequence[str], name: str, *, contract: bool = True) -> Program:
+        names.append(threading.current_thread().name)
+        return plain(text, symbols, name, contract=contract)
+
+    monkeypatch.setattr(device, "compile", compiled)
+    tune(line.flux, method="screen", strategies=["gather"], rounds=1, record=False)
+    assert sum("ThreadPool" in name for name in names) > 1
+    assert "MainThread" in names
+
+
+def test_what_a_loop_changes_without_reading_is_put_back_at_the_end() -> None:
+    line = Line()
+    v = line.ctx.dat(line.cells, np.full(N, 7.0), "v")
+    loop = fl.Loop(double, line.cells, line.u, v)
+    assert depends_on_itself(loop) == []
+    assert depends_on_itself(line.advance) == [line.u, line.r, line.total]
+    tune(loop, rounds=1, record=False, budget=3)
+    assert (v.read() == 7.0).all()
 
 
 def test_report() -> None:

@@ -145,6 +145,14 @@ def test_wishes() -> None:
     assert (plain.lanes, plain.rows) == (1, 0)
 
 
+def test_items_of_a_processor_share_no_rows() -> None:
+    flagged = Items()
+    flagged.is_cpu = True  # type: ignore[attr-defined]
+    assert set(names(Rows(flagged).product())) == {"block", "repeat"}
+    assert "lanes" in names(Rows(flagged).product(fl.Schedule(lanes=4)))
+    assert {"block", "repeat", "lanes"} <= set(names(Rows(Items()).product()))
+
+
 def test_knobs() -> None:
     rows = Rows(Items())
     loop = rows.product()

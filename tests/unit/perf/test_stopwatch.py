@@ -49,3 +49,35 @@ def test_the_device_is_waited_for() -> None:
 
 def test_a_clock_that_stands_still() -> None:
     assert Stopwatch(1, clock=Clock()).median(lambda: None) == 0.0
+
+
+def test_one_that_is_far_behind_is_dropped() -> None:
+    clock = Clock()
+    watch = Stopwatch(5, clock=clock, round_seconds=1e-3)
+    best = watch.median(clock.work("good", 1.0))
+    clock.log.clear()
+    assert watch.median(clock.work("hopeless", 3.5), best) == pytest.approx(3.5)
+    assert clock.log == ["hopeless"] * 3  # one that warms up, one, and one more in case something held that up
+    clock.log.clear()
+    assert watch.median(clock.work("behind", 2.0), best) == pytest.approx(2.0)
+    assert clock.log == ["behind"] * 6
+    clock.log.clear()
+    assert watch.median(clock.work("near", 1.25), best) == pytest.approx(1.25)
+    assert clock.log == ["near"] * 12
+    clock.log.clear()
+    assert watch.median(clock.work("few", 1.25), best, 3) == pytest.approx(1.25)
+    assert clock.log == ["few"] * 8
+
+
+def test_a_single_slow_call_does_not_drop_a_candidate() -> None:
+    clock = Clock()
+    watch = Stopwatch(3, clock=clock, round_seconds=1e-3)
+    best = watch.median(clock.work("good", 1.0))
+    calls = 0
+
+    def held_up() -> None:
+        nonlocal calls
+        calls += 1
+        clock.now += 50.0 if calls == 2 else 0.5
+
+    assert watch.median(held_up, best) == pytest.approx(0.5)
