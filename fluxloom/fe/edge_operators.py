@@ -28,8 +28,7 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
 from fluxloom.fe.edge_kernels import edge_integrals, laplacian, lumped_mass, strong_gradient
-from fluxloom.graph.csr import Csr, target_graph
-from fluxloom.graph.lookup import index_numbers
+from fluxloom.graph.csr import Csr, pair_entries
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.mesh.check import check_cells
 from fluxloom.mesh.mesh import IntArray, MeshData
@@ -105,9 +104,9 @@ class EdgeOperators:
             When ``points`` is not a set of the points of the mesh in this context.
         """
         block = _block(context, mesh)
-        linked = target_graph(block, mesh.n_points)
-        _check(mesh, linked)
-        graph = _with_diagonal(linked)
+        pairs = pair_entries(block, mesh.n_points)
+        graph = pairs.graph
+        _check(mesh, graph)
         own = points if points is not None else context.set(mesh.n_points, "points")
         if own.context is not context or own.size != mesh.n_points or own.position is not None:
             raise SolverError(
@@ -119,7 +118,7 @@ class EdgeOperators:
         mass = context.dat(own, name="lumped_mass")
         cells = context.set(len(block), "cells")
         corners = context.map(cells, own, block, "cell_points")
-        edges = context.map(cells, neighbours.entries, _edge_table(block, graph), "cell_edges")
+        edges = context.map(cells, neighbours.entries, pairs.table, "cell_edges")
         x = corners.argument(context.dat(own, mesh.points, "x"))
         for kernel, result in ((edge_integrals, entries[edges]), (lumped_mass, mass[corners])):
             Loop(kernel, cells, x, result, schedule=schedule, name=kernel.name, d=d)()
@@ -200,33 +199,11 @@ def _block(context: Context, mesh: MeshData) -> IntArray:
 
 
 def _check(mesh: MeshData, graph: Csr) -> None:
-    """Refuse points without neighbours and cells that are wrong by themselves."""
-    lonely = np.flatnonzero(np.diff(graph.offsets) == 0)
+    """Refuse points that have themselves for their only neighbour, and cells that are wrong by themselves."""
+    lonely = np.flatnonzero(np.diff(graph.offsets) == 1)
     if lonely.size:
         raise MeshError(
             f"{mesh.source.path}: no cell uses point {int(lonely[0])} ({lonely.size} such points); remove them from "
             "the points and renumber the cells and patches"
         )
     check_cells(mesh)
-
-
-def _with_diagonal(graph: Csr) -> Csr:
-    """Return a graph of ascending rows with each point among its own neighbours."""
-    count = np.diff(graph.offsets)
-    rows = np.repeat(np.arange(count.size, dtype=np.int32), count)
-    indices = np.empty(graph.indices.size + count.size, dtype=np.int32)
-    own = graph.offsets[:-1] + np.arange(count.size) + np.bincount(rows[graph.indices < rows], minlength=count.size)
-    indices[own] = np.arange(count.size)
-    rest = np.ones(indices.size, dtype=bool)
-    rest[own] = False
-    indices[rest] = graph.indices
-    return Csr(graph.offsets + np.arange(count.size + 1), indices)
-
-
-def _edge_table(block: IntArray, graph: Csr) -> IntArray:
-    """Return cell -> entries, ``(m, (d + 1)^2)``: leg ``(d + 1) i + j`` leads from the corner ``i`` to ``j``."""
-    corners, points = block.shape[1], graph.offsets.size - 1
-    rows = np.repeat(np.arange(points, dtype=np.int64), np.diff(graph.offsets))
-    ascending = rows * points + graph.indices
-    start, end = np.divmod(np.arange(corners * corners), corners)
-    return index_numbers(ascending).find(block[:, start].astype(np.int64) * points + block[:, end])

@@ -12,7 +12,9 @@ from fluxloom.graph.colour import ElementColours as ElementColours
 from fluxloom.graph.colour import colour_elements as colour_elements
 from fluxloom.graph.colour import colour_permutation as colour_permutation
 from fluxloom.graph.csr import Csr as Csr
+from fluxloom.graph.csr import PairEntries as PairEntries
 from fluxloom.graph.csr import element_graph as element_graph
+from fluxloom.graph.csr import pair_entries as pair_entries
 from fluxloom.graph.csr import rows_to_csr as rows_to_csr
 from fluxloom.graph.csr import target_graph as target_graph
 from fluxloom.graph.csr import transpose_pattern as transpose_pattern

@@ -68,6 +68,43 @@ int64_t graph_link_members(int64_t n, const int64_t *group_ptr, const int32_t *m
     return size;
 }
 
+/* Rows of the pairs of members of a group, with the pair of a member and itself: ptr (n + 1) are their offsets, a row is
+ * ascending. Each of the groups lists arity members; member v is at leg[i] of group[i], own_ptr[v] <= i < own_ptr[v + 1].
+ * place: one entry a member. Writes columns, where a row has its own member, and where group g has the pair i, j:
+ * at table[(g * arity + i) * arity + j]. Returns the number of columns. */
+int64_t graph_pair_entries(int64_t n, int64_t arity, const int32_t *member, const int64_t *own_ptr,
+                           const int32_t *group, const uint8_t *leg, const int64_t *ptr, int32_t *place,
+                           int32_t *column, int32_t *diagonal, int32_t *table)
+{
+    for (int64_t v = 0; v < n; v++)
+        place[v] = -1;
+    for (int64_t v = 0; v < n; v++) {
+        const int64_t begin = ptr[v];
+        int64_t size = begin;
+        place[v] = (int32_t)size;
+        column[size++] = (int32_t)v;
+        for (int64_t i = own_ptr[v]; i < own_ptr[v + 1]; i++) {
+            const int32_t *row = member + group[i] * arity;
+            for (int64_t j = 0; j < arity; j++)
+                if (place[row[j]] < begin) { /* places of earlier rows are lower */
+                    place[row[j]] = (int32_t)size;
+                    column[size++] = row[j];
+                }
+        }
+        sort_row(column + begin, size - begin);
+        for (int64_t k = begin; k < size; k++)
+            place[column[k]] = (int32_t)k;
+        diagonal[v] = place[v];
+        for (int64_t i = own_ptr[v]; i < own_ptr[v + 1]; i++) {
+            const int32_t *row = member + group[i] * arity;
+            int32_t *pair = table + (group[i] * arity + leg[i]) * arity;
+            for (int64_t j = 0; j < arity; j++)
+                pair[j] = place[row[j]];
+        }
+    }
+    return ptr[n];
+}
+
 /* The lowest vertex that each of the n vertices of a symmetric graph is connected to; queue: one entry a vertex. */
 int64_t graph_components(const int64_t *ptr, const int32_t *neighbour, int64_t n, int32_t *label, int32_t *queue)
 {

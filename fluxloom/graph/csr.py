@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fluxloom.core.errors import DatError
 from fluxloom.graph.inverse import InverseMap, RaggedInverse, inverse_map, inverse_ragged
 from fluxloom.graph.native import Indices, Offsets, call, count, table_in_range
 from fluxloom.graph.native import table as as_table
 
-__all__ = ["Csr", "element_graph", "rows_to_csr", "target_graph", "transpose_pattern"]
+__all__ = ["Csr", "PairEntries", "element_graph", "pair_entries", "rows_to_csr", "target_graph", "transpose_pattern"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,61 @@ def target_graph(table: Indices, n_targets: int) -> Csr:
         else inverse_ragged(groups, checked.reshape(-1), n_targets)
     )
     return _link(n_targets, groups, checked, own.offsets, own.element)
+
+
+@dataclass(frozen=True, eq=False)
+class PairEntries:
+    """The graph of `target_graph` with each target linked to itself, and where the pairs of a row of the table are.
+
+    Attributes
+    ----------
+    graph
+        Rows of ascending columns.
+    diagonal
+        int32, ``(n_targets,)``: the entry that links a target to itself.
+    table
+        int32, ``(n, arity * arity)``: the entry of the pair ``i``, ``j`` of a row at ``arity i + j``.
+    """
+
+    graph: Csr
+    diagonal: Indices
+    table: Indices
+
+
+def pair_entries(table: Indices, n_targets: int) -> PairEntries:
+    """Link the targets that occur in one row, and each to itself, and find the pairs of all rows: one pass over them.
+
+    Parameters
+    ----------
+    table
+        Shape ``(n, arity)``, up to 256 targets a row, all different.
+    n_targets
+        Number of targets.
+
+    Raises
+    ------
+    DatError
+        When the table has the wrong type or range, or there are 2**31 entries or more.
+    """
+    checked = table_in_range(table, n_targets)
+    n, arity = checked.shape
+    own = inverse_map(checked, n_targets)
+    groups = np.arange(n + 1, dtype=np.int64) * arity
+    place, offsets = np.empty(n_targets, dtype=np.int32), np.empty(n_targets + 1, dtype=np.int64)
+    call("link_members", n_targets, groups, checked, own.offsets, own.element, place, offsets, 0, place)
+    offsets += np.arange(n_targets + 1)
+    if offsets[-1] >= 2**31:
+        raise DatError(
+            f"the pairs of {n} rows have {int(offsets[-1])} entries, and their numbers have 31 bits: divide the rows "
+            "among ranks, or keep their values row by row"
+        )
+    columns, diagonal = np.empty(offsets[-1], dtype=np.int32), np.empty(n_targets, dtype=np.int32)
+    found = np.empty((n, arity * arity), dtype=np.int32)
+    call(
+        "pair_entries", n_targets, arity, checked, own.offsets, own.element, own.leg, offsets, place, columns, diagonal,
+        found,
+    )  # fmt: skip
+    return PairEntries(Csr(offsets, columns), diagonal, found)
 
 
 def element_graph(inverse: InverseMap | RaggedInverse, n_elements: int) -> Csr:

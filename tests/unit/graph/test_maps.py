@@ -292,3 +292,27 @@ def test_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         native._library.cache_clear()
         native._function.cache_clear()
+
+
+def test_pairs_of_rows_have_entries() -> None:
+    """Against sets of pairs; targets 7 and 9 occur in no row."""
+    rng = np.random.default_rng(5)
+    table = np.stack([rng.permutation(7)[:4] for _ in range(6)]).astype(np.int32)
+    table[table == 3] = 8
+    found = graph.pair_entries(table, 10)
+    wanted = {(i, i) for i in range(10)} | {(int(i), int(j)) for row in table for i in row for j in row}
+    offsets, columns = found.graph.offsets, found.graph.indices
+    rows = np.repeat(np.arange(10), np.diff(offsets))
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(wanted)
+    assert (rows[found.diagonal] == np.arange(10)).all()
+    assert (columns[found.diagonal] == np.arange(10)).all()
+    assert (rows[found.table] == np.repeat(table, 4, axis=1)).all()
+    assert (columns[found.table] == np.tile(table, (1, 4))).all()
+    plain = graph.target_graph(table, 10)
+    assert (np.diff(offsets) == np.diff(plain.offsets) + 1).all()
+
+
+def test_pairs_of_wrong_rows() -> None:
+    with pytest.raises(DatError, match="4"):
+        graph.pair_entries(np.array([[0, 4]], dtype=np.int32), 4)
+    assert graph.pair_entries(np.zeros((0, 3), dtype=np.int32), 2).graph.indices.tolist() == [0, 1]
