@@ -42,6 +42,15 @@ _FRAMES = tuple((o, (o + s) % 4, (o + 2) % 4, (o - s) % 4) for o in range(4) for
 def element_of(path: str, kinds: Sequence[str], order: int) -> Lagrange:
     """Return the element of a mesh with some kinds of cells.
 
+    Parameters
+    ----------
+    path
+        Of the mesh, used in messages.
+    kinds
+        Names of the kinds of its cells, as in `fluxloom.mesh.elements`.
+    order
+        ``p`` of the element.
+
     Raises
     ------
     MeshError
@@ -154,13 +163,31 @@ def sides_of(nodes: Numbers) -> Numbers:
 
 
 def edge_points(lagrange: Lagrange, corners: FloatArray) -> FloatArray:
-    """Return the places inside edges ``(m, 2, d)`` from the lower to the higher point: ``(m (p - 1), d)``."""
+    """Return the places inside edges from the lower to the higher point: ``(m (p - 1), d)``, edge by edge.
+
+    Parameters
+    ----------
+    lagrange
+        The element of the cells, of order ``p``.
+    corners : (m, 2, d)
+        Places of the two points of each edge, the lower number first.
+    """
     step = np.arange(1, lagrange.order) / lagrange.order
     return _mapped("line", step[:, None], corners)
 
 
 def face_points(lagrange: Lagrange, nodes: Numbers, corners: FloatArray) -> FloatArray:
-    """Return the places inside faces of points ``(m, 4)`` at ``(m, 4, d)``: ``(m (p - 1)^2, d)``."""
+    """Return the places inside faces of four corners, in their own frames: ``(m (p - 1)^2, d)``, face by face.
+
+    Parameters
+    ----------
+    lagrange
+        The element of the cells, of order ``p``.
+    nodes : (m, 4)
+        Numbers of the points of each face, round it: they decide where its frame begins.
+    corners : (m, 4, d)
+        Their places.
+    """
     step = np.arange(1, lagrange.order) / lagrange.order
     frames = np.array(_FRAMES)[_turns(nodes)]
     grid = np.stack([np.tile(step, step.size), np.repeat(step, step.size)], axis=1)
@@ -168,7 +195,15 @@ def face_points(lagrange: Lagrange, nodes: Numbers, corners: FloatArray) -> Floa
 
 
 def cell_points(lagrange: Lagrange, corners: FloatArray) -> FloatArray:
-    """Return the places inside cells ``(m, corners, d)``, cell by cell."""
+    """Return the places inside cells: ``(m k, d)``, cell by cell, with ``k`` dofs inside each.
+
+    Parameters
+    ----------
+    lagrange
+        The element of the cells.
+    corners : (m, corners, d)
+        Places of the corners of each cell.
+    """
     return _mapped(lagrange.shape, lagrange.points[lagrange.inside], corners)
 
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fluxloom.core.errors import DatError
-from fluxloom.graph.csr import Csr, target_graph
+from fluxloom.graph.csr import pair_entries
 from fluxloom.graph.inverse import inverse_map
-from fluxloom.graph.lookup import index_numbers
 from fluxloom.graph.native import Indices, Offsets
 
 __all__ = ["CellEntries", "own_entries", "shared_entries"]
@@ -63,30 +62,8 @@ def shared_entries(cells: Indices, rows: int) -> CellEntries:
     DatError
         If the table does not fit, or there are 2^31 entries or more.
     """
-    pattern, diagonal = _with_diagonal(target_graph(cells, rows))
-    row = np.repeat(np.arange(rows, dtype=np.int64), np.diff(pattern.offsets))
-    entries = index_numbers(row * rows + pattern.indices)
-    n = cells.shape[1]
-    table = np.empty((len(cells), n, n), dtype=np.int32)
-    for i in range(n):  # a row of all cells at a time: the numbers of all pairs would be twice as large as the table
-        table[:, i] = entries.find(cells[:, i, None].astype(np.int64) * rows + cells)
-    return CellEntries(pattern.offsets, pattern.indices, table.reshape(len(cells), n * n), diagonal)
-
-
-def _with_diagonal(graph: Csr) -> tuple[Csr, Indices]:
-    """Return rows with an entry on the diagonal among the others, and where that is."""
-    count = graph.offsets.size - 1
-    row = np.repeat(np.arange(count, dtype=np.int64), np.diff(graph.offsets))
-    right = graph.indices > row
-    lower = np.bincount(row[~right], minlength=count)
-    offsets = graph.offsets + np.arange(count + 1)
-    if offsets[-1] >= _MOST:
-        raise _too_many(int(offsets[-1]))
-    diagonal = (offsets[:-1] + lower).astype(np.int32)
-    indices = np.empty(offsets[-1], dtype=np.int32)
-    indices[diagonal] = np.arange(count, dtype=np.int32)
-    indices[np.arange(row.size) + row + right] = graph.indices
-    return Csr(offsets, indices), diagonal
+    found = pair_entries(cells, rows)
+    return CellEntries(found.graph.offsets, found.graph.indices, found.table, found.diagonal)
 
 
 def own_entries(cells: Indices, rows: int) -> CellEntries:

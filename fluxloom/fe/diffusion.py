@@ -9,13 +9,18 @@ what is prescribed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf, isfinite
+from numbers import Real
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fe.poisson_kernels import (
     field_load,
     identity_diagonal,
@@ -24,12 +29,21 @@ from fluxloom.fe.poisson_kernels import (
     matrix_free_product,
     point_load,
 )
-from fluxloom.fe.spaces import LagrangeSpace
+from fluxloom.fe.quadrature import Quadrature
+from fluxloom.fe.sides import Places, Sides, evaluated
+from fluxloom.fe.spaces import LagrangeSpace, described
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.jacobi import Diagonal
 from fluxloom.linalg.operators import Step
+from fluxloom.mesh.rows import together
 
-__all__ = ["DiffusionForm"]
+__all__ = ["DiffusionForm", "Diffusivity", "SideFlux"]
+
+Diffusivity = float | Dat | npt.NDArray[np.number[Any]] | Places
+"""A number, scalars on the cells as a dat or an array ``(cells,)``, or a function of the centroids of cells."""
+
+SideFlux = float | Dat | Global | Places
+"""A number or scalar, a dat on ``mesh.boundary``, or a function of places."""
 
 
 class DiffusionForm:
@@ -44,7 +58,9 @@ class DiffusionForm:
     space
         The shape functions.
     kappa
-        Diffusivity: a positive number, or positive scalars on the cells.
+        Diffusivity, positive: a number; scalars on the cells, as a dat, which later assemblies and products read anew,
+        or as an array ``(cells,)`` of those that the rank owns; or a function that maps the centroids ``(cells, d)`` of
+        cells to such an array. On several ranks collective.
     fixed : (rows,) bool
         Where values are prescribed, for instance ``dofs.on(["wall"])``. By default nowhere: ``A`` is singular then.
     name
@@ -58,13 +74,13 @@ class DiffusionForm:
     Raises
     ------
     SolverError
-        If a part does not fit the space.
+        If a part does not fit the space, and if ``kappa`` is not positive and finite in all cells.
     """
 
     def __init__(
         self,
         space: LagrangeSpace,
-        kappa: float | Dat = 1.0,
+        kappa: Diffusivity = 1.0,
         fixed: npt.ArrayLike | None = None,
         *,
         name: str = "poisson",
@@ -81,14 +97,47 @@ class DiffusionForm:
         self.fixed = mask
         self.free = self._dat(space.rows, ~mask, "free")
 
-    def _diffusivity(self, kappa: float | Dat) -> Dat | Global:
+    def _diffusivity(self, kappa: Diffusivity) -> Dat | Global:
+        """Check the diffusivity, which may be wrong on one rank alone."""
+        context, mesh, name = self.space.context, self.space.mesh, f"{self.name}.kappa"
+        if isinstance(kappa, np.ndarray) and not kappa.ndim and kappa.dtype.kind in "fiu":
+            kappa = float(kappa)
         if isinstance(kappa, Dat):
-            if kappa.set is not self.space.mesh.cells or kappa.shape:
-                raise SolverError(f"{self.name}: kappa ({kappa.name!r}) has to be scalars on {self.space.mesh.cells}")
+            if kappa.set is not mesh.cells or kappa.shape:
+                raise SolverError(f"{self.name}: kappa ({kappa.name!r}) has to be scalars on {mesh.cells}")
+            values = kappa.read()
+            together(context.comm, lambda: self._positive(values))
             return kappa
-        if not 0.0 < kappa < float("inf"):
-            raise SolverError(f"{self.name}: kappa is a positive number or a dat on the cells, not {kappa!r}")
-        return self.space.context.scalar(float(kappa), f"{self.name}.kappa", dtype=self.storage)
+        if callable(kappa):
+            centroids = mesh.centroids.read()
+            values = together(context.comm, lambda: self._positive(evaluated(kappa, centroids, name)))
+        elif isinstance(kappa, np.ndarray):
+            values = together(context.comm, lambda: self._positive(kappa))
+        elif isinstance(kappa, Real) and not isinstance(kappa, bool) and 0.0 < float(kappa) < inf:
+            return context.scalar(float(kappa), name, dtype=self.storage)
+        else:
+            raise SolverError(
+                f"{self.name}: kappa is a positive number, a dat on the cells, an array with a number for each of "
+                f"{mesh.cells.size} cells, or a function of their centroids, not {kappa!r}"
+            )
+        return self._dat(mesh.cells, values, "kappa")
+
+    def _positive(self, kappa: npt.NDArray[np.number[Any]]) -> npt.NDArray[np.number[Any]]:
+        """Return a diffusivity on the cells of this rank, checked."""
+        cells = self.space.mesh.cells.size
+        if kappa.shape != (cells,) or kappa.dtype.kind not in "fiu":
+            raise SolverError(
+                f"{self.name}: kappa as an array has a number for each of {cells} cells, shape ({cells},); it has "
+                f"{kappa.dtype} of {kappa.shape}"
+            )
+        good = np.isfinite(kappa) & (kappa > 0)
+        if not good.all():
+            cell = int(np.argmin(good))
+            raise SolverError(
+                f"{self.name}: kappa is positive and finite in all cells, and it is {kappa[cell]} in cell {cell} "
+                f"({int((~good).sum())} such cells): set it before the operator is made"
+            )
+        return kappa
 
     def _dat(self, over: Set, values: npt.ArrayLike | None, what: str) -> Dat:
         """Return scalars of the type of the coordinates."""
@@ -106,8 +155,8 @@ class DiffusionForm:
     def _check(self, what: str, *vectors: Dat) -> None:
         for dat in vectors:
             if not isinstance(dat, Dat) or dat.set is not self.rows or dat.shape:
-                raise SolverError(f"{self.name}.{what}: scalars on {self.rows} are wanted, not {dat!r}")
-        if vectors[0] is vectors[-1]:
+                raise SolverError(f"{self.name}.{what}: scalars on {self.rows} are wanted, not {described(dat)}")
+        if len(vectors) > 1 and vectors[0] is vectors[-1]:
             raise SolverError(f"{self.name}.{what}: {vectors[0].name!r} is both read and written: give another dat")
 
     # ------------------------------------------------------------------------------ right-hand side, diagonal
@@ -123,6 +172,7 @@ class DiffusionForm:
             The result, scalars on `rows`.
         values
             ``g``, scalars on `rows`, where it is prescribed; 0 by default. Elsewhere it may hold any finite numbers.
+            ``values.write(g(dofs.points))`` sets it from a function of places.
 
         Raises
         ------
@@ -130,7 +180,9 @@ class DiffusionForm:
             If a dat does not fit.
         """
         space, own = self.space, self.free[self.space.map]
-        pointwise = source.set is space.mesh.cells and source.shape == (space.rule.size,)
+        pointwise = (
+            isinstance(source, Dat) and source.set is space.mesh.cells and source.shape == (space.rule.size,)
+        )
         if not pointwise:
             self._check("load", source, b)
         self._check("load", values if values is not None else self.free, b)
@@ -145,6 +197,64 @@ class DiffusionForm:
             taken = self._dat(self.rows, self.fixed, "fixed")
             steps.append(self._apply(values, taken, b, -1.0))
         return steps
+
+    def flux(
+        self, patches: Sequence[str], flux: SideFlux, b: Dat, *, rule: Quadrature | None = None
+    ) -> list[Step]:
+        r"""Return the loops that add what flows in through patches to a right-hand side, after those of `load`.
+
+        .. math:: \kappa \frac{\partial u}{\partial n} = q \text{ on } \Gamma_q: \quad
+           b_i \mathrel{+}= \int_{\Gamma_q} q \, \phi_i \, ds
+
+        with ``n`` outward. Where a value is prescribed, nothing is added. Sides without one and without a flux are
+        insulated, ``q = 0``. Collective on several ranks.
+
+        Parameters
+        ----------
+        patches
+            Names of patches of the mesh.
+        flux
+            ``q``, in the unit of ``kappa u`` over a length: a number; a scalar of the context; scalars on
+            ``mesh.boundary``, one for a face; values at the points of the rule, of shape ``(q,)`` there (see
+            `fluxloom.fe.sides.Sides.places`); or a function that maps places ``(m, d)`` to ``(m,)`` numbers, called
+            once, now. Scalars and dats are read when the loops run.
+        b
+            Scalars on `rows`; it is added to.
+        rule
+            On the reference cell of a face, by default Gauss's with ``order + 1`` points a direction.
+
+        Raises
+        ------
+        MeshError
+            For a patch that the mesh does not have.
+        SolverError
+            If the flux, the vector or the rule does not fit.
+
+        Notes
+        -----
+        Source: T. J. R. Hughes: *The Finite Element Method*, Prentice Hall 1987, section 2.5.
+        """
+        self._check("flux", b)
+        sides = self.space.sides if rule is None else self.space.sides.with_rule(rule)
+        faces = sides.on(patches)
+        given = self._side_flux(sides, faces, flux)
+        return [sides.load(faces, given, self.free[sides.map], b[sides.map], f"{self.name}.flux")]
+
+    def _side_flux(self, sides: Sides, faces: Subset, flux: SideFlux) -> Dat | Global:
+        """Return the flux through faces as what a loop reads."""
+        boundary, name, size = self.space.mesh.boundary, f"{self.name}.flux", sides.rule.size
+        if isinstance(flux, Dat) and flux.set is boundary and flux.shape in ((), (size,)):
+            return flux
+        if isinstance(flux, Global) and flux.shape == ():
+            return flux
+        if isinstance(flux, Real) and not isinstance(flux, bool) and isfinite(flux):
+            return self.space.context.scalar(float(flux), name, dtype=self.storage)
+        if callable(flux):
+            return sides.values(faces, flux, self.storage, name)
+        raise SolverError(
+            f"{name}: a finite number, a function of places, or a dat of shape () or ({size},) on {boundary} is "
+            f"wanted, not {described(flux)}"
+        )
 
     def _apply(self, x: Dat, taken: Dat, y: Dat, sign: float) -> Loop:
         """Return the loop over cells ``y += sign free K (taken x)``, without matrices."""

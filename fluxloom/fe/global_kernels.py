@@ -10,8 +10,7 @@ Source: I. Z. Reguly, PhD thesis, Pazmany Peter Catholic University 2014, chapte
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
-from fluxloom.fe.cell_map import form, metric
-from fluxloom.fe.poisson_kernels import sum_points
+from fluxloom.fe.poisson_kernels import formed_entry, store_metrics, stored_entry, sum_points
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import rolled, zeros
 
@@ -51,16 +50,11 @@ def add_matrix_b(
     n: Const[int], d: Const[int],
 ):  # fmt: skip
     """The same, with the metrics of all points stored before the first entry."""
-    jac = zeros(d * d)
     g = zeros(len(weight) * d * d)
-    for q in range(len(weight)):
-        metric(x, corner[q], kappa[0] * weight[q], jac, g, q * d * d, d)
+    store_metrics(x, kappa[0], corner, weight, g, d)
     for i in rolled(n):
         for j in rolled(i, n):
-            total = 0.0
-            for q in rolled(len(weight)):
-                total += form(slope[q][i], slope[q][j], g, q * d * d, d)
-            total *= free[i] * free[j]
+            total = stored_entry(free, slope, weight, g, i, j, d)
             matrix[n * i + j] += total
             if j > i:
                 matrix[n * j + i] += total
@@ -77,11 +71,7 @@ def add_matrix_c(
     g = zeros(d * d)
     for i in rolled(n):
         for j in rolled(i, n):
-            total = 0.0
-            for q in range(len(weight)):
-                metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
-                total += form(slope[q][i], slope[q][j], g, 0, d)
-            total *= free[i] * free[j]
+            total = formed_entry(x, kappa[0], free, slope, corner, weight, jac, g, i, j, d)
             matrix[n * i + j] += total
             if j > i:
                 matrix[n * j + i] += total

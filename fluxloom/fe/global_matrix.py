@@ -13,7 +13,6 @@ Source: I. Z. Reguly, PhD thesis, Pazmany Peter Catholic University 2014, chapte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -23,12 +22,11 @@ import numpy.typing as npt
 from fluxloom.core.errors import PlanError, SolverError, did_you_mean
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.fe.cell_entries import CellEntries, own_entries, shared_entries
-from fluxloom.fe.diffusion import DiffusionForm
+from fluxloom.fe.diffusion import DiffusionForm, Diffusivity
 from fluxloom.fe.global_kernels import add_matrix_a, add_matrix_b, add_matrix_c, clear_entry, identity_entry
 from fluxloom.fe.poisson import ASSEMBLY, Integration, order_of
 from fluxloom.fe.shared_rows import local_set, own_rows, receiver
@@ -46,11 +44,8 @@ FORMATS: tuple[GlobalFormat, ...] = ("csr", "ell", "sliced", "lazy")
 ADDITION: Mapping[str, Kernel] = MappingProxyType({"A": add_matrix_a, "B": add_matrix_b, "C": add_matrix_c})
 """The kernel of each order of integration that adds to shared entries."""
 
-_MOST_SUMMED = 256
-"""Legs of a map that sums in two passes tell apart on a CPU."""
-
-_MOST_PACKED = 100
-"""Entries of a cell beyond which packs of cells are no faster, and their code takes many seconds to compile."""
+_MOST_TOLD_APART = 256
+"""Legs of a map that tables of what meets at an entry tell apart on a CPU."""
 
 
 class GlobalMatrix(DiffusionForm):
@@ -77,8 +72,10 @@ class GlobalMatrix(DiffusionForm):
     schedule
         How additions to shared entries are kept apart; by default the cost model and the tuning file decide. Entries
         of ``"csr"`` allow every strategy, those of ``"ell"`` and ``"sliced"``, which are not stored in the order of
-        rows, all but ``gather`` and ``two_pass``; ``two_pass`` takes up to 16 degrees of freedom a cell. In ``"lazy"``
-        nothing meets, and there is no strategy.
+        rows, all but ``gather`` and ``two_pass``; on a CPU ``two_pass``, and ``gather`` with ``block=1``, take up to 16
+        degrees of freedom a cell. A cell is computed once for each tile that it meets by ``gather``, and for each of
+        its ``n^2`` entries where that goes entry by entry: ``block=1`` on a CPU, ``stage=False`` on a GPU. In
+        ``"lazy"`` nothing meets, and there is no strategy.
     dtype
         Type in which entries are stored, by default that of the coordinates. Arithmetic is that of loops: in double
         precision if coordinates, in products if vectors are.
@@ -111,7 +108,7 @@ class GlobalMatrix(DiffusionForm):
     def __init__(
         self,
         space: LagrangeSpace,
-        kappa: float | Dat = 1.0,
+        kappa: Diffusivity = 1.0,
         fixed: npt.ArrayLike | None = None,
         integration: Integration = "A",
         format: GlobalFormat = "csr",
@@ -163,8 +160,8 @@ class GlobalMatrix(DiffusionForm):
         sums, taken = receiver(values, entries.indices.size, self.name)
         to_entries = space.context.map(space.mesh.cells, sums.set, entries.table, f"{self.name}.cell_entries")
         sides = (self.kappa, self.free[space.map], to_entries.argument(sums))
-        chosen = self._schedule(schedule, to_entries.legs)
-        add = space.loop(kernel, space.corners, *sides, schedule=chosen, name=f"{self.name}.assembly")
+        self._require_few(schedule, to_entries.legs)
+        add = space.loop(kernel, space.corners, *sides, schedule=schedule, name=f"{self.name}.assembly")
         loops = [add] if self.format == "lazy" else [Loop(clear_entry, sums.set, sums, name=f"{self.name}.clear"), add]
         loops += taken
         rows = np.flatnonzero(self.fixed)
@@ -174,19 +171,19 @@ class GlobalMatrix(DiffusionForm):
             loops.append(Loop(identity_entry, prescribed, values[diagonal[0]], name=f"{self.name}.identity"))
         return loops
 
-    def _schedule(self, schedule: Schedule | None, legs: int) -> Schedule:
-        """Return how cells run: one by one where the code of packs, leg by leg and lane by lane, would be too long."""
-        chosen, context = schedule if schedule is not None else Schedule(), self.space.context
-        if context.device.items:
-            return chosen
-        strategy = chosen.strategy or context.schedule.strategy
-        if self.format != "lazy" and strategy == "two_pass" and legs > _MOST_SUMMED:
+    def _require_few(self, schedule: Schedule | None, legs: int) -> None:
+        """Raise `PlanError` for a strategy of CPUs whose tables cannot tell so many entries of a cell apart."""
+        context, wanted = self.space.context, schedule if schedule is not None else Schedule()
+        if context.device.items or self.format == "lazy" or legs <= _MOST_TOLD_APART:
+            return
+        strategy = wanted.strategy or context.schedule.strategy
+        alone = strategy == "gather" and (wanted.block or context.schedule.block) == 1
+        if strategy == "two_pass" or alone:
+            hint = "a larger block, another strategy" if alone else "another strategy"
             raise PlanError(
-                f"{self.name}.assembly: strategy 'two_pass' is not possible: a cell has {legs} entries, and it sums up "
-                f"to {_MOST_SUMMED} a cell; take another strategy, or a lower order"
+                f"{self.name}.assembly: strategy {strategy!r}{' with block=1' if alone else ''} is not possible: "
+                f"a cell has {legs} entries, and up to {_MOST_TOLD_APART} are told apart; take {hint}, or a lower order"
             )
-        wide = legs > _MOST_PACKED and not chosen.lanes and not context.schedule.lanes
-        return replace(chosen, lanes=1) if wide else chosen
 
     def __repr__(self) -> str:
         return f"GlobalMatrix({self.name}, {self.format}, {self.matrix.shape}, {self.matrix.entries} entries)"

@@ -27,7 +27,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.fe.diffusion import DiffusionForm
+from fluxloom.fe.diffusion import DiffusionForm, Diffusivity
 from fluxloom.fe.poisson_kernels import (
     identity_residual,
     identity_rows,
@@ -51,6 +51,15 @@ ASSEMBLY: Mapping[str, Kernel] = MappingProxyType({"A": local_matrix_a, "B": loc
 
 def order_of(integration: str, kernels: Mapping[str, Kernel], name: str) -> Kernel:
     """Return the kernel of an order of integration.
+
+    Parameters
+    ----------
+    integration
+        ``"A"``, ``"B"`` or ``"C"``.
+    kernels
+        The kernel of each.
+    name
+        Of the operator, used in messages.
 
     Raises
     ------
@@ -130,7 +139,7 @@ class LocalMatrices(CellOperator):
     def __init__(
         self,
         space: LagrangeSpace,
-        kappa: float | Dat = 1.0,
+        kappa: Diffusivity = 1.0,
         fixed: npt.ArrayLike | None = None,
         integration: Integration = "A",
         *,

@@ -29,6 +29,7 @@ from fluxloom.kernel.intrinsics import rolled, zeros
 
 __all__ = [
     "field_load",
+    "formed_entry",
     "identity_diagonal",
     "identity_residual",
     "identity_rows",
@@ -40,6 +41,8 @@ __all__ = [
     "matrix_free_product",
     "point_load",
     "square_error",
+    "store_metrics",
+    "stored_entry",
     "sum_points",
 ]
 
@@ -66,6 +69,33 @@ def sum_points(x, kappa, free, slope, corner, weight, total, n, d):
             total[n * j + i] = total[n * i + j]
 
 
+@func
+def store_metrics(x, kappa, corner, weight, g, d):
+    """Set ``g[d d q + d a + b]`` to the metrics of all points."""
+    jac = zeros(d * d)
+    for q in range(len(weight)):
+        metric(x, corner[q], kappa * weight[q], jac, g, q * d * d, d)
+
+
+@func
+def stored_entry(free, slope, weight, g, i, j, d):
+    """One entry of the local matrix, from the metrics of all points."""
+    total = 0.0
+    for q in rolled(len(weight)):
+        total += form(slope[q][i], slope[q][j], g, q * d * d, d)
+    return total * (free[i] * free[j])
+
+
+@func
+def formed_entry(x, kappa, free, slope, corner, weight, jac, g, i, j, d):
+    """One entry of the local matrix, the metric formed at each point; ``jac`` and ``g`` are room for it."""
+    total = 0.0
+    for q in range(len(weight)):
+        metric(x, corner[q], kappa * weight[q], jac, g, 0, d)
+        total += form(slope[q][i], slope[q][j], g, 0, d)
+    return total * (free[i] * free[j])
+
+
 @kernel
 def local_matrix_a(
     x: Read, kappa: Read, free: Read, matrix: Write,
@@ -87,16 +117,11 @@ def local_matrix_b(
     n: Const[int], d: Const[int],
 ):  # fmt: skip
     """The same, with the metrics of all points stored before the first entry."""
-    jac = zeros(d * d)
     g = zeros(len(weight) * d * d)
-    for q in range(len(weight)):
-        metric(x, corner[q], kappa[0] * weight[q], jac, g, q * d * d, d)
+    store_metrics(x, kappa[0], corner, weight, g, d)
     for i in rolled(n):
         for j in rolled(i, n):
-            total = 0.0
-            for q in rolled(len(weight)):
-                total += form(slope[q][i], slope[q][j], g, q * d * d, d)
-            total *= free[i] * free[j]
+            total = stored_entry(free, slope, weight, g, i, j, d)
             matrix[n * i + j] = total
             matrix[n * j + i] = total
 
@@ -112,11 +137,7 @@ def local_matrix_c(
     g = zeros(d * d)
     for i in rolled(n):
         for j in rolled(i, n):
-            total = 0.0
-            for q in range(len(weight)):
-                metric(x, corner[q], kappa[0] * weight[q], jac, g, 0, d)
-                total += form(slope[q][i], slope[q][j], g, 0, d)
-            total *= free[i] * free[j]
+            total = formed_entry(x, kappa[0], free, slope, corner, weight, jac, g, i, j, d)
             matrix[n * i + j] = total
             matrix[n * j + i] = total
 
@@ -182,19 +203,18 @@ def local_diagonal(
         diagonal[i] += free[i] * total[i]
 
 
-@kernel
-def field_load(
-    x: Read, f: Read, free: Read, load: Inc,
-    *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
-    n: Const[int], d: Const[int],
-):  # fmt: skip
-    """Load of ``f = sum_j f_j phi_j``, values at the degrees of freedom: ``l = M f`` with the mass matrix."""
+@func
+def add_load(x, f, free, load, phi, corner, weight, n, d, pointwise):
+    """Add ``free_i sum_q w_q |det J_q| phi_i(q) f(q)``; ``pointwise``: 1 for ``f[q]``, 0 for ``f[j]`` of the shapes."""
     jac = zeros(d * d)
     total = zeros(n)
     for q in range(len(weight)):
         value = 0.0
-        for j in rolled(n):
-            value += phi[q][j] * f[j]
+        if pointwise == 1:
+            value = f[q]
+        else:
+            for j in rolled(n):
+                value += phi[q][j] * f[j]
         part = volume(x, corner[q], weight[q], jac, d)
         value *= part
         for i in rolled(n):
@@ -204,21 +224,23 @@ def field_load(
 
 
 @kernel
+def field_load(
+    x: Read, f: Read, free: Read, load: Inc,
+    *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
+    n: Const[int], d: Const[int],
+):  # fmt: skip
+    """Load of ``f = sum_j f_j phi_j``, values at the degrees of freedom: ``l = M f`` with the mass matrix."""
+    add_load(x, f, free, load, phi, corner, weight, n, d, 0)
+
+
+@kernel
 def point_load(
     x: Read, f: Read, free: Read, load: Inc,
     *, phi: Const[list[list[float]]], corner: Const[list[list[list[float]]]], weight: Const[list[float]],
     n: Const[int], d: Const[int],
 ):  # fmt: skip
     """Load of values ``f[q]`` at the points of the rule."""
-    jac = zeros(d * d)
-    total = zeros(n)
-    for q in range(len(weight)):
-        part = volume(x, corner[q], weight[q], jac, d)
-        value = f[q] * part
-        for i in rolled(n):
-            total[i] += phi[q][i] * value
-    for i in rolled(n):
-        load[i] += free[i] * total[i]
+    add_load(x, f, free, load, phi, corner, weight, n, d, 1)
 
 
 @kernel

@@ -19,7 +19,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fe.elements import Lagrange
 from fluxloom.mesh.quadrature import simplex_rule
 
-__all__ = ["Quadrature", "gauss"]
+__all__ = ["Quadrature", "gauss", "require_rule"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,15 +34,18 @@ class Quadrature:
         Places on the reference cell of `fluxloom.fe.elements.Lagrange`, no unit.
     weights : (q,)
         With the measure of the reference cell as their sum: 1, for triangles 1/2, for tetrahedra 1/6.
+    shape
+        Of the reference cell, as `fluxloom.fe.elements.Lagrange` names it.
 
     Raises
     ------
     SolverError
-        For arrays that do not fit together.
+        For arrays that do not fit together or to the shape, and for an unknown shape.
     """
 
     points: FloatArray
     weights: FloatArray
+    shape: str
 
     def __post_init__(self) -> None:
         if self.points.ndim != 2 or self.weights.shape != self.points.shape[:1]:
@@ -50,11 +53,19 @@ class Quadrature:
                 "Quadrature: points of the shape (q, d) and weights of the shape (q,) are wanted, "
                 f"not {self.points.shape} and {self.weights.shape}"
             )
+        dimension = Lagrange(self.shape, 1).dimension
+        if self.points.shape[1] != dimension:
+            raise SolverError(
+                f"Quadrature: points of a {self.shape} have {dimension} coordinates, not {self.points.shape[1]}"
+            )
 
     @property
     def size(self) -> int:
         """Number of points ``q``."""
         return len(self.weights)
+
+    def __repr__(self) -> str:
+        return f"Quadrature({self.shape}, {self.size} points)"
 
 
 def gauss(shape: str, count: int) -> Quadrature:
@@ -93,4 +104,27 @@ def gauss(shape: str, count: int) -> Quadrature:
             weights = np.outer(weight, weights).ravel()
     for array in (points, weights):
         array.setflags(write=False)
-    return Quadrature(points, weights)
+    return Quadrature(points, weights, shape)
+
+
+def require_rule(rule: object, shape: str, name: str) -> Quadrature:
+    """Return a rule that is one of a reference cell.
+
+    Parameters
+    ----------
+    rule
+        What was given.
+    shape
+        Of the cell.
+    name
+        Of what wants it, used in messages.
+
+    Raises
+    ------
+    SolverError
+        If it is no rule, or that of another cell.
+    """
+    if isinstance(rule, Quadrature) and rule.shape == shape:
+        return rule
+    given = rule if isinstance(rule, Quadrature) else f"{type(rule).__name__} {rule!r}"
+    raise SolverError(f"{name}: rule is a Quadrature on the {shape}, as gauss({shape!r}, 3) gives it, not {given}")

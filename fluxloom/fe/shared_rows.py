@@ -55,7 +55,15 @@ def _local_part(comm: Comm, size: int) -> Part:
 
 
 def own_rows(entries: CellEntries, rows: int) -> CellEntries:
-    """Return the first rows, those that a rank owns; the table of cells still leads to all entries."""
+    """Return the first rows, those that a rank owns; the table of cells still leads to all entries.
+
+    Parameters
+    ----------
+    entries
+        Of all rows that cells of the rank add to, own rows first.
+    rows
+        Number of own rows.
+    """
     offsets = entries.offsets[: rows + 1]
     return replace(
         entries, offsets=offsets, indices=entries.indices[: offsets[-1]], diagonal=entries.diagonal[:rows]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -11,23 +10,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError
+from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import TableMap
-from fluxloom.dsl.parts import refresh_host
 from fluxloom.dsl.sets import Set
 from fluxloom.fe.dofs import Dofs, lagrange_dofs
 from fluxloom.fe.elements import Lagrange
 from fluxloom.fe.poisson_kernels import square_error
-from fluxloom.fe.quadrature import Quadrature, gauss
+from fluxloom.fe.quadrature import Quadrature, gauss, require_rule
 from fluxloom.fe.shared_dofs import shared_dofs
+from fluxloom.fe.sides import Places, Sides, evaluated, images
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.mesh.bind import Mesh
+from fluxloom.mesh.rows import together
 
-__all__ = ["LagrangeSpace"]
+__all__ = ["LagrangeSpace", "described"]
 
 Array = npt.NDArray[np.float64]
 
@@ -67,7 +67,8 @@ class LagrangeSpace:
         ----------
         mesh
             A mesh of one kind of cells. Of several ranks with the maps ``cell_nodes`` and ``boundary_nodes``, of
-            hexahedra of order 2 and more ``face_nodes`` too; fewer maps than all have smaller halos.
+            hexahedra of order 2 and more ``face_nodes`` too, for fluxes through sides ``boundary_cell``; fewer maps
+            than all have smaller halos.
         order
             ``p``: 1 to 4, of simplices 1 or 2.
         rule
@@ -76,8 +77,9 @@ class LagrangeSpace:
         Raises
         ------
         MeshError, SolverError
-            See `fluxloom.fe.dofs.lagrange_dofs` and `fluxloom.fe.shared_dofs.shared_dofs`.
+            See `fluxloom.fe.dofs.lagrange_dofs`, `fluxloom.fe.shared_dofs.shared_dofs` and `of`.
         """
+        _require_bound(mesh)
         dofs = lagrange_dofs(mesh.data, order) if mesh.part is None else shared_dofs(mesh.part, order)
         return cls.of(mesh, dofs, rule)
 
@@ -97,8 +99,12 @@ class LagrangeSpace:
         Raises
         ------
         MeshError
-            If the degrees of freedom are those of another mesh, or of a whole one where it is divided among ranks.
+            If the mesh is not bound to a context, or the degrees of freedom are those of another mesh, or of a whole
+            one where it is divided among ranks.
+        SolverError
+            For a rule of another reference cell.
         """
+        _require_bound(mesh)
         element, cells = dofs.element, mesh.cells.executed
         if (dofs.part is None) != (mesh.part is None):
             made = "lagrange_dofs(mesh.data, order)" if mesh.part is None else "shared_dofs(mesh.part, order)"
@@ -112,13 +118,20 @@ class LagrangeSpace:
                 f"{cells} in {mesh.dimension} dimensions: make them of {source}"
             )
         context = mesh.context
+        default = gauss(element.shape, element.order + 1)
+        chosen = default if rule is None else require_rule(rule, element.shape, f"{mesh.path}: the space")
         rows = context.set(dofs.size if dofs.part is None else dofs.part, "dofs")
-        chosen = rule if rule is not None else gauss(element.shape, element.order + 1)
         return cls(mesh, dofs, chosen, rows, context.map(mesh.cells, rows, dofs.cells, "cell_dofs"))
 
     def with_rule(self, rule: Quadrature) -> LagrangeSpace:
-        """Return the same space, on the same set, with other points."""
-        return replace(self, rule=rule)
+        """Return the same space, on the same set, with other points.
+
+        Raises
+        ------
+        SolverError
+            For a rule of another reference cell than that of its cells.
+        """
+        return replace(self, rule=require_rule(rule, self.dofs.element.shape, f"{self.mesh.path}: the space"))
 
     @property
     def context(self) -> Context:
@@ -129,6 +142,17 @@ class LagrangeSpace:
     def corners(self) -> Argument:
         """Coordinates of the corners of a cell, ``x[c][a]`` in kernels."""
         return self.mesh.cell_nodes.argument(self.mesh.x)
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The boundary faces with the traces of the space; the first use is collective on several ranks.
+
+        Raises
+        ------
+        MeshError
+            If the mesh was divided among ranks without the map ``boundary_cell``.
+        """
+        return Sides.of(self.mesh, self.dofs, self.rows)
 
     @cached_property
     def tables(self) -> dict[str, Any]:
@@ -155,18 +179,11 @@ class LagrangeSpace:
 
     def places(self) -> Array:
         """Return the points of the rule in all cells of this rank, ``(cells, q, d)``. Collective on several."""
-        mesh, part = self.mesh, self.mesh.part
-        corner = Lagrange(self.dofs.element.shape, 1).values(self.rule.points)
-        points = mesh.x.read()
-        if part is None:
-            nodes = mesh.data.cell_nodes().table
-        else:
-            nodes = part.table("cell_nodes")[: mesh.cells.size]
-            points = np.concatenate([points, np.zeros((mesh.nodes.stored - len(points), mesh.dimension))])
-            refresh_host(mesh.context.comm, part.part("nodes"), points)
-        return np.einsum("qc,ecd->eqd", corner, points[nodes])
+        part, cells = self.mesh.part, self.mesh.cells.size
+        nodes = self.mesh.data.cell_nodes().table if part is None else part.table("cell_nodes")[:cells]
+        return images(self.mesh, self.dofs.element.shape, nodes, self.rule)
 
-    def error(self, u: Dat, exact: Callable[[Array], Array]) -> float:
+    def error(self, u: Dat, exact: Places) -> float:
         r"""Return the error in L2, :math:`\sqrt{\int (u - u_{exact})^2}`, with the points of the rule. Collective.
 
         Parameters
@@ -176,10 +193,41 @@ class LagrangeSpace:
         exact
             Maps points ``(m, d)`` to values ``(m,)``. Take a rule with two points more than the default for them, such
             that its own error does not show.
+
+        Raises
+        ------
+        SolverError
+            If ``u`` is something else, or the function does not give one finite number for each point.
         """
+        if not isinstance(u, Dat) or u.set is not self.rows or u.shape:
+            raise SolverError(f"error: u has to be scalars on {self.rows}, not {described(u)}")
         places = self.places()
-        values = np.asarray(exact(places.reshape(-1, places.shape[-1]))).reshape(places.shape[:2])
+        values = together(self.context.comm, lambda: evaluated(exact, places, "error"))
         at = self.context.dat(self.mesh.cells, values, "exact")
         result = self.context.scalar(0.0, "error")
         self.loop(square_error, self.corners, u[self.map], at, result, name="error")()
         return sqrt(float(np.asarray(result.value)))
+
+
+def described(given: object) -> str:
+    """Return words for what was given in place of a dat.
+
+    Parameters
+    ----------
+    given
+        Anything.
+    """
+    if isinstance(given, np.ndarray):
+        return f"a NumPy array of {given.shape}: make it a dat, context.dat(over, array)"
+    if isinstance(given, Dat):
+        return f"{given!r}"
+    return f"{type(given).__name__}"
+
+
+def _require_bound(mesh: object) -> None:
+    """Refuse arrays of a mesh where one in a context is wanted."""
+    if not isinstance(mesh, Mesh):
+        raise MeshError(
+            f"LagrangeSpace: a mesh in a context is wanted, not {type(mesh).__name__}: bind it, "
+            "fluxloom.mesh.bind.bind(data, context)"
+        )

@@ -14,7 +14,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Operator, Step
+from fluxloom.linalg.operators import Operator, Step, instead
 from fluxloom.linalg.square import numbers_of
 
 __all__ = ["Diagonal", "Jacobi", "diagonal_of"]
@@ -36,7 +36,7 @@ def diagonal_of(matrix: Operator) -> npt.NDArray[np.float64]:
         If it is no `SparseMatrix`, or not square.
     """
     if not isinstance(matrix, SparseMatrix) or matrix.rows is not matrix.columns:
-        raise SolverError(f"the diagonal of a square SparseMatrix is wanted, not of {matrix!r}")
+        raise SolverError(f"the diagonal of a square SparseMatrix is wanted, not of {instead(matrix)}")
     size = matrix.rows.size
     offsets = matrix.pattern.offsets[: size + 1]  # a pattern may have rows of the halo, too
     end = int(offsets[-1])

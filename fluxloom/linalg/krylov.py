@@ -15,7 +15,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
-from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, steps_of
+from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, instead, steps_of
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.vectors import copy, shifted, total
 
@@ -109,7 +109,7 @@ class Krylov:
 
     def _check(self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int) -> None:
         if not isinstance(matrix, Operator):
-            raise SolverError(f"{self.name}: a matrix is wanted, with rows and products, not {type(matrix).__name__}")
+            raise SolverError(f"{self.name}: a matrix is wanted, with rows and products, not {instead(matrix)}")
         for what, dat in (("b", b), ("x", x)):
             if not isinstance(dat, Dat):
                 raise SolverError(f"{self.name}: {what}: a dat is wanted, not {type(dat).__name__}")

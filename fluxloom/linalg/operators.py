@@ -10,7 +10,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 
-__all__ = ["Operator", "Preconditioner", "Recipe", "Step", "steps_of"]
+__all__ = ["Operator", "Preconditioner", "Recipe", "Step", "instead", "steps_of"]
 
 Step = Loop | Reset
 
@@ -40,6 +40,22 @@ class Operator(Protocol):
     def residual(self, x: Dat, b: Dat, r: Dat) -> Step | Sequence[Step]:
         """Return what forms ``r = b - A x``."""
         ...
+
+
+def instead(given: object) -> str:
+    """Return words for what is given in place of a sparse matrix, and what to take instead.
+
+    Parameters
+    ----------
+    given
+        Anything: what has an attribute ``matrix`` is assembled, what has ``jacobi`` has no rows but a diagonal.
+    """
+    kind = type(given).__name__
+    if hasattr(given, "matrix") and not isinstance(given, Operator):
+        return f"{kind}: take its .matrix"
+    if hasattr(given, "jacobi"):
+        return f"{kind}, which stores no rows: take GlobalMatrix(...).matrix, or the preconditioner .jacobi() of it"
+    return kind if type(given).__repr__ is object.__repr__ else repr(given)
 
 
 class Preconditioner(Protocol):

@@ -12,7 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Operator
+from fluxloom.linalg.operators import Operator, instead
 
 __all__ = ["global_rows", "local_matrix", "numbers_of", "square", "stored_places"]
 
@@ -28,7 +28,7 @@ def square(matrix: Operator, name: str) -> SparseMatrix:
         If it is no `SparseMatrix`, not square, or, on several ranks, one on a lattice.
     """
     if not isinstance(matrix, SparseMatrix) or matrix.rows is not matrix.columns:
-        raise SolverError(f"{name}: a square SparseMatrix is wanted, not {matrix!r}")
+        raise SolverError(f"{name}: a square SparseMatrix is wanted, not {instead(matrix)}")
     if matrix.rows.part is not None and isinstance(matrix.rows, Grid):
         raise SolverError(
             f"{name}: on several ranks the rows lie on {matrix.rows}; make a matrix by distributed_matrix"

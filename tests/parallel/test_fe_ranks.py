@@ -14,7 +14,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import MeshError
+from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.dsl.maps import RaggedMap
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.fe.dofs import lagrange_dofs
@@ -221,6 +221,62 @@ def test_global_matrices_are_those_of_one_rank(shape: str, order: int, format: G
         assert np.abs(got - want[name]).max() < (1e-8 if name == "u" else 1e-13) * np.abs(want[name]).max(), name
 
 
+def fluxed(mesh: Mesh, order: int) -> dict[str, Any]:
+    """Return what flows in through sides: a number, a function, and one value for each face."""
+    space = LagrangeSpace.on(mesh, order)
+    context, numbers = space.context, np.arange(space.dofs.size)
+    operator = MatrixFree(space, lambda x: 1.0 + x[:, 0], space.dofs.on(FIXED))
+    b = context.dat(space.rows, space.dofs.points[:, 1], "b")
+    middle = space.sides.places().mean(axis=(1, 2))
+    each = context.dat(mesh.boundary, np.where(middle > 0.4, middle, 2.0), "each")
+    steps = operator.flux("xmax", 2.0, b) + operator.flux(["ymin", "xmin"], lambda x: np.exp(x).sum(axis=1), b)
+    for step in steps + operator.flux(list(mesh.patches), each, b):
+        step()
+    numbers = numbers if space.dofs.part is None else space.dofs.part.numbers[: space.dofs.size]
+    cells = np.arange(mesh.cells.size) if mesh.part is None else mesh.part.part("cells").numbers[: mesh.cells.size]
+    assert isinstance(operator.kappa, fl.Dat)
+    return {"numbers": numbers, "b": b.read(), "cells": cells, "kappa": operator.kappa.read()}
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "ranks"),
+    [("quad", 2, 2), *(pytest.param(*given, marks=pytest.mark.long) for given in (
+        ("quad", 4, 3), ("triangle", 2, 2), ("tetrahedron", 2, 3), ("hexahedron", 2, 2), ("hexahedron", 3, 3)))],
+)  # fmt: skip
+def test_fluxes_are_those_of_one_rank(shape: str, order: int, ranks: int) -> None:
+    """Each face adds to all its degrees of freedom once, whoever owns it and them."""
+    want = fluxed(bind(mesh_of(shape), fl.Context("reference")), order)
+
+    def rank(comm: Comm) -> dict[str, Any]:
+        return fluxed(bind(part_of(comm, shape), fl.Context("cpu", threads=1, tuning=False, comm=comm)), order)
+
+    found = run_threads(ranks, rank)
+    for over, name in (("numbers", "b"), ("cells", "kappa")):
+        got = joined([(piece[over], piece[name]) for piece in found], want[name].size)
+        assert np.abs(got - want[name]).max() < 1e-13 * np.abs(want[name]).max()
+
+
+def test_sides_on_ranks_say_what_is_missing() -> None:
+    """A map that the mesh was divided without, and a diffusivity that is wrong on one rank, are errors of all."""
+
+    def few(comm: Comm) -> None:
+        maps = ("cell_nodes", "boundary_nodes")
+        mesh = bind(part_of(comm, "quad", maps=maps), fl.Context("reference", comm=comm))
+        assert LagrangeSpace.on(mesh, 1).sides
+
+    with pytest.raises(MeshError, match="without the map boundary_cell"):
+        run_threads(2, few)
+
+    def wrong(comm: Comm) -> str:
+        mesh = bind(part_of(comm, "quad"), fl.Context("reference", comm=comm))
+        kappa = np.full(mesh.cells.size, -1.0 if comm.rank else 1.0)
+        with pytest.raises(SolverError, match=r"it is -1\.0 in cell 0") as caught:
+            MatrixFree(LagrangeSpace.on(mesh, 1), kappa)
+        return str(caught.value)
+
+    assert len(set(run_threads(2, wrong))) == 1
+
+
 # -------------------------------------------------------------------------------------- edge operators
 def points_of(comm: Comm, shape: str, device: str = "cpu", method: Any = "rcb") -> PointMesh:
     """Return a mesh that rank 0 makes, divided by its points."""
@@ -345,7 +401,7 @@ def test_what_ranks_cannot_do_is_said() -> None:
     def quads(comm: Comm) -> None:
         points_of(comm, "quad")
 
-    with pytest.raises(MeshError, match="of the kind triangle alone"):
+    with pytest.raises(MeshError, match="triangle cells alone are taken"):
         run_threads(2, quads)
 
     def lonely(comm: Comm) -> None:

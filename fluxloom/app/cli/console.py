@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -38,6 +39,9 @@ __all__ = [
     "show_error",
     "table",
 ]
+
+WIDEST = 10_000
+"""Characters of a line that no table reaches."""
 
 CaseArgument = Annotated[
     Path,
@@ -128,11 +132,9 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *,
     """Print a table; the columns ``left`` are aligned left, the others right.
 
     The texts of the first column are broken where the terminal is narrow, the others are not; a column that says
-    nothing ("-" in every row) is left out.
+    nothing ("-" in every row) is left out. Where the output is no terminal, rows are as wide as they need.
     """
     console = output()
-    if not console.is_terminal:
-        console.width = max(console.width, 160)
     shown = Table(
         title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False,
         box=SIMPLE_HEAD, show_edge=False, padding=(0, 1),
@@ -144,6 +146,9 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *,
         shown.add_column(headings[number], justify=justify, no_wrap=number > 0, min_width=width)
     for row in rows:
         shown.add_row(*(Text(row[number]) for number in said))
+    if not console.is_terminal:  # numbers are never cut, and rows are lines of a file
+        wide = console.options.update(max_width=WIDEST)
+        console.width = max(console.width, 160, Measurement.get(console, wide, shown).maximum)
     console.print(shown)
 
 

@@ -16,10 +16,11 @@ from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.fe.dofs import lagrange_dofs
 from fluxloom.fe.elements import Lagrange
+from fluxloom.fe.global_matrix import GlobalMatrix
 from fluxloom.fe.poisson import CellOperator, Integration, LocalMatrices, MatrixFree
 from fluxloom.fe.quadrature import gauss
 from fluxloom.fe.spaces import LagrangeSpace
-from fluxloom.linalg import ConjugateGradient, Stop
+from fluxloom.linalg import SSOR, ConjugateGradient, Jacobi, SmoothedAggregation, Stop
 from fluxloom.mesh.bind import bind
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
@@ -258,6 +259,8 @@ def test_wrong_parts_are_refused() -> None:
         LocalMatrices(space, kappa=-1.0)
     with pytest.raises(SolverError, match="scalars on"):
         LocalMatrices(space, kappa=context.dat(rows, name="k"))
+    with pytest.raises(SolverError, match=r"load: .* not a NumPy array of \(12,\): make it a dat"):
+        MatrixFree(space).load(context.dat(rows), context.dat(rows), np.zeros(12))  # type: ignore[arg-type]
     with pytest.raises(SolverError, match="'A', 'B' or 'C'"):
         LocalMatrices(space, integration="D")  # type: ignore[arg-type]
     operator = MatrixFree(space)
@@ -268,3 +271,72 @@ def test_wrong_parts_are_refused() -> None:
         operator.residual(x, cells, context.dat(rows))
     with pytest.raises(SolverError, match="scalars on"):
         operator.load(cells, x)
+
+
+def test_other_rules_and_meshes_are_refused() -> None:
+    """A rule of another cell, a number in its place, and a mesh that is in no context."""
+    data = MESHES["quad"]()
+    space = space_of(data, 1)
+    with pytest.raises(SolverError, match=r"on the quad, as gauss\('quad', 3\) .* not Quadrature\(triangle, 9"):
+        space.with_rule(gauss("triangle", 3))
+    for wrong in ("gauss", 3):
+        with pytest.raises(SolverError, match=rf"on the quad, .* not {type(wrong).__name__} {wrong!r}"):
+            LagrangeSpace.on(space.mesh, 2, wrong)  # type: ignore[arg-type]
+    with pytest.raises(SolverError, match="on the quad"):
+        LagrangeSpace.of(space.mesh, space.dofs, gauss("hexahedron", 2))
+    for make in (lambda: LagrangeSpace.on(data, 1), lambda: LagrangeSpace.of(data, space.dofs)):  # type: ignore[arg-type]
+        with pytest.raises(MeshError, match="not MeshData: bind it"):
+            make()
+
+
+def test_diffusivities() -> None:
+    """A dat, an array and a function of the centroids are alike; what is not positive everywhere is refused."""
+    space = space_of(MESHES["quad"](), 1)
+    cells, context = space.mesh.cells, space.context
+    given = 1.0 + space.mesh.centroids.read()[:, 0]
+    dat = LocalMatrices(space, context.dat(cells, given, "k")).matrices.read()
+    for kappa in (given, lambda x: 1.0 + x[:, 0]):
+        assert np.array_equal(LocalMatrices(space, kappa).matrices.read(), dat)
+    assert np.array_equal(LocalMatrices(space, np.array(2)).matrices.read(), LocalMatrices(space, 2.0).matrices.read())
+    for bad in (-1.0, np.nan, np.inf, 0.0):
+        values = given.copy()
+        values[2] = bad
+        for kappa in (values, context.dat(cells, values, "k"), lambda x, values=values: values):
+            with pytest.raises(SolverError, match=f"in cell 2|it gives {bad}"):
+                MatrixFree(space, kappa)
+        with pytest.raises(SolverError, match=r"a number for each of 6 cells|a positive number"):
+            MatrixFree(space, bad)
+    for wrong in ("1.0", True, None, [1.0] * 6):
+        with pytest.raises(SolverError, match="kappa is a positive number, a dat on the cells, an array"):
+            MatrixFree(space, wrong)  # type: ignore[arg-type]
+    with pytest.raises(SolverError, match=r"shape \(6,\); it has float64 of \(5,\)"):
+        MatrixFree(space, given[:5])
+    with pytest.raises(SolverError, match=r"for each of 6 points \(6, 2\)"):
+        MatrixFree(space, lambda x: x)
+
+
+def test_errors_of_wrong_functions_are_refused() -> None:
+    """An error in L2 wants a vector of the space, and a number for each point."""
+    space = space_of(MESHES["quad"](), 1)
+    u = space.context.dat(space.rows, name="u")
+    with pytest.raises(SolverError, match=r"of 24 points \(24, 2\), .* of \(\); np.full\(len\(x\), value\)"):
+        space.error(u, lambda _: 1.0)
+    with pytest.raises(SolverError, match=r"shape \(24,\), not float64 of \(24, 2\)"):
+        space.error(u, lambda x: x)
+    with pytest.raises(SolverError, match=r"u has to be scalars on Set\(dofs, 12\), not a NumPy array of \(12,\)"):
+        space.error(np.zeros(12), lambda x: x[:, 0])  # type: ignore[arg-type]
+
+
+def test_solvers_say_which_operator_they_take() -> None:
+    """Preconditioners of rows and solvers name what to give instead."""
+    space = space_of(MESHES["quad"](), 1)
+    b, u = (space.context.dat(space.rows, name=name) for name in "bu")
+    for operator in (LocalMatrices(space), MatrixFree(space)):
+        for recipe in (SSOR(), SmoothedAggregation(), Jacobi()):
+            name = type(operator).__name__
+            with pytest.raises(SolverError, match=rf"not (of )?{name}, .* or the preconditioner \.jacobi\(\)"):
+                ConjugateGradient(operator, b, u, preconditioner=recipe)
+    with pytest.raises(SolverError, match=r"not GlobalMatrix: take its \.matrix"):
+        ConjugateGradient(GlobalMatrix(space), b, u)  # type: ignore[arg-type]
+    with pytest.raises(SolverError, match=r"not of GlobalMatrix: take its \.matrix"):
+        Jacobi().build(GlobalMatrix(space))  # type: ignore[arg-type]

@@ -103,7 +103,11 @@ def test_wrong_shapes_and_arrays() -> None:
     with pytest.raises(SolverError, match="unknown shape 'tri' of a cell"):
         gauss("tri", 2)
     with pytest.raises(SolverError, match=r"not \(4, 2\) and \(3,\)"):
-        Quadrature(np.zeros((4, 2)), np.zeros(3))
+        Quadrature(np.zeros((4, 2)), np.zeros(3), "quad")
+    with pytest.raises(SolverError, match="points of a tetrahedron have 3 coordinates, not 2"):
+        Quadrature(np.zeros((4, 2)), np.zeros(4), "tetrahedron")
+    with pytest.raises(SolverError, match=r"'prisma' of a cell"):
+        Quadrature(np.zeros((4, 3)), np.zeros(4), "prisma")
 
 
 def test_arrays_are_read_only() -> None:

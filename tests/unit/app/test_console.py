@@ -1,0 +1,17 @@
+"""Tables on consoles."""
+
+from __future__ import annotations
+
+import pytest
+
+from fluxloom.app.cli.console import table
+
+
+def test_numbers_are_never_cut_in_files(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the output is no terminal, a row is one line with all its numbers, however narrow a terminal would be."""
+    monkeypatch.setenv("COLUMNS", "60")
+    numbers = [f"{3147.0 + column:.4f}" for column in range(40)]
+    table("wide", ["name", *(f"column {n}" for n in range(40))], [["first of all rows", *numbers]])
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = (line for line in lines if line.startswith("first"))
+    assert row.split() == ["first", "of", "all", "rows", *numbers]
