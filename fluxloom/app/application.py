@@ -234,6 +234,7 @@ def applications() -> Registry[Application]:
     from fluxloom.app.cases.airfoil import AirfoilApplication
     from fluxloom.app.cases.compressible import CompressibleApplication
     from fluxloom.app.cases.edge_flow import EdgeFlowApplication
+    from fluxloom.app.cases.edge_transport import EdgeTransportApplication
     from fluxloom.app.cases.incompressible import IncompressibleApplication
     from fluxloom.app.cases.tsunami import TsunamiApplication
 
@@ -241,6 +242,7 @@ def applications() -> Registry[Application]:
     registry.register("airfoil", AirfoilApplication())
     registry.register("compressible", CompressibleApplication())
     registry.register("edge_flow", EdgeFlowApplication())
+    registry.register("edge_transport", EdgeTransportApplication())
     registry.register("incompressible", IncompressibleApplication())
     registry.register("tsunami", TsunamiApplication())
     return registry

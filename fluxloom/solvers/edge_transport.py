@@ -26,12 +26,13 @@ from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fe import edge_transport as kernels
-from fluxloom.fe.edge_flow import relaxation, time_limit
+from fluxloom.fe.edge_flow import relaxation
+from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fe.shared_edges import shared_edge_operators
 from fluxloom.fv.given import given_values
-from fluxloom.solvers.edge_loops import Field, vectors
+from fluxloom.solvers.edge_loops import REACH, Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.flow_types import check_step
 
@@ -42,9 +43,6 @@ Scalar = float | Callable[[Array], npt.ArrayLike]
 
 _STAGES = ((0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0))
 """Of the classical method of Runge and Kutta: how far ahead the next stage is, and the weight of this one."""
-
-_REACH = 2.78
-"""Of that method, along the negative axis; 2.82 along the imaginary one."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,11 @@ class EdgeTransport:
     operators
         Of the mesh, where they exist, such as those of an `EdgeFlow`; by default with ``SoA`` storage.
 
+    Attributes
+    ----------
+    time, steps, dt
+        Since the start, s; steps made; length of the last one.
+
     Raises
     ------
     MeshError
@@ -127,7 +130,7 @@ class EdgeTransport:
         self._constraints(given or {})
         self._loops()
         self._made: tuple[float, int] | None = None
-        self.time, self.steps = 0.0, 0
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
 
     # --------------------------------------------------------------------------------------------- values
     def _values(self, velocity: Field | Dat, diffusivity: Scalar, source: Scalar) -> None:
@@ -143,6 +146,8 @@ class EdgeTransport:
         kappa = given_values("diffusivity", diffusivity, self.places)
         if (kappa < 0.0).any():
             raise SolverError(f"diffusivity: numbers of at least 0 are wanted, the least one is {kappa.min():g}")
+        speed = np.zeros(points.size) if isinstance(velocity, Dat) else np.linalg.norm(self.u.read(), axis=1)
+        self.scheme.check_bounded(kappa, speed, "diffusivity")
         self.kappa = ctx.dat(points, kappa, "kappa")
         self.source = ctx.dat(points, given_values("source", source, self.places), "source")
         self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / d), "size")
@@ -205,14 +210,13 @@ class EdgeTransport:
         self.advance = Chain(loops, name="transport")
         self._surveys(times)
 
-    def _surveys(self, times: Mapping[str, float]) -> None:
+    def _surveys(self, times: Mapping[str, Any]) -> None:
         ctx, ops, points = self.context, self.operators, self.mesh.points
         self.rate, self.amount, self.square = (ctx.scalar(0.0, name) for name in ("rate", "amount", "square"))
         self.least, self.most = ctx.scalar(np.inf, "least"), ctx.scalar(-np.inf, "most")
         limit = Loop(
-            time_limit, points, ops.entries[ops.neighbours.to_entries], self.u, *self._both(self.kappa), ops.mass,
-            self.size, self.rate, d=self.dimension, viscous=times["viscous"], convective=times["convective"],
-            name="edges.time_limit",
+            time_limit, points, ops.entries[ops.neighbours.to_entries], *self._both(self.u, self.kappa, self.size),
+            ops.mass, self.rate, d=self.dimension, share=0.5, reach=REACH, name="edges.time_limit", **times,
         )  # fmt: skip
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         sums = (self.amount, self.square, self.least, self.most)
@@ -231,7 +235,7 @@ class EdgeTransport:
         self.c.write(given_values("scalar", scalar, self.places))
         for loop in self._hold(self.c):
             loop()
-        self.time, self.steps = 0.0, 0
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
 
     def step(self, dt: float) -> None:
         """Advance by ``dt``.
@@ -247,13 +251,13 @@ class EdgeTransport:
             self.prepare()
             self._made = (dt, self.u.version)
         self.advance()
-        self.time, self.steps = self.time + dt, self.steps + 1
+        self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
 
     def stable_step(self, courant: float = 0.8) -> float:
         """Return ``courant`` of the reach of the method over the bound of the eigenvalues; infinite at rest."""
         self.limit()
         rate = float(self.rate.value)
-        return courant * _REACH / rate if rate > 0.0 else float("inf")
+        return courant * REACH / rate if rate > 0.0 else float("inf")
 
     def state(self) -> TransportState:
         """Return sums and range.

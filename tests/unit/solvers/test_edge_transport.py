@@ -230,7 +230,7 @@ def test_refusals() -> None:
         EdgeTransport(mesh, (1.0, 0.0), 0.0, {"xmim": 1.0})
     with pytest.raises(SolverError, match="diffusivity: numbers of at least 0 are wanted, the least one is -1"):
         EdgeTransport(mesh, (1.0, 0.0), -1.0)
-    with pytest.raises(SolverError, match="velocity: 2 finite numbers"):
+    with pytest.raises(SolverError, match="velocity: a vector of 2 components is wanted"):
         EdgeTransport(mesh, (1.0, 0.0, 0.0), 0.0)
     with pytest.raises(MeshError, match="operators are of another mesh"):
         EdgeTransport(mesh, (1.0, 0.0), 0.0, operators=shared_edge_operators(mesh_of(2, 16)))

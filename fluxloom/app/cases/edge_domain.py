@@ -1,0 +1,71 @@
+"""From the table ``[mesh]`` to a mesh seen from its points, whole or that of one of several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from fluxloom.app.case import PartitionTable
+from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh
+from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.flow_volumes import check_patches
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.fe.point_mesh import PointMesh, point_mesh
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
+
+__all__ = ["EdgeDomain", "edge_domain"]
+
+
+@dataclass(frozen=True)
+class EdgeDomain:
+    """Where a solver on edges works.
+
+    Attributes
+    ----------
+    mesh
+        Points and simplices of this rank.
+    whole
+        Returns the whole mesh; made anew on ranks that do not have it.
+    partition
+        How the mesh is divided; None on a rank alone.
+    """
+
+    mesh: PointMesh
+    whole: Callable[[], MeshData]
+    partition: PartitionReport | None
+
+
+def edge_domain(
+    table: FlowMeshTable, partition: PartitionTable, context: Context, boundaries: Collection[str], types: str
+) -> EdgeDomain:
+    """Return the mesh of a case, divided on several ranks. Collective.
+
+    Parameters
+    ----------
+    table, partition
+        ``[mesh]`` and ``[partition]``.
+    boundaries
+        Names of the tables ``[boundary.NAME]``.
+    types
+        Of a boundary, in words for messages.
+
+    Raises
+    ------
+    CaseError
+        For other cells than triangles or tetrahedra, a patch without a table or a table without a patch.
+    """
+    comm = context.comm
+
+    def checked() -> MeshData:
+        mesh = flow_mesh(table)
+        check_patches(mesh, None, boundaries, types)
+        return mesh
+
+    data = together(comm, lambda: checked() if comm.rank == 0 else None)
+    with explained("mesh"):
+        mesh = point_mesh(context, data, method=partition.method, shares=partition.given)
+    part = mesh.mesh.part
+    whole = (lambda: flow_mesh(table)) if data is None else (lambda: data)
+    return EdgeDomain(mesh, whole, None if part is None else part.ranked.decomposition.report())

@@ -1,0 +1,126 @@
+"""The case of a scalar that flow carries along edges of triangles and tetrahedra: how its tables become a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Estimate
+from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.edge_domain import edge_domain
+from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
+from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
+from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
+from fluxloom.app.cases.flow_choices import given_velocity
+from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
+from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.core.errors import CaseError
+from fluxloom.dsl.context import Context
+from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.solvers.edge_transport_probes import TransportProbes
+
+__all__ = ["EdgeTransportApplication", "EdgeTransportCase"]
+
+Array = npt.NDArray[np.float64]
+Scalar = float | Callable[[Array], Array]
+
+_BYTES = {2: 4_000, 3: 8_000}
+"""Of a point by dimension: operators and loops, on the host while they are assembled and on the device."""
+
+_TYPES = "given or free"
+
+
+class EdgeTransportApplication:
+    """The solver ``edge_transport`` of case files."""
+
+    name = "edge_transport"
+    title = "convection and diffusion on triangles and tetrahedra (finite elements, edge by edge)"
+    model: type[CaseModel] = EdgeTransportCase
+    ranked = True
+
+    def estimate(self, case: EdgeTransportCase) -> Estimate:
+        """Return the size of a case; a mesh from a file is read for it."""
+        cells, points, d = flow_mesh_sizes(case.mesh)
+        return Estimate(
+            cells=cells,
+            memory=points * _BYTES[d],
+            output=points * (8 + 24) + cells * (8 * (d + 1) + 9),
+            rows=(("cells", f"{cells:,} in {d} dimensions"), ("nodes", f"{points:,}")),
+        )
+
+    def build(self, case: EdgeTransportCase, context: Context) -> EdgeTransportRunner:
+        """Build the mesh, the operators and the loops, and set the scalar. Collective.
+
+        Raises
+        ------
+        CaseError
+            For other cells than triangles or tetrahedra, a patch without a table or a table without a patch, numbers
+            and formulas that do not fit the mesh, and a step that has no bound.
+        """
+        time = case.time
+        domain = edge_domain(case.mesh, case.partition, context, case.boundary, _TYPES)
+        solver = _solver(case, domain.mesh)
+        if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
+            raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
+        plan = FlowPlan(
+            case.case.name, time.dt, time.end, time.steady, time.courant, history=case.history.every,
+            checkpoint=checkpoint_plan(case, case.checkpoint),
+        )  # fmt: skip
+        return EdgeTransportRunner(solver, domain.whole, plan, _observers(case, solver), domain.partition)
+
+
+def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
+    """Return the solver of a case with the scalar of its start. Collective."""
+    table, d = case.transport, mesh.dimension
+    given = {
+        name: _field(patch.value, f"boundary.{name}.value", d)
+        for name, patch in case.boundary.items()
+        if patch.value is not None
+    }
+    with explained("mesh", "transport"):
+        solver = EdgeTransport(
+            mesh, _velocity(table, d), _field(table.diffusivity, "transport.diffusivity", d), given,
+            source=_field(table.source, "transport.source", d), scheme=strategy_of(EdgeScheme, case.scheme),
+        )  # fmt: skip
+    solver.initialise(_field(case.initial.scalar, "initial.scalar", d))
+    return solver
+
+
+def _velocity(table: TransportTable, d: int) -> tuple[float, ...] | Callable[[Array], Array]:
+    """Return the velocity, formulas as a function of places ``(n, d)``."""
+    check_length("transport.velocity", len(table.velocity), d)
+    return tuple(table.velocity) if table.velocity else given_velocity(table, "transport", d)
+
+
+def _field(given: float | str, key: str, d: int) -> Scalar:
+    """Return a number as it is, a formula as a function of places ``(n, d)``.
+
+    Raises
+    ------
+    CaseError
+        Naming the key, for a wrong formula; when called, where it has no finite value.
+    """
+    if not isinstance(given, str):
+        return given
+    values = formula(given, key, ("x", "y", "z")[:d])
+    return lambda places: values(*places.T)
+
+
+def _observers(case: EdgeTransportCase, solver: EdgeTransport) -> list[Observer]:
+    """Return what the case looks at. Collective."""
+    table = case.probes
+    if not table.points:
+        return []
+    with explained("probes"):
+        probes = TransportProbes(solver, table.points, BLOCK)
+    return [ProbesObserver(solver, probes, "time", ["scalar"], table.every)]

@@ -1,0 +1,126 @@
+"""A case of transport on edges as it runs: the scalar at points, its sums over time, where the run is slow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from fluxloom.app.application import Picture
+from fluxloom.app.cases.edge_flow_run import means_of_cells, volume_of
+from fluxloom.app.cases.flow_change import Change
+from fluxloom.app.cases.flow_history import HistoryPanel
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.decompose_report import PartitionReport
+from fluxloom.dsl.parts import Part
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
+
+__all__ = ["EdgeTransportRunner"]
+
+
+class EdgeTransportRunner(FlowRunner):
+    """The solver of transport on edges, ready to advance by steps; see `FlowRunner` for the parameters.
+
+    The velocity stays as it is, so that the largest stable step is found once. Fields have values at points: it is a
+    `fluxloom.app.application.Nodal`.
+    """
+
+    panels = (
+        HistoryPanel("least and most", ("least", "most")),
+        HistoryPanel("amount", ("amount",)),
+        HistoryPanel("square", ("square",)),
+    )
+    place = "point"
+    unknown, section = "c", "scalar"
+
+    def __init__(
+        self,
+        solver: EdgeTransport,
+        mesh: Callable[[], MeshData],
+        plan: FlowPlan,
+        observers: Sequence[Observer] = (),
+        partition: PartitionReport | None = None,
+    ) -> None:
+        self.solver, mass = solver, solver.operators.mass
+        super().__init__(solver, Change(solver.c, mass, volume_of(mass)), mesh, plan, observers, partition)
+        self._limit = 0.0
+
+    # ------------------------------------------------------------------------------------- advance
+    def _largest_step(self) -> float:
+        if not self._limit:
+            self._limit = self.solver.stable_step(self.plan.courant)
+        return self._limit
+
+    def _state(self) -> TransportState:
+        """Return sums and range, NaN where the scalar is lost: the fields show where. Collective."""
+        try:
+            return self.solver.state()
+        except SolverError:
+            return TransportState(self.solver.time, self.solver.steps, *[math.nan] * 4)
+
+    def _columns(self) -> dict[str, float]:
+        state = self._state()
+        return {
+            "time": state.time, "amount": state.amount, "square": state.square, "least": state.least,
+            "most": state.most,
+        }  # fmt: skip
+
+    # --------------------------------------------------------------------------------------- results
+    @property
+    def part(self) -> Part | None:
+        """The part of the points that this rank has; None on a rank alone."""
+        return self.solver.mesh.points.part
+
+    @property
+    def cells(self) -> int:
+        """Number of triangles or tetrahedra, of all ranks."""
+        return self.solver.mesh.mesh.cells.total
+
+    @property
+    def points(self) -> int:
+        """Number of points, of all ranks."""
+        return self.solver.mesh.points.total
+
+    @property
+    def _pressure_chains(self) -> Sequence[Chain]:
+        return ()
+
+    @property
+    def _chains(self) -> list[Chain]:
+        return [*self.solver.chains, self.solver.limit, self._change.chain]
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """The scalar in the plane."""
+        if self.solver.dimension == 3:
+            return ()
+        return (Picture("scalar", f"Scalar: {self.plan.name}, time {self.solver.time:.6g}", "scalar"),)
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the scalar, ``(n,)``; nothing while a run catches up with a checkpoint."""
+        return {} if self.checkpoint.catching_up else {"scalar": self.solver.scalar()}
+
+    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
+        """Return the means of the corners of cells."""
+        return means_of_cells(self, self.solver.context.comm, name)
+
+    def _sums(self) -> Sequence[tuple[str, str]]:
+        state = self._state()
+        return (
+            ("amount", f"{state.amount:.9g}"),
+            ("square", f"{state.square:.9g}"),
+            ("range", f"{state.least:.6g} to {state.most:.6g}"),
+        )
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        if self.plan.dt:
+            return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
+        return "lower time.courant"

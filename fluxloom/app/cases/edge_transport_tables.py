@@ -1,0 +1,110 @@
+"""The tables of case files of convection and diffusion of a scalar on the edges of triangles and tetrahedra."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
+from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.flow_checkpoint import CheckpointTable
+from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.cases.flow_mesh import FlowMeshTable
+from fluxloom.app.cases.flow_monitors import ProbesTable
+from fluxloom.app.cases.incompressible_tables import VELOCITY_KEYS, GivenVelocityTable
+from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.solvers.edge_scheme import EdgeScheme
+
+__all__ = [
+    "EdgeTransportCase", "InitialScalarTable", "TransportBoundaryTable", "TransportSchemeTable", "TransportTable",
+]  # fmt: skip
+
+InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
+
+
+class TransportTable(GivenVelocityTable):
+    """``[transport]``: what carries and spreads the scalar.
+
+    Attributes
+    ----------
+    velocity
+        A number a dimension, m/s; at rest by default.
+    velocity_x, velocity_y, velocity_z
+        Instead: formulas in x, y and z; zero by default.
+    diffusivity
+        m^2/s: a number, or a formula in x, y and z.
+    source
+        Of the scalar, a second: a number, or a formula.
+    """
+
+    diffusivity: Annotated[float, Field(ge=0)] | InSpace = 0.0
+    source: float | InSpace = 0.0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TransportTable:
+        formulas = self.changed(VELOCITY_KEYS)
+        if self.velocity and formulas:
+            raise ValueError(f"give only one of velocity and {formulas[0]}")
+        return self
+
+
+class InitialScalarTable(Table):
+    """``[initial]``: the scalar at the start.
+
+    Attributes
+    ----------
+    scalar
+        A number, or a formula in x, y and z.
+    """
+
+    scalar: float | InSpace = 0.0
+
+
+class TransportBoundaryTable(Table):
+    """``[boundary.PATCH]``: what happens at a patch of the mesh; every patch needs one.
+
+    Attributes
+    ----------
+    type
+        ``"given"``: the scalar is; where such patches meet, the later one of the file counts. ``"free"``: nothing
+        diffuses through the patch, and what flows in or out is the scalar itself.
+    value
+        Of a given scalar: a number, or a formula in x, y and z.
+    """
+
+    type: Literal["given", "free"]
+    value: float | InSpace | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TransportBoundaryTable:
+        if self.type == "given" and self.value in (None, ""):
+            raise ValueError('type = "given" needs value: a number, or a formula as "sin(pi * y)"')
+        if self.type == "free" and self.value is not None:
+            raise ValueError('type = "free" has no value; type = "given" has')
+        return self
+
+
+class TransportSchemeTable(strategy_table(EdgeScheme, without=("stress", "pressure", "subscales"))):
+    """``[scheme]``: those of `fluxloom.solvers.edge_scheme.EdgeScheme` that are not of the flow alone."""
+
+
+class EdgeTransportCase(CaseModel):
+    """A case file of convection and diffusion of a scalar on edges."""
+
+    transport: TransportTable = TransportTable()
+    mesh: FlowMeshTable = FlowMeshTable()
+    initial: InitialScalarTable = InitialScalarTable()
+    boundary: dict[str, TransportBoundaryTable] = Field(default={})
+    time: EdgeTimeTable = EdgeTimeTable()
+    scheme: TransportSchemeTable = TransportSchemeTable()
+    history: HistoryTable = HistoryTable()
+    probes: ProbesTable = ProbesTable()
+    checkpoint: CheckpointTable = CheckpointTable()
+
+    @model_validator(mode="after")
+    def _supported(self) -> EdgeTransportCase:
+        """Refuse what would otherwise be passed over."""
+        refuse_on_edges(self, self.mesh, "transport on edges")
+        return self
