@@ -44,7 +44,6 @@ __all__ = [
     "relaxation",
     "stage",
     "stiffness",
-    "time_limit",
     "total_viscosity",
     "velocity_gradient",
 ]
@@ -189,16 +188,23 @@ def fill_diagonal(diagonal: Read, entry: Write, inverse: Write):
 
 
 @func
-def through(edge, u, own, p, p_own, tau, slope, slope_own, d):
-    """What one neighbour adds to continuity; ``p`` and ``p_own`` are numbers."""
+def excess(edge, p, p_own, slope, slope_own, d):
+    """What the pressure of one neighbour has beyond its projected slope; ``p`` and ``p_own`` are numbers."""
     trace = 0.0
     part = 0.0
-    total = 0.0
     for a in range(d):
         trace += edge[1 + (d + 1) * a]
-        total += edge[1 + d * d + a] * (u[a] - own[a])
         part += edge[1 + d * d + d + a] * slope[a] - edge[1 + d * d + a] * slope_own[a]
-    return total + tau * (trace * (p - p_own) - part)
+    return trace * (p - p_own) - part
+
+
+@func
+def through(edge, u, own, p, p_own, tau, slope, slope_own, d):
+    """What one neighbour adds to continuity; ``p`` and ``p_own`` are numbers."""
+    total = 0.0
+    for a in range(d):
+        total += edge[1 + d * d + a] * (u[a] - own[a])
+    return total + tau * excess(edge, p, p_own, slope, slope_own, d)
 
 
 @kernel
@@ -296,9 +302,12 @@ def friction(
 @kernel
 def reaction(
     edge: Read, u: Read, own: Read, before: Read, xi: Read, p: Read, p_own: Read, nu: Read, nu_own: Read, mass: Read,
-    body: Read, dt: Read, force: Inc, *, d: Const[int], transposed: Const[int],
+    body: Read, dt: Read, share: Read, push: Read, force: Inc, *, d: Const[int], transposed: Const[int],
 ):  # fmt: skip
-    """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round."""
+    """Force of the fluid on a point of the wall, ``-(N_I, du/dt + ...)``: what holds it where it is, turned round.
+
+    Patches that meet there have ``share`` of it, and the pressure along ``push``.
+    """
     total = zeros(d)
     for j in range(len(edge)):
         trace = 0.0
@@ -312,7 +321,8 @@ def reaction(
                 for b in range(d):
                     total[a] += mean * edge[j][1 + d * b + a] * (u[j][b] - own[b])
     for a in range(d):
-        force[a] -= total[a] + mass[0] * ((own[a] - before[a]) / dt[0] + xi[a] - body[a])
+        held = total[a] + mass[0] * ((own[a] - before[a]) / dt[0] + xi[a] - body[a])
+        force[a] += p_own[0] * push[a] - share[0] * held
 
 
 @kernel
@@ -332,28 +342,6 @@ def velocity_gradient(edge: Read, u: Read, own: Read, mass: Read, tensor: Write,
 def total_viscosity(laminar: Read, turbulent: Read, nu: Write):
     """``nu + nu_t``."""
     nu[0] = laminar[0] + turbulent[0]
-
-
-@kernel
-def time_limit(
-    edge: Read, own: Read, nu: Read, nu_own: Read, mass: Read, size: Read, rate: Max,
-    *, d: Const[int], viscous: float, convective: float,
-):  # fmt: skip
-    """Gershgorin's bound of the eigenvalues of convection, friction and stabilisation, 1/s; ``u_I`` for ``u_J``."""
-    total = 0.0
-    slowest = viscous * nu_own[0] / (size[0] * size[0]) + convective * length(own, d) / size[0]
-    for j in range(len(edge)):
-        trace = 0.0
-        along = 0.0
-        flux = 0.0
-        for a in range(d):
-            trace += edge[j][1 + (d + 1) * a]
-            flux += edge[j][1 + d * d + a] * own[a]
-            for b in range(d):
-                along += own[a] * edge[j][1 + d * a + b] * own[b]
-        part = abs(along) / slowest if slowest > 0.0 else 0.0
-        total += abs(flux) + 0.5 * (nu[j] + nu_own[0]) * abs(trace) + part
-    rate[0] = max(rate[0], total / mass[0])
 
 
 @kernel

@@ -25,11 +25,14 @@ class PatchPoints:
         Its points, ascending.
     areas : (k, d)
         :math:`\int N_I n \, dA` over the patch, ``n`` outward; m^(d-1). Their sum is that of the areas of the faces.
+    extents : (k,)
+        :math:`\int N_I \, dA` over the patch; m^(d-1).
     """
 
     faces: Index
     points: Index
     areas: Array
+    extents: Array
 
     @classmethod
     def of(cls, faces: Index, places: Array) -> PatchPoints:
@@ -42,9 +45,10 @@ class PatchPoints:
             area = 0.5 * np.cross(side, corners[:, 2] - corners[:, 0])
         points, place = np.unique(faces, return_inverse=True)
         shares = np.repeat(area / d, d, axis=0)
-        areas = np.zeros((points.size, d))
+        areas, extents = np.zeros((points.size, d)), np.zeros(points.size)
         np.add.at(areas, place.reshape(-1), shares)
-        return cls(faces, points.astype(np.int32), areas)
+        np.add.at(extents, place.reshape(-1), np.linalg.norm(shares, axis=1))
+        return cls(faces, points.astype(np.int32), areas, extents)
 
     @property
     def size(self) -> Array:

@@ -40,7 +40,8 @@ class PointPatch(PatchPoints):
     r"""The boundary faces of one patch that touch points of this rank, in the order of the whole mesh.
 
     On several ranks ``faces`` have points of the halo too, in local numbers; ``points`` are those that this rank owns,
-    and ``areas`` are whole, as all faces round an owned point are here. Sums over points take all of these.
+    and ``areas`` and ``extents`` are whole, as all faces round an owned point are here. Sums over points take all of
+    these.
 
     Attributes
     ----------
@@ -239,9 +240,8 @@ def _check_kind(mesh: Mesh) -> None:
     found, wanted = [name for name, count in counts.items() if count], SIMPLEX[mesh.dimension]
     if found != [wanted]:
         raise MeshError(
-            f"{mesh.path}: a mesh that is seen from its points has cells of the kind {wanted} alone in "
-            f"{mesh.dimension} dimensions, not {' and '.join(found) or 'no cells'}; divide the cells, or make a mesh "
-            "of simplices"
+            f"{mesh.path}: {wanted} cells alone are taken in {mesh.dimension} dimensions, not "
+            f"{' and '.join(found) or 'no cells'}: divide the cells, or make the mesh with kind = \"{wanted}\""
         )
 
 
@@ -260,4 +260,4 @@ def _patch(points: FloatArray, faces: IntArray, mine: npt.NDArray[np.bool_], own
     """Return a patch of some faces, of whose points the first ``owned`` belong to this rank."""
     whole = PatchPoints.of(faces, points)
     count = int(np.searchsorted(whole.points, owned))
-    return PointPatch(faces, whole.points[:count], whole.areas[:count], mine)
+    return PointPatch(faces, whole.points[:count], whole.areas[:count], whole.extents[:count], mine)

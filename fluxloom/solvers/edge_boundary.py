@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +45,9 @@ class WallLaw:
 
     def __post_init__(self) -> None:
         for name in ("distance", "kappa", "constant"):
-            if not 0.0 < getattr(self, name) < float("inf"):
-                raise SolverError(f"WallLaw: {name} is a positive number, not {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0.0 < float(value) < float("inf"):
+                raise SolverError(f"WallLaw: {name} is a positive number, not {value!r}")
 
 
 EdgePatch = NoSlip | Inflow | Outflow | Symmetry | WallLaw
@@ -80,6 +82,15 @@ def edge_boundary(
     patches: Mapping[str, PatchPoints], places: Array, boundaries: Mapping[str, EdgePatch]
 ) -> EdgeBoundary:
     """Return what the boundaries of all patches do to the points.
+
+    Parameters
+    ----------
+    patches
+        Points, areas and faces of each.
+    places : (n, d)
+        Of the points; m.
+    boundaries
+        Of each patch.
 
     Where patches meet, a given velocity goes before sliding, and the slower one of two given velocities before the
     other: an inflow or a lid does not move the wall beside it. Where two patches slide whose normals differ, the

@@ -20,6 +20,7 @@ Applied Numerical Mathematics 58 (2008) 264-283.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Literal
 
@@ -41,18 +42,18 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.solvers.edge_boundary import EdgePatch
-from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
+from fluxloom.solvers.edge_loops import REACH, EdgeLoops, Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.flow_types import EddyViscosity, FlowState, check_step
+from fluxloom.solvers.flow_types import EddyViscosity, FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]
 
 Array = npt.NDArray[np.float64]
 
-_REACH = 2.78
-"""Of the method of Runge and Kutta, along the negative axis; 2.82 along the imaginary one."""
 _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
+_TINY = 1e-4
+"""Of the largest stable step: a step that shows how fast the velocity changes."""
 
 _KRYLOV: Mapping[str, type[Krylov]] = MappingProxyType({"cg": ConjugateGradient, "bicgstab": BiCGStab})
 
@@ -69,7 +70,7 @@ class EdgeFlow:
         Kinematic, ``nu``: a number, or a function of the points ``(n, d)`` that returns ``(n,)``; m^2/s.
     boundaries
         Patch to `NoSlip`, `Inflow`, `Outflow`, `Symmetry` (slip) or `WallLaw`; each patch needs one. Without any
-        `Outflow` the pressure has the mean 0.
+        `Outflow` the pressure has the mean 0 over the points.
     force
         Acceleration ``b``: ``(d,)``, or a function of the points that returns ``(n, d)``; m/s^2.
     scheme
@@ -116,6 +117,10 @@ class EdgeFlow:
     ) -> None:
         if krylov not in _KRYLOV:
             raise SolverError(f"krylov: {krylov!r}{did_you_mean(krylov, _KRYLOV)} (known: {', '.join(_KRYLOV)})")
+        if not isinstance(mesh, PointMesh):
+            raise MeshError(f"mesh: what fluxloom.fe.point_mesh.point_mesh(context, data) returns, not {mesh!r}")
+        if operators is not None and operators.points is not mesh.points:
+            raise MeshError(f"{mesh.mesh.path}: the operators are of another mesh: take those of this one")
         if mesh.loose:
             raise MeshError(
                 f"{mesh.mesh.path}: {mesh.loose} faces of the boundary are in no patch: put each of them into one"
@@ -133,12 +138,12 @@ class EdgeFlow:
 
     @property
     def u(self) -> Dat:
-        """Velocity of the points, ``(d,)``."""
+        """Velocity of the points, ``(d,)``; m/s."""
         return self.loops.u
 
     @property
     def p(self) -> Dat:
-        """Kinematic pressure of the points."""
+        """Kinematic pressure of the points; m^2/s^2."""
         return self.loops.p
 
     @property
@@ -152,14 +157,24 @@ class EdgeFlow:
         Parameters
         ----------
         velocity
-            ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors.
+            ``(d,)``, or a function of the points ``(n, d)`` that returns as many vectors; m/s.
+
+        Returns
+        -------
+        Status
+            Of the solver that takes the divergence away: ``initialise(...).require()`` raises if it did not converge.
 
         Raises
         ------
         SolverError
-            If it does not fit, or the pressure is not found.
+            If the velocity does not fit or is not finite, or more flows in than out and there is no outflow.
         """
         loops, held = self.loops, self.loops.boundary
+        if more := surplus(self.context.comm, *held.through, not self.floating):
+            raise SolverError(
+                f"boundaries: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no "
+                "patch is an Outflow(), where the flow is free"
+            )
         values = vectors("velocity", velocity, loops.places)
         values[held.points] = np.einsum("kab,kb->ka", held.projection, values[held.points]) + held.given
         loops.u.write(values)
@@ -174,7 +189,10 @@ class EdgeFlow:
         for dat in (loops.p, loops.rise):
             dat.write(0.0)
         self.time, self.steps, self.dt = 0.0, 0, 0.0
-        return status
+        if loops.subscales is None or not status.converged:
+            return status
+        limit = self.stable_step(1.0)
+        return loops.subscales.begin(_TINY * limit if np.isfinite(limit) else _TINY, self._solve)
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.
@@ -185,17 +203,21 @@ class EdgeFlow:
             If ``dt`` is not positive, or the preconditioner refuses the matrix.
         """
         check_step(dt)
-        self.loops.step_length.value = dt
-        self.loops.fill()
+        self.loops.refill(dt)
         self._renew(dt)
 
     def step(self, dt: float, told: Callable[[str], object] | None = None) -> Status:
-        """Advance by ``dt``; return what the pressure solver says.
+        """Advance by ``dt``, s.
 
         Parameters
         ----------
         told
             Called after each part with its name: momentum, fill, pressure, correction.
+
+        Returns
+        -------
+        Status
+            Of the solver of the pressure: ``step(dt).require()`` raises where it did not converge.
 
         Raises
         ------
@@ -213,6 +235,7 @@ class EdgeFlow:
         tell("pressure")
         loops.correction()
         tell("correction")
+        loops.stepped(dt)
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
         return status
 
@@ -247,10 +270,20 @@ class EdgeFlow:
         return (self.loops.momentum, self.loops.fill, *solver, self.loops.correction)
 
     def stable_step(self, courant: float = 0.8) -> float:
-        """Return ``courant`` of the reach of the method over the bound of the eigenvalues; infinite at rest."""
+        """Return a step that is stable, s: ``courant`` of the reach of the method over a bound of the eigenvalues.
+
+        Infinite at rest without viscosity.
+
+        Raises
+        ------
+        SolverError
+            If ``courant`` is not positive.
+        """
+        if not isinstance(courant, Real) or not courant > 0.0:
+            raise SolverError(f"courant: a positive number is wanted, not {courant!r}")
         self.loops.limit()
         rate = float(self.loops.rate.value)
-        return courant * _REACH / rate if rate > 0.0 else float("inf")
+        return courant * REACH / rate if rate > 0.0 else float("inf")
 
     def state(self) -> FlowState:
         """Return time, energy, momentum, and what the pressure solver left of continuity (1/s, at most in a point)."""
@@ -265,7 +298,8 @@ class EdgeFlow:
         """Return the force of the fluid on patches, over the density: ``(d,)``, m^4/s^2 (m^3/s^2 in the plane).
 
         That which holds the points of the patches where they are, from the discrete equations of momentum themselves:
-        pressure, friction, and the shear of a `WallLaw`.
+        pressure, friction, and the shear of a `WallLaw`. Points where patches meet are divided between them
+        (`fluxloom.solvers.edge_forces`): the forces of single patches add up to that of all of them together.
 
         Raises
         ------
@@ -274,9 +308,12 @@ class EdgeFlow:
         """
         if not self.steps:
             raise SolverError("force: there was no step yet")
+        known = self.mesh.patches
+        if not patches:
+            raise SolverError(f"force: name a patch or several ({', '.join(known)})")
         for name in patches:
-            if name not in self.mesh.patches:
-                raise SolverError(f"force: no patch {name!r}{did_you_mean(name, self.mesh.patches)}")
+            if not isinstance(name, str) or name not in known:
+                raise SolverError(f"force: no patch {name!r}{did_you_mean(str(name), known)} ({', '.join(known)})")
         chain, total = self.loops.reaction(patches)
         chain()
         return np.asarray(total.value).copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,27 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.fe import edge_flow as kernels
+from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fv.eddy_viscosity import filter_areas
+from fluxloom.fv.given import given_values
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
+from fluxloom.solvers.edge_forces import force_shares
 from fluxloom.solvers.edge_scheme import EdgeScheme
-from fluxloom.solvers.flow_types import EddyViscosity, finite_vector
+from fluxloom.solvers.edge_subscales import TrackedSubscales
+from fluxloom.solvers.flow_types import EddyViscosity
 
-__all__ = ["EdgeLoops", "Field", "vectors"]
+__all__ = ["REACH", "EdgeLoops", "Field", "vectors"]
 
 Array = npt.NDArray[np.float64]
 Field = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+
+REACH = 2.78
+"""Of the classical method of Runge and Kutta, along the negative axis; 2.82 along the imaginary one."""
 
 _STAGES = ((0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0))
 """Of the classical method of Runge and Kutta: how far ahead the next stage is, and the weight of this one."""
@@ -69,6 +77,7 @@ class EdgeLoops:
         self._properties(viscosity, force)
         self._constraints()
         self._system()
+        self.subscales = TrackedSubscales(self) if scheme.subscales == "tracked" else None
         self._forces: dict[tuple[str, ...], tuple[Chain, Global]] = {}
         self._step()
         self._surveys()
@@ -87,7 +96,9 @@ class EdgeLoops:
     def _properties(self, viscosity: float | Callable[[Array], npt.ArrayLike], force: Field) -> None:
         ctx, points = self.context, self.points
         self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / self.dimension), "size")
-        self.laminar = ctx.dat(points, _viscosity(viscosity, self.places), "nu")
+        nu = _viscosity(viscosity, self.places)
+        self.scheme.check_bounded(nu, np.zeros(points.size), "viscosity")
+        self.laminar = ctx.dat(points, nu, "nu")
         self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
         self.body = ctx.dat(points, vectors("force", force, self.places), "force")
         self.load = ctx.dat(points, self.body.read(), "load")
@@ -160,16 +171,19 @@ class EdgeLoops:
 
     def _pressure(self) -> list[Loop]:
         """Return the loops that fill the matrix and the right-hand side."""
-        ops, tau, free = self.operators, self.tau, self.free
+        ops, tau, free, found = self.operators, self.tau, self.free, self.subscales
         rows = ops.neighbours.to_entries
         times: dict[str, Any] = dict(self.scheme.times)
+        ends = Loop(kernels.fill_diagonal, self.points, self.diagonal, self.matrix.values[self.own_entry[0]],
+                    self.inverse, name="fill_diagonal")  # fmt: skip
+        if found is not None:
+            return [found.relaxation(), found.fill(), ends, found.continuity()]
         return [
             Loop(kernels.relaxation, self.points, self.hat, self.nu, self.size, self.step_length, tau,
                  d=self.dimension, factor=self.scheme.pressure, name="relaxation", **times),
             Loop(kernels.fill, self.points, self.stiffness[rows], *self.both(tau, free), self.step_length,
                  self.matrix.values[rows], self.diagonal, name="edges.fill"),
-            Loop(kernels.fill_diagonal, self.points, self.diagonal, self.matrix.values[self.own_entry[0]], self.inverse,
-                 name="fill_diagonal"),
+            ends,
             self.gather(kernels.continuity, *self.both(self.hat, self.p, tau, self.slope), free, self.b),
         ]  # fmt: skip
 
@@ -209,7 +223,8 @@ class EdgeLoops:
         slope = self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope)
         last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
         keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
-        self.momentum = Chain([*self._subgrid(), *self._walls(), slope, *self._stages()], name="momentum")
+        track = [] if self.subscales is None else [self.subscales.track()]
+        self.momentum = Chain([*self._subgrid(), *self._walls(), slope, *track, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
         self.correction = Chain([keep, last, *self._constrained(self.u)], name="correction")
 
@@ -217,27 +232,43 @@ class EdgeLoops:
         ctx, mass, d, scheme = self.context, self.operators.mass, self.dimension, self.scheme
         self.rate, self.worst = ctx.scalar(0.0, "rate"), ctx.scalar(0.0, "imbalance")
         self.energy, self.total = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
-        limit = self.gather(
-            kernels.time_limit, self.u, *self.both(self.nu), mass, self.size, self.rate, viscous=scheme.viscous,
-            convective=scheme.convective,
-        )  # fmt: skip
+        times: dict[str, Any] = dict(scheme.times)
+        speeds = self.both(self.u, self.nu, self.size)
+        limit = self.gather(time_limit, *speeds, mass, self.rate, share=0.0, reach=REACH, **times)
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         parts = self.both(self.hat, self.p, self.tau, self.slope, self.rise)
-        left = self.gather(kernels.imbalance, *parts, self.free, mass, self.step_length, self.worst)
+        left = (
+            self.gather(kernels.imbalance, *parts, self.free, mass, self.step_length, self.worst)
+            if self.subscales is None
+            else self.subscales.imbalance()
+        )
         energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
         self.survey = Chain([Reset(self.worst), Reset(self.energy), Reset(self.total), left, energy], name="survey")
 
+    def refill(self, dt: float) -> None:
+        """Fill the matrix of the pressure for a step of ``dt`` that is not made now."""
+        self.step_length.value = dt
+        with nullcontext() if self.subscales is None else self.subscales.kept():
+            self.fill()
+
+    def stepped(self, dt: float) -> None:
+        """Take note of a step."""
+        if self.subscales is not None:
+            self.subscales.before.value = dt
+
     def reaction(self, patches: tuple[str, ...]) -> tuple[Chain, Global]:
-        """Return the loops that sum what holds the points of patches, and the sum. Collective."""
+        """Return the loops that sum what the points of patches bear (see `force_shares`), and the sum. Collective."""
         if patches in self._forces:
             return self._forces[patches]
         name = f"force.{'.'.join(patches)}"
         total = self.context.scalar(np.zeros(self.dimension), name)
-        points = np.unique(np.concatenate([self.mesh.patches[patch].points for patch in patches]))
-        where = self.context.subset(self.points, points, name)
+        shares = force_shares(self.mesh.patches, self.boundaries, patches, self.points.size)
+        where = self.context.subset(self.points, shares.points, name)
+        share = self.context.dat(self.points, shares.share, f"{name}.share")
+        push = self.context.dat(self.points, shares.push, f"{name}.push")
         loop = self.gather(
             kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.p, self.nu), self.operators.mass,
-            self.body, self.step_length, total, over=where, transposed=self.scheme.transposed,
+            self.body, self.step_length, share, push, total, over=where, transposed=self.scheme.transposed,
         )  # fmt: skip
         self._forces[patches] = Chain([Reset(total), self.convection(self.u), loop], name=name), total
         return self._forces[patches]
@@ -245,24 +276,30 @@ class EdgeLoops:
 
 def _viscosity(given: float | Callable[[Array], npt.ArrayLike], places: Array) -> Array:
     """Return the viscosity of the points."""
-    found = np.asarray(given(places) if callable(given) else given, dtype=np.float64)
-    if found.shape not in ((), (len(places),)) or not np.isfinite(found).all() or (found < 0).any():
-        raise SolverError(f"viscosity: a number of at least 0, or one at each point, is wanted, not {given!r}")
-    return np.broadcast_to(found, (len(places),)).copy()
+    found = given_values("viscosity", given, places)
+    if (found < 0.0).any():
+        first = int(np.argmax(found < 0.0))
+        raise SolverError(f"viscosity: at least 0 is wanted, not {found[first]:g} at {tuple(places[first].tolist())}")
+    return found.copy()
 
 
 def vectors(what: str, given: Field, places: Array) -> Array:
-    """Return a vector at each of some places ``(n, d)``.
+    """Return a vector at each of some places.
+
+    Parameters
+    ----------
+    what
+        Has them, for messages.
+    given
+        One vector ``(d,)`` for all, nothing for zeros, or a function of the places that returns ``(n, d)``.
+    places : (n, d)
+        Where.
 
     Raises
     ------
     SolverError
-        If there is not one of finite numbers for each; ``what`` has them.
+        If there is not one of finite numbers for each.
     """
-    if not callable(given):
-        vector = finite_vector(what, given if isinstance(given, Sequence) else (given,), places.shape[1])
-        return np.tile(vector, (len(places), 1))
-    found = np.array(given(places), dtype=np.float64)
-    if found.shape != places.shape or not np.isfinite(found).all():
-        raise SolverError(f"{what}: {places.shape} finite numbers are wanted for the points, not {found.shape}")
-    return found
+    if not callable(given) and not np.size(given):
+        return np.zeros_like(places)
+    return given_values(what, given, places, places.shape[1]).copy()

@@ -14,6 +14,7 @@ import fluxloom as fl
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fe import edge_flow as kernels
+from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.kernel.frontend import Kernel
 from tests.unit.fe.test_edge_operators import KINDS, dense, mesh_of
@@ -290,34 +291,54 @@ def test_friction(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reaction(kind: str) -> None:
-    """What the discrete momentum of the points leaves, with both forms of stress."""
+    """A share of what the discrete momentum of the points leaves, with both forms of stress, and of the pressure."""
     at = points_of(kind)
     v = at.values
+    share, push = np.linspace(0.0, 1.0, len(at.mass)), np.cos(np.arange(len(at.mass) * at.d)).reshape(-1, at.d)
     for transposed in (0, 1):
         force = at.scalar("force", np.zeros(at.d))
         at.run(
             kernels.reaction, *at.both("u"), at.dat("before"), at.dat("xi"), *at.both("p", "nu"), at.dat("mass"),
-            at.dat("load"), at.step(), force, transposed=transposed,
+            at.dat("load"), at.step(), at.dat("share", share), at.dat("push", push), force, transposed=transposed,
         )  # fmt: skip
         inertia = at.mass[:, None] * ((v["u"] - v["before"]) / at.dt + v["xi"] - v["load"])
         pressure = np.einsum("ija,j->ia", at.weak, v["p"])
         total = inertia + at.friction(v["u"], v["nu"], transposed) - pressure
-        assert np.asarray(force.value) == pytest.approx(-total.sum(axis=0), rel=1e-11, abs=1e-11)
+        assert np.asarray(force.value) == pytest.approx(v["p"] @ push - share @ total, rel=1e-11, abs=1e-11)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_time_limit(kind: str) -> None:
-    """The largest sum of a row; no eigenvalue of convection, friction and subscales is beyond it, some is near."""
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_time_limit(kind: str, share: float) -> None:
+    """The larger one of two sums of a row; no eigenvalue of convection, friction and subscales is beyond it."""
     at = points_of(kind)
     u, nu = at.values["u"], at.values["nu"]
-    slowest = 4.0 * nu / at.size**2 + 2.0 * np.linalg.norm(u, axis=1) / at.size
-    mean = 0.5 * (nu + nu[:, None])
-    flux, drag, along = np.einsum("ija,ia->ij", at.grad, u), mean * at.trace, at.along(u) / slowest[:, None]
-    rate = at.scalar("rate")
-    at.run(kernels.time_limit, at.dat("u"), *at.both("nu"), at.dat("mass"), at.dat("size"), rate, viscous=4.0,
-           convective=2.0)  # fmt: skip
-    rows = (np.abs(flux) + np.abs(drag) + np.abs(along)).sum(axis=1) / at.mass
-    assert rate.value == pytest.approx(rows.max(), rel=1e-12)
-    matrix = (flux + drag - np.diag(drag.sum(axis=1)) + along) / at.mass[:, None]
-    largest = np.abs(np.linalg.eigvals(matrix)).max()
-    assert 0.3 * rate.value < largest <= rate.value
+    slow = 4.0 * nu / at.size**2 + 2.0 * np.linalg.norm(u, axis=1) / at.size
+    flux, drag = np.einsum("ija,ia->ij", at.grad, u), 0.5 * (nu + nu[:, None]) * at.trace
+    mean = 0.5 * (u[:, None] + u[None])
+    level, across = np.einsum("ija,ija->ij", at.grad, mean), np.einsum("ija,ijab,ijb->ij", mean, at.stiff, mean)
+    first = (np.abs(flux) + np.abs(drag) + np.abs(at.along(u) / slow[:, None])).sum(axis=1) / at.mass
+    longest = (1.0 - share) / slow[:, None] + share / slow[None]
+    for dynamic, reach in ((0.0, 2.78), (0.7, 2.78), (50.0, 0.3)):
+        rate = at.scalar("rate")
+        at.run(
+            time_limit, *at.both("u", "nu", "size"), at.dat("mass"), rate, share=share, dynamic=dynamic,
+            viscous=4.0, convective=2.0, reach=reach,
+        )  # fmt: skip
+        rest = (np.maximum(np.abs(flux), np.abs(level)) + np.abs(drag)).sum(axis=1) / at.mass
+        weight = np.abs(across).sum(axis=1) / at.mass
+        middle = weight * at.mass / (np.abs(across) * longest).sum(axis=1)
+        second = [_fixed(*row, dynamic, reach) for row in zip(rest, weight, middle, strict=True)]
+        assert rate.value == pytest.approx(max(first.max(), *second), rel=1e-10)
+        tau = 1.0 / (dynamic * rate.value / reach + slow)
+        along = across * ((1.0 - share) * tau[:, None] + share * tau[None])
+        matrix = (level + drag + along - np.diag((drag + along).sum(axis=1))) / at.mass[:, None]
+        largest = np.abs(np.linalg.eigvals(matrix)).max()
+        assert 0.1 * rate.value < largest <= rate.value
+
+
+def _fixed(rest: float, weight: float, slow: float, dynamic: float, reach: float) -> float:
+    """Return ``r = rest + weight / (dynamic r / reach + slow)``."""
+    found = brentq(lambda r: rest + weight / (dynamic * r / reach + slow) - r, rest, rest + weight / slow, xtol=1e-14)
+    assert isinstance(found, float)
+    return found
