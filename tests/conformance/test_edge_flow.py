@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fluxloom as fl
 from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.eddy_viscosity import Smagorinsky
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
@@ -16,6 +15,7 @@ from fluxloom.mesh import box2d, box3d
 from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from tests.conformance import harness
 from tests.conformance.harness import everywhere
 
 SCHEMES = {2: EdgeScheme(), 3: EdgeScheme(convection="advective", stress="full", dynamic=0.5)}
@@ -23,7 +23,7 @@ SCHEMES = {2: EdgeScheme(), 3: EdgeScheme(convection="advective", stress="full",
 
 def found(device: str, dimension: int, threads: int = 2) -> dict[str, np.ndarray]:
     """Return what a step's loops make of given values, a pressure that is no solution among them."""
-    context = fl.Context(device, threads=threads, tuning=False)
+    context = harness.context(device, threads=threads)
     options: dict[str, Any] = {"perturb": 0.2, "kind": "triangle" if dimension == 2 else "tetra"}
     mesh = box2d(5, 4, **options) if dimension == 2 else box3d(3, 3, 2, **options)
     sides: dict[str, Any] = dict.fromkeys(mesh.patches, Symmetry())
