@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
-from fluxloom.app.toml import Document
-from fluxloom.core.errors import did_you_mean
+from fluxloom.app.toml import Document, read_toml
+from fluxloom.core.errors import CaseError, did_you_mean
 
-__all__ = ["describe_errors"]
+__all__ = ["describe_errors", "placed"]
 
 _TYPES = {
     "int_type": "a whole number",
@@ -30,7 +35,22 @@ _BOUNDS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
+_KEY = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 _TOML_NAMES = {bool: "a truth value", int: "a whole number", float: "a number", str: "text", list: "an array"}
+
+
+@contextmanager
+def placed(file: str) -> Iterator[None]:
+    """Put a case file, and the line of the key that a message begins with, before errors of what is built from it."""
+    try:
+        yield
+    except CaseError as error:
+        text = str(error)
+        if type(error) is not CaseError or text.startswith(file) or not Path(file).is_file():
+            raise
+        document, key = read_toml(file), text.partition(": ")[0]
+        keys = tuple(key.split(".")) if _KEY.fullmatch(key) else ()
+        raise CaseError(f"{document.where(keys)}: {text}") from None
 
 
 def describe_errors(document: Document, model: type[BaseModel], error: ValidationError) -> str:
@@ -49,11 +69,23 @@ def describe_errors(document: Document, model: type[BaseModel], error: Validatio
     absent = [keys for item in details if item["type"] == "missing" and (keys := _keys(item))]
     mistyped = {_meant(keys, absent) for item in details if item["type"] == "extra_forbidden" and (keys := _keys(item))}
     told = [item for item in details if item["type"] != "missing" or _keys(item) not in mistyped]
+    told = _likeliest(document, told)
     told.sort(key=lambda item: document.line(_real_keys(document, _keys(item))))
     lines = [_describe(document, model, item, absent) for item in told]
     if len(lines) == 1:
         return lines[0]
     return "\n".join([f"{document.path}: {len(lines)} mistakes", *(f"  {line}" for line in lines)])
+
+
+def _likeliest(document: Document, items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Leave out of a value that may be a number or text what the kind that it is not says of it."""
+    often = Counter(_real_keys(document, _keys(item)) for item in items)
+
+    def alien(item: Mapping[str, Any]) -> bool:
+        text, kind = isinstance(item.get("input"), str), str(item["type"])
+        return kind.startswith(("float", "int")) if text else kind == "string_type"
+
+    return [item for item in items if often[_real_keys(document, _keys(item))] == 1 or not alien(item)]
 
 
 def _meant(keys: tuple[str, ...], absent: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -76,9 +108,9 @@ def _describe(
     where = f"{document.where(keys)}: " + (f"{'.'.join(keys)}: " if keys else "")
     kind, value, context = str(item["type"]), item.get("input"), item.get("ctx") or {}
     if kind == "extra_forbidden":
-        return where + _unknown_key(model, keys, absent)
+        return where + _unknown_key(model, keys, _keys(item), absent)
     if kind == "missing":
-        return where + _missing_key(model, keys)
+        return where + _missing_key(model, keys, _keys(item))
     if kind in _TYPES:
         hint = ""
         if kind == "string_type":
@@ -123,20 +155,26 @@ def _real_keys(document: Document, keys: tuple[str, ...]) -> tuple[str, ...]:
     table: Any = document.data
     kept: list[str] = []
     for number, key in enumerate(keys):
-        inside = isinstance(table, dict) and key in table
-        if inside or number == len(keys) - 1 or not isinstance(table, dict):
+        if isinstance(table, dict) and key in table:
             kept.append(key)
-            table = table[key] if inside else None
+            table = table[key]
+        elif isinstance(table, str | int | float) or (isinstance(table, list) and not key.isdigit()):
+            break  # a value, and the members of its union
+        elif number == len(keys) - 1 or not isinstance(table, dict):
+            kept.append(key)
+            table = None
     return tuple(kept)
 
 
-def _unknown_key(model: type[BaseModel], keys: tuple[str, ...], absent: Sequence[tuple[str, ...]]) -> str:
-    """Return what to say of a key that nothing knows."""
+def _unknown_key(
+    model: type[BaseModel], keys: tuple[str, ...], path: tuple[str, ...], absent: Sequence[tuple[str, ...]]
+) -> str:
+    """Return what to say of a key that nothing knows; ``path`` are the keys with the members of unions."""
     key, above = keys[-1], keys[:-1]
-    table = _table(model, above)
+    table = _table(model, path[:-1])
     known = list(table.model_fields) if table is not None else []
     # A required key that is missing from the same table is the likeliest meaning.
-    wanted = [name for *place, name in absent if tuple(place) == above]
+    wanted = [name for *place, name in absent if tuple(place) == path[:-1]]
     hint = did_you_mean(key, wanted) or _elsewhere(model, keys) or did_you_mean(key, known)
     owner = f"[{'.'.join(above)}]" if above else "the file"
     allowed = f" (allowed: {', '.join(known)})" if known else ""
@@ -155,21 +193,21 @@ def _elsewhere(model: type[BaseModel], keys: tuple[str, ...]) -> str:
     return ""
 
 
-def _missing_key(model: type[BaseModel], keys: tuple[str, ...]) -> str:
-    """Return what to say of a required key or table."""
-    table = _table(model, keys)
+def _missing_key(model: type[BaseModel], keys: tuple[str, ...], path: tuple[str, ...]) -> str:
+    """Return what to say of a required key or table; ``path`` are the keys with the members of unions."""
+    table = _table(model, path)
     if table is not None:
         return f"the table [{'.'.join(keys)}] is missing (keys: {', '.join(table.model_fields)})"
-    owner = _table(model, keys[:-1])
+    owner = _table(model, path[:-1])
     field = owner.model_fields.get(keys[-1]) if owner is not None else None
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     kind = words.get(field.annotation, "") if field is not None and field.annotation is not None else ""
     return f"the key is missing; add {keys[-1]} = ..." + (f" ({kind})" if kind else "")
 
 
-def _table(model: type[BaseModel], keys: tuple[str, ...]) -> type[BaseModel] | None:
+def _table(model: type[BaseModel], path: tuple[str, ...]) -> type[BaseModel] | None:
     """Return the model of a table, or None when the path names no table."""
-    rest = iter(keys)
+    rest = iter(path)
     for key in rest:
         field = model.model_fields.get(key)
         annotation = field.annotation if field is not None else None
@@ -177,10 +215,24 @@ def _table(model: type[BaseModel], keys: tuple[str, ...]) -> type[BaseModel] | N
             annotation = get_args(annotation)[-1]  # tables with a number or a name of their own
         if get_origin(annotation) in (Union, UnionType) and get_args(annotation)[1:] == (NoneType,):
             annotation = get_args(annotation)[0]  # tables that may be left out
+        if get_origin(annotation) is Annotated:
+            annotation = _member(annotation, next(rest, ""))
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return None
         model = annotation
     return model
+
+
+def _member(annotation: Any, tag: str) -> Any:
+    """Return the table of a union that has a tag, where one of their keys says which of them is meant."""
+    union, *notes = get_args(annotation)
+    names = [note.discriminator for note in notes if isinstance(note, FieldInfo)]
+    tables = [member for member in get_args(union) if isinstance(member, type) and issubclass(member, BaseModel)]
+    for table in tables:
+        fields = [table.model_fields[name] for name in names if isinstance(name, str)]
+        if any(tag in get_args(field.annotation) for field in fields):
+            return table
+    return None
 
 
 def _shown(value: Any) -> str:

@@ -72,6 +72,28 @@ class March:
     pace: float = 0.0
 
 
+@dataclass
+class _Way:
+    """What is behind a run; ``warm`` are the seconds of the first two iterations."""
+
+    done: int = 0
+    seconds: float = 0.0
+    residual: float = float("nan")
+    warm: float = 0.0
+
+    def note(self, residual: float, seconds: float) -> None:
+        """Take note of an iteration, and of the seconds since the first began."""
+        self.done, self.residual, self.seconds = self.done + 1, residual, seconds
+        if self.done == _WARM:
+            self.warm = seconds
+
+    def end(self, status: str, error: str = "") -> March:
+        """Return how the run ended."""
+        later = self.done - _WARM
+        pace = (self.seconds - self.warm) / later if later > 0 else self.seconds / max(1, self.done)
+        return March(self.done, self.seconds, self.residual, status, error, pace)
+
+
 class _Interruption:
     """Whether somebody wants the run to end: a signal is remembered, and all ranks stop behind the same iteration.
 
@@ -145,34 +167,27 @@ def march(
         After a second interruption: the fields are in the middle of an iteration.
     """
     told, ranks = progress if progress is not None else Silent(), comm if comm is not None else SelfComm()
-    residual, done, seconds, warm = float("nan"), 0, 0.0, 0.0
-
-    def end(status: str, error: str = "") -> March:
-        pace = (seconds - warm) / (done - _WARM) if done > _WARM else seconds / max(1, done)
-        return March(done, seconds, residual, status, error, pace)
-
-    start = time.perf_counter()
+    way, start = _Way(), time.perf_counter()
     try:
         with _Interruption(ranks) as interruption:
             for number in range(1, iterations + 1):
                 runner.advance()
                 residual = runner.residual()
                 seconds = time.perf_counter() - start
-                done = number
-                warm = seconds if number == _WARM else warm
+                way.note(residual, seconds)
                 log.add(number, residual, seconds)
                 told.advanced(number, residual, seconds)
                 if not isfinite(residual):
-                    return end("failed", _lost(runner, number, residual, ranks))
+                    return way.end("failed", _lost(runner, number, residual, ranks))
                 if isinstance(runner, Ending) and runner.finished:
-                    return end("finished")
+                    return way.end("finished")
                 if number < iterations and interruption.agreed():
-                    return end("interrupted")
+                    return way.end("interrupted")
     except SolverError as error:
         if ranks.size > 1:
             raise
-        return end("failed", str(error))
-    return end("finished")
+        return way.end("failed", str(error))
+    return way.end("finished")
 
 
 def _lost(runner: Runner, iteration: int, residual: float, comm: Comm) -> str:

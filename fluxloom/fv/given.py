@@ -13,6 +13,9 @@ from fluxloom.fv.control_volumes import ControlVolumes
 __all__ = ["check_patches", "given_values"]
 
 Array = npt.NDArray[np.float64]
+_FEW = 4
+"""Numbers that a message shows."""
+
 Given = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
 
 
@@ -42,15 +45,22 @@ def given_values(what: str, given: Given, places: Array, components: int = 0) ->
         If there is not one finite value for each place.
     """
     shape = (len(places), components) if components else (len(places),)
+    found = given(places) if callable(given) else given
     try:
-        found = np.asarray(given(places) if callable(given) else given, dtype=np.float64)
-        found = np.broadcast_to(found, shape)
+        values = np.asarray(found, dtype=np.float64)
+        if values.shape not in (shape, shape[1:]):
+            raise ValueError
     except (TypeError, ValueError):
-        wanted = f"a velocity of {components} components" if components else "a number"
+        wanted = f"a vector of {components} components" if components else "a number"
+        got = repr(found) if np.size(found) <= _FEW else f"what has the shape {np.shape(found)}"
         raise SolverError(
             f"{what}: {wanted} is wanted, or a function that returns {shape} numbers for the places {places.shape}, "
-            f"not {given!r}"
+            f"not {got}"
         ) from None
-    if not np.isfinite(found).all():
-        raise SolverError(f"{what}: {given!r} is not finite everywhere")
-    return found
+    values = np.broadcast_to(values, shape)
+    if not (finite := np.isfinite(values)).all():
+        if not callable(given):
+            raise SolverError(f"{what}: {given!r} is not finite")
+        first = int(np.flatnonzero(~finite.reshape(len(places), -1).all(axis=1))[0])
+        raise SolverError(f"{what}: {values[first]} at the place {tuple(places[first].tolist())} is not finite")
+    return values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -28,7 +27,7 @@ from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
-from fluxloom.solvers.compressible_values import Field, owned_numbers, squared_sizes
+from fluxloom.solvers.compressible_values import Field, Residuals, first_lost, owned_numbers, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
 __all__ = ["CompressibleFlow", "Residuals"]
@@ -38,25 +37,6 @@ Array = npt.NDArray[np.float64]
 Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
 
 FOREVER = 1.0e300
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """What the steps since the last look did.
-
-    Attributes
-    ----------
-    norms : (nv,)
-        Root of the mean square of ``R``, of mass, momentum and energy, in the last stage of the last step.
-    fixed
-        Values at faces without positive density or pressure, which were replaced by those of the cells.
-    bad
-        New states without positive density or pressure.
-    """
-
-    norms: Array
-    fixed: int
-    bad: int
 
 
 class CompressibleFlow:
@@ -372,13 +352,9 @@ class CompressibleFlow:
 
     def check(self) -> None:
         """Raise `SolverError` naming the first cell whose state is not finite. Collective."""
-        bad = np.flatnonzero(~np.isfinite(self.states()).all(axis=1))
-        cv = self.volumes
-        numbers = bad if cv.shared is None else cv.shared.cells.numbers[bad]
-        places = [] if not bad.size else [(int(numbers[0]), cv.centres[bad[0]].round(6).tolist())]
-        everyone = [place for found in self.context.comm.allgather((places, bad.size)) for place in found[0]]
-        if everyone:
-            number, place = min(everyone)
+        lost = first_lost(self.states(), self.volumes, self.context.comm)
+        if lost is not None:
+            number, place = lost
             raise SolverError(
                 f"step {self.steps}, time {self.time:g}: the state of cell {number} at {place} is not finite; lower "
                 f"cfl (now {self.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"

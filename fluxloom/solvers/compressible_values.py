@@ -1,8 +1,9 @@
-"""What a compressible flow is given for its cells."""
+"""Numbers of the cells of a compressible flow: what it is given, and what its steps leave."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,29 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 
-__all__ = ["Field", "owned_numbers", "squared_sizes"]
+__all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "squared_sizes"]
 
 Array = npt.NDArray[np.float64]
 Field = npt.ArrayLike | Callable[[Array], npt.ArrayLike]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """What the steps since the last look did.
+
+    Attributes
+    ----------
+    norms : (nv,)
+        Root of the mean square of ``R``, of mass, momentum and energy, in the last stage of the last step.
+    fixed
+        Values at faces without positive density or pressure, which were replaced by those of the cells.
+    bad
+        New states without positive density or pressure.
+    """
+
+    norms: Array
+    fixed: int
+    bad: int
 
 
 def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components: int) -> Array:
@@ -57,3 +77,11 @@ def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, comm: Comm) 
     scale[0], scale[1 + d] = (total[1] / total[0]) ** 2, (total[3] / total[0]) ** 2
     scale[1 : 1 + d] = total[2] / total[0]
     return scale
+
+
+def first_lost(states: Array, volumes: ControlVolumes, comm: Comm) -> tuple[int, list[float]] | None:
+    """Return number and place of the first cell whose state is not finite, of the owned ones. Collective."""
+    bad = np.flatnonzero(~np.isfinite(states).all(axis=1))
+    numbers = bad if volumes.shared is None else volumes.shared.cells.numbers[bad]
+    places = [] if not bad.size else [(int(numbers[0]), volumes.centres[bad[0]].round(6).tolist())]
+    return min((place for found in comm.allgather(places) for place in found), default=None)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
@@ -16,9 +18,15 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.linalg.status import Status
 
-__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "check_step", "finite_vector"]
+__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "check_step", "finite_vector", "surplus"]
 
 Array = npt.NDArray[np.float64]
+
+_BALANCED = 1e-6
+"""Part of ``sum |u| A`` of all given velocities that may be missing in the balance.
+
+Files with coordinates in single precision have normals of few digits.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,8 +82,24 @@ class PressureSolver(Protocol):
 
 def check_step(dt: float) -> None:
     """Raise `SolverError` unless ``dt`` is a step that can be made."""
-    if not np.isfinite(dt) or dt <= 0:
+    if not isinstance(dt, Real) or not 0.0 < dt < np.inf:
         raise SolverError(f"dt: a positive number is wanted, not {dt!r}")
+
+
+def surplus(comm: Comm, net: float, scale: float, outflow: bool) -> float:
+    """Return what given velocities let out more than in, m^3/s; 0 if they balance or an outflow takes it. Collective.
+
+    Parameters
+    ----------
+    comm
+        Of the ranks.
+    net, scale
+        ``integral u . n dA`` of what this rank has, and ``integral |u| dA``.
+    outflow
+        Whether this rank has points of a patch where the flow is free.
+    """
+    net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
+    return net if not outflows and abs(net) > _BALANCED * scale else 0.0
 
 
 def finite_vector(what: str, value: Sequence[float], d: int) -> Array:

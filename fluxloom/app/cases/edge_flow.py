@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_probes_observer
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
-from fluxloom.app.cases.flow_choices import (
-    check_balance,
-    eddy_model,
-    given_velocity,
-    initial_velocity,
-    pressure_recipe,
-)
-from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
+from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
+from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import FlowPlan
-from fluxloom.app.cases.flow_volumes import check_length, check_patches
+from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
+from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.strategy_tables import strategy_of
-from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
-from fluxloom.fe.point_mesh import PointMesh, point_mesh
-from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -46,9 +37,6 @@ _BYTES = {2: 4_000, 3: 8_000}
 """Of a point by dimension: operators, loops and matrices, on the host while they are assembled and on the device."""
 
 _TYPES = "wall, inflow, outflow, symmetry or wall_law"
-
-_ALONG = 1e-3
-"""Part of ``|u| A`` of a patch that may pass a wall: files with coordinates in single precision have rough normals."""
 
 
 class EdgeFlowApplication:
@@ -78,38 +66,22 @@ class EdgeFlowApplication:
             For other cells than triangles or tetrahedra, a patch without a table or a table without a patch,
             velocities that do not fit the mesh or let more in than out, and what the preconditioner refuses.
         """
-        comm, time = context.comm, case.time
-
-        def checked() -> MeshData:
-            mesh = flow_mesh(case.mesh)
-            check_patches(mesh, None, case.boundary, _TYPES)
-            return mesh
-
-        data = together(comm, lambda: checked() if comm.rank == 0 else None)
-        with _explained("mesh"):
-            mesh = point_mesh(context, data, method=case.partition.method, shares=case.partition.given)
-        solver = _solver(case, mesh)
+        time = case.time
+        domain = edge_domain(case.mesh, case.partition, context, case.boundary, _TYPES)
+        solver = _solver(case, domain.mesh)
         _check_walls(case, solver)
         found = solver.loops.boundary
-        check_balance(comm, *found.through, bool(found.outlet.any()))
-        status = solver.initialise(initial_velocity(case.initial, mesh.dimension))
-        if not status.converged:
-            raise CaseError(
-                f"pressure.iterations: {case.pressure.iterations} do not suffice to make the initial velocity free of "
-                "divergence; raise them or choose another pressure.preconditioner"
-            )
-        if not time.dt and not np.isfinite(solver.stable_step(time.courant)):
-            raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
+        check_balance(context.comm, *found.through, bool(found.outlet.any()))
+        check_start(solver.initialise(initial_velocity(case.initial, solver.dimension)), case.pressure)
         if time.dt:
             solver.prepare(time.dt)
+        else:
+            check_step(bool(np.isfinite(solver.stable_step(time.courant))))
         plan = FlowPlan(
             case.case.name, time.dt, time.end, time.steady, time.courant, history=case.history.every,
             checkpoint=checkpoint_plan(case, case.checkpoint),
         )  # fmt: skip
-        part = mesh.mesh.part
-        whole = (lambda: flow_mesh(case.mesh)) if data is None else (lambda: data)
-        report = None if part is None else part.ranked.decomposition.report()
-        return EdgeFlowRunner(solver, whole, plan, _observers(case, solver), report)
+        return EdgeFlowRunner(solver, domain.whole, plan, _observers(case, solver), domain.partition)
 
 
 def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
@@ -118,7 +90,7 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     check_length("fluid.force", len(case.fluid.force), d)
     # The inverse of the diagonal is what the solver takes by itself, anew in each step.
     recipe = None if pressure.preconditioner == "jacobi" else pressure_recipe(pressure)
-    with _explained("mesh", f'pressure.preconditioner = "{pressure.preconditioner}"'):
+    with explained("mesh", f'pressure.preconditioner = "{pressure.preconditioner}"'):
         return EdgeFlow(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
             scheme=strategy_of(EdgeScheme, case.scheme), model=eddy_model(case.les),
@@ -131,32 +103,18 @@ def _viscosity(table: EdgeFluidTable, d: int) -> float | Callable[[Array], Array
     """Return the viscosity, a formula as a function of places ``(n, d)``."""
     if not isinstance(table.viscosity, str):
         return table.viscosity
-    values = formula(table.viscosity, "fluid.viscosity", ("x", "y", "z")[:d])
-
-    def at(places: Array) -> Array:
-        found = np.asarray(values(*places.T))
-        if not (np.isfinite(found).all() and (found >= 0.0).all()):
-            raise CaseError("fluid.viscosity: the formula has values that are below 0 or not finite")
-        return found
-
-    return at
+    values = formula(table.viscosity, "fluid.viscosity", ("x", "y", "z")[:d], least=0.0)
+    return lambda places: values(*places.T)
 
 
 def _boundaries(tables: Mapping[str, EdgeBoundaryTable], d: int) -> dict[str, EdgePatch]:
     """Return the boundaries by patch."""
-    found: dict[str, EdgePatch] = {}
-    for name, table in tables.items():
-        check_length(f"boundary.{name}.velocity", len(table.velocity), d)
-        if table.type == "wall":
-            found[name] = NoSlip(tuple(table.velocity))
-        elif table.type == "inflow":
-            formulas = given_velocity(table, f"boundary.{name}", d)
-            found[name] = Inflow(tuple(table.velocity) if table.velocity else formulas)
-        elif table.type == "wall_law":
-            found[name] = WallLaw(table.distance, table.kappa, table.constant)
-        else:
-            found[name] = Outflow() if table.type == "outflow" else Symmetry()
-    return found
+    return {
+        name: WallLaw(table.distance, table.kappa, table.constant)
+        if table.type == "wall_law"
+        else flow_boundary(table, table.type, name, d)
+        for name, table in tables.items()
+    }
 
 
 def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:
@@ -165,33 +123,18 @@ def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:
         if table.type != "wall" or not any(table.velocity):
             continue
         velocity, patch = np.array(table.velocity), solver.mesh.patches[name]
-        size = np.linalg.norm(patch.areas, axis=1)
-        through = bool((np.abs(patch.areas @ velocity) > _ALONG * np.linalg.norm(velocity) * size).any())
+        through = passes(patch.areas @ velocity, np.linalg.norm(velocity) * patch.size)
         if any(solver.context.comm.allgather(through)):
-            raise CaseError(
-                f"boundary.{name}.velocity: a wall slides along itself, and {table.velocity} has a part along "
-                'its normal; type = "inflow" lets fluid through'
-            )
+            raise slides_only(name, table.velocity)
 
 
 def _observers(case: EdgeFlowCase, solver: EdgeFlow) -> list[Observer]:
     """Return what the case looks at. Collective."""
     found: list[Observer] = []
     for name, table in case.forces.items():
-        with _explained(f"forces.{name}"):
+        with explained(f"forces.{name}"):
             found.append(EdgeForcesObserver(solver, name, table))
     if case.probes.points:
-        with _explained("probes"):
+        with explained("probes"):
             found.append(edge_probes_observer(solver, case.probes))
     return found
-
-
-@contextmanager
-def _explained(key: str, other: str = "") -> Iterator[None]:
-    """Make errors ones of a key of the case file: those of the mesh of the first, those of the solver of the second."""
-    try:
-        yield
-    except MeshError as error:
-        raise CaseError(f"{key}: {error}") from None
-    except SolverError as error:
-        raise CaseError(f"{other or key}: {error}") from None

@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Picture
+from fluxloom.app.application import Picture, Runner
 from fluxloom.app.cases.flow_change import Change
 from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
 from fluxloom.app.cases.flow_run import FlowRunner
 from fluxloom.app.gathering import gathered
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
 
-__all__ = ["EdgeFlowRunner"]
+__all__ = ["EdgeFlowRunner", "means_of_cells", "volume_of"]
 
 _GRADIENT = 9
 
@@ -52,8 +54,7 @@ class EdgeFlowRunner(FlowRunner):
         partition: PartitionReport | None = None,
     ) -> None:
         self.solver, mass = solver, solver.operators.mass
-        volume = float(solver.context.comm.reduce(np.array([mass.read().sum()]), "sum")[0])
-        super().__init__(solver, Change(solver.u, mass, volume), mesh, plan, observers, partition)
+        super().__init__(solver, Change(solver.u, mass, volume_of(mass)), mesh, plan, observers, partition)
         gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))
         loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
         self._gradient, self._curl = gradient, Chain([loop], name="gradient")
@@ -142,11 +143,7 @@ class EdgeFlowRunner(FlowRunner):
 
     def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
         """Return the means of the corners of cells."""
-        whole = gathered(self.solver.context.comm, self.part, self.fields())
-        if self.solver.context.comm.rank or not whole:
-            return None
-        (corners,) = self.mesh().cells.values()
-        return whole[name][corners].mean(axis=1)
+        return means_of_cells(self, self.solver.context.comm, name)
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         loops = self.solver.loops
@@ -186,3 +183,17 @@ class EdgeFlowRunner(FlowRunner):
         if self.plan.dt:
             return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
         return "lower time.courant, or give time.dt, a fixed step below those that were chosen"
+
+
+def volume_of(mass: Dat) -> float:
+    """Return the sum of the lumped masses of all ranks. Collective."""
+    return float(mass.set.context.comm.reduce(np.array([mass.read().sum()]), "sum")[0])
+
+
+def means_of_cells(runner: Runner, comm: Comm, name: str) -> npt.NDArray[Any] | None:
+    """Return the means over the corners of cells of a field at points on rank 0, None elsewhere. Collective."""
+    whole = gathered(comm, runner.part, runner.fields())
+    if comm.rank or not whole:
+        return None
+    (corners,) = runner.mesh().cells.values()
+    return whole[name][corners].mean(axis=1)

@@ -17,7 +17,7 @@ from fluxloom.app.cases.incompressible_tables import GivenVelocityTable, Initial
 from fluxloom.app.cases.strategy_tables import strategy_table
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
-__all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable"]
+__all__ = ["EdgeBoundaryTable", "EdgeFlowCase", "EdgeFluidTable", "EdgeSchemeTable", "EdgeTimeTable", "refuse_on_edges"]
 
 _LAW = ("distance", "kappa", "constant")
 
@@ -133,17 +133,22 @@ class EdgeFlowCase(CaseModel):
     @model_validator(mode="after")
     def _supported(self) -> EdgeFlowCase:
         """Refuse what would otherwise be passed over."""
-        for key in ("periodic", "sectors"):
-            if getattr(self.mesh, key):
-                raise ValueError(f"mesh.{key}: flow on edges joins no patches; leave the key out")
-        if self.partition.shares == "measured":
-            raise ValueError('partition.shares: flow on edges measures no shares; give numbers, or "auto"')
+        refuse_on_edges(self, self.mesh, "flow on edges")
         saved = self.checkpoint.every or self.checkpoint.seconds
         if saved and not self.time.dt and self.pressure.preconditioner not in ("jacobi", "none"):
             raise ValueError(
                 f'pressure.preconditioner = "{self.pressure.preconditioner}" is made anew as the step changes, and a '
                 'run that does so cannot go on from a checkpoint: give time.dt, or take "jacobi"'
             )
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
         return self
+
+
+def refuse_on_edges(case: CaseModel, mesh: FlowMeshTable, what: str) -> None:
+    """Raise `ValueError` for keys that solvers on edges would pass over; ``what`` is the solver in words."""
+    for key in ("periodic", "sectors"):
+        if getattr(mesh, key):
+            raise ValueError(f"mesh.{key}: {what} joins no patches; leave the key out")
+    if case.partition.shares == "measured":
+        raise ValueError(f'partition.shares: {what} measures no shares; give numbers, or "auto"')
+    for key in case.run.changed(("schedule", "fused")):
+        raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")

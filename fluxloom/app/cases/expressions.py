@@ -91,13 +91,15 @@ class Expression:
         return np.broadcast_to(np.asarray(result, dtype=np.float64), shape).copy()
 
 
-def formula(text: str, key: str, variables: tuple[str, ...] = ("x", "y")) -> Callable[..., npt.NDArray[np.float64]]:
-    """Return what a formula describes, as a function of arrays ``(n,)`` of its variables.
+def formula(
+    text: str, key: str, variables: tuple[str, ...] = ("x", "y"), least: float = -np.inf
+) -> Callable[..., npt.NDArray[np.float64]]:
+    """Return what a formula describes, as a function of arrays ``(n,)`` of its variables; no value is below ``least``.
 
     Raises
     ------
     CaseError
-        Naming the key, for a wrong formula; when called, where it has no finite value.
+        Naming the key, for a wrong formula; when called, where it has no finite value, or one below the least.
     """
     try:
         expression = Expression(text, variables)
@@ -106,9 +108,10 @@ def formula(text: str, key: str, variables: tuple[str, ...] = ("x", "y")) -> Cal
 
     def values(*places: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         found = expression(*places)
-        for k in np.flatnonzero(~np.isfinite(found))[:1].tolist():
+        for k in np.flatnonzero(~(np.isfinite(found) & (found >= least)))[:1].tolist():
             where = ", ".join(f"{along[k]:g}" for along in places)
-            raise CaseError(f"{key}: {expression.shown} is {found[k]:g} at ({where})")
+            wanted = f"; at least {least:g} is wanted" if found[k] < least else ""
+            raise CaseError(f"{key}: {expression.shown} is {found[k]:g} at ({where}){wanted}")
         return found
 
     return values

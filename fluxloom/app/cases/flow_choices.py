@@ -26,17 +26,11 @@ from fluxloom.linalg.jacobi import Diagonal, Jacobi
 from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Operator, Recipe
 from fluxloom.linalg.ssor import SSOR
-from fluxloom.solvers.flow_types import EddyViscosity
+from fluxloom.solvers.flow_types import EddyViscosity, surplus
 
 __all__ = ["check_balance", "eddy_model", "given_velocity", "initial_velocity", "pressure_recipe"]
 
 Array = npt.NDArray[np.float64]
-
-_BALANCED = 1e-6
-"""Part of ``sum |u| A`` of all given velocities that may be missing in the balance.
-
-Files with coordinates in single precision have normals of few digits.
-"""
 
 
 @dataclass(frozen=True)
@@ -89,10 +83,8 @@ def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], A
 
 def check_balance(comm: Comm, net: float, scale: float, outflow: bool) -> None:
     """Raise if more flows in than out and there is no outflow. Collective."""
-    net, scale, outflows = comm.reduce(np.array([net, scale, outflow]), "sum").tolist()
-    if not outflows and abs(net) > _BALANCED * scale:
-        way = "in" if net < 0 else "out"
+    if more := surplus(comm, net, scale, outflow):
         raise CaseError(
-            f"boundary: the given velocities let {abs(net):.6g} more {way}, and no patch has "
+            f"boundary: the given velocities let {abs(more):.6g} more {'in' if more < 0 else 'out'}, and no patch has "
             'type = "outflow", where the flow is free'
         )

@@ -34,7 +34,7 @@ _FEW = 3
 
 
 class _Flow(Protocol):
-    """A solver of incompressible flow in time."""
+    """A solver of flow, or of what flow carries, in time."""
 
     context: Context
     dimension: int
@@ -42,11 +42,11 @@ class _Flow(Protocol):
     steps: int
     dt: float
 
-    def step(self, dt: float) -> Status:
-        """Advance by ``dt``."""
+    def step(self, dt: float) -> Status | None:
+        """Advance by ``dt``; return what the solver of the pressure says, None where there is none."""
         ...
 
-    def state(self) -> FlowState:
+    def state(self) -> object:
         """Return what the flow does now."""
         ...
 
@@ -76,8 +76,8 @@ class FlowRunner:
     panels: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
     """Of ``history.png``."""
 
-    place = "cell"
-    """Where values of fields are, in one word."""
+    place, unknown, section = "cell", "u", "speed"
+    """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
 
     def __init__(
         self,
@@ -183,14 +183,8 @@ class FlowRunner:
             self._residual = float("nan")
             self._failed(error)
             return
-        if not status.converged:
-            raise SolverError(
-                f"step {flow.steps}: the pressure has not converged, |r|/|b| = {status.relative:.2e} after "
-                f"{status.iterations:,} iterations ({status.reason}); raise pressure.iterations or pressure.rtol, or "
-                "choose another pressure.preconditioner"
-            )
-        self._last = status.iterations
-        self._iterations += status.iterations
+        if status is not None:
+            self._solved(status)
         repeated = self.checkpoint.catching_up
         if not self._ending:
             self.checkpoint.mark(flow.steps)
@@ -200,6 +194,17 @@ class FlowRunner:
         for observer in self.observers:
             observer.stepped(repeated=self.checkpoint.catching_up)
         self.history.stepped(flow.steps, last=self.finished)
+
+    def _solved(self, status: Status) -> None:
+        """Count the iterations of the pressure; raise `SolverError` where they have not converged."""
+        if not status.converged:
+            raise SolverError(
+                f"step {self._flow.steps}: the pressure has not converged, |r|/|b| = {status.relative:.2e} after "
+                f"{status.iterations:,} iterations ({status.reason}); raise pressure.iterations or pressure.rtol, or "
+                "choose another pressure.preconditioner"
+            )
+        self._last = status.iterations
+        self._iterations += status.iterations
 
     def residual(self) -> float:
         """Return the root mean square of ``du/dt`` over the volume, in the last step."""
@@ -221,18 +226,18 @@ class FlowRunner:
 
     def _draw(self, directory: Path) -> list[str]:
         """Draw what is not a plane field; return the names of the files."""
-        speed = self._volume_field("speed") if self._flow.dimension == 3 else None
+        values = self._volume_field(self.section) if self._flow.dimension == 3 else None
         if self._flow.context.comm.rank:
             return []
         written: list[str] = []
         if len(self.history.rows) > _FEW:
             draw_history(directory / "history.png", *self.history.panels("time", self.panels), self.plan.name)
             written.append("history.png")
-        if speed is not None:
-            title = f"{self.plan.name}, time {self._flow.time:.6g}"
+        if values is not None:
+            title = f"{self.section.capitalize()}: {self.plan.name}, time {self._flow.time:.6g}"
             for normal in (1, 2):
                 name = f"section_{'xyz'[normal]}.png"
-                draw_section(directory / name, self.mesh(), speed, normal, f"Speed: {title}", "speed")
+                draw_section(directory / name, self.mesh(), values, normal, title, self.section)
                 written.append(name)
         return written
 
@@ -259,22 +264,29 @@ class FlowRunner:
         return merged_reports(self._chains)
 
     def summary(self) -> Sequence[tuple[str, str]]:
-        """Return time, steps, energy, the imbalance of mass and the iterations of the pressure."""
+        """Return time, steps, sums and the residual."""
         if self.checkpoint.catching_up:
             return (("time", f"{self._flow.time:.6g}, before the checkpoint, which is still there"),)
-        state = self._flow.state()
-        mean = self._iterations / max(1, state.steps)
         end = f" of {self.plan.end:.6g}" if self.plan.end and not self.finished else ""
-        rows = [
-            ("time", f"{state.time:.6g}{end}, the last step {state.dt:.3g}"),
-            ("steps", f"{state.steps:,}"),
+        rows = (
+            ("time", f"{self._flow.time:.6g}{end}, the last step {self._flow.dt:.3g}"),
+            ("steps", f"{self._flow.steps:,}"),
+            *self._sums(),
+            ("residual", f"{self._residual:.6e} (root mean square of d{self.unknown}/dt)"),
+            *self._rows(),
+        )
+        return (*rows, *(row for observer in self.observers for row in observer.summary()))
+
+    def _sums(self) -> Sequence[tuple[str, str]]:
+        """Return rows of the summary: energy, the imbalance of mass, the iterations of the pressure."""
+        state = self._flow.state()
+        assert isinstance(state, FlowState)
+        mean = self._iterations / max(1, state.steps)
+        return (
             ("kinetic energy", f"{state.kinetic_energy:.9g}"),
             ("imbalance", f"{state.imbalance:.2e} at most in a {self.place}"),
             ("pressure", f"{self._last:,} iterations in the last step, {mean:.1f} on average"),
-            ("residual", f"{self._residual:.6e} (root mean square of du/dt)"),
-            *self._rows(),
-        ]
-        return tuple(rows + [row for observer in self.observers for row in observer.summary()])
+        )
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         """Return rows of the summary that a solver adds."""

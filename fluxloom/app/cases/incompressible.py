@@ -11,15 +11,10 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
-from fluxloom.app.cases.flow_choices import (
-    check_balance,
-    eddy_model,
-    given_velocity,
-    initial_velocity,
-    pressure_recipe,
-)
+from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length, flow_volumes
 from fluxloom.app.cases.incompressible_observers import (
     AveragesObserver,
@@ -33,12 +28,11 @@ from fluxloom.app.cases.incompressible_tables import (
     FlowBoundaryTable,
     IncompressibleCase,
 )
-from fluxloom.core.errors import CaseError, MeshError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
-from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry, boundary_table
+from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.flow_types import PressureSolver
@@ -52,9 +46,6 @@ _BYTES = {2: 2_500, 3: 4_000}
 """Of a cell by dimension, as measured: matrices on the host while they are assembled, and on the device."""
 
 _TYPES = "wall, inflow, outflow or symmetry"
-
-_ALONG = 1e-3
-"""Part of ``|u| A`` that may pass a wall: files with coordinates in single precision have normals of few digits."""
 
 
 class IncompressibleApplication:
@@ -99,13 +90,9 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
     check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
     start = initial_velocity(case.initial, volumes.dimension)
-    if not solver.initialise(start).converged:
-        raise CaseError(
-            f"pressure.iterations: {case.pressure.iterations} do not suffice to make the initial velocity free of "
-            "divergence; raise them or choose another pressure.preconditioner"
-        )
-    if not time.dt and not fluid.viscosity and not any(comm.allgather(bool(solver.us.read().any()))):
-        raise CaseError("time.dt: a fluid at rest without viscosity has no largest stable step: give dt")
+    check_start(solver.initialise(start), case.pressure)
+    if not time.dt and not fluid.viscosity:
+        check_step(any(comm.allgather(bool(solver.us.read().any()))))
     plan = FlowPlan(
         case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, tuple(fluid.mean_velocity),
         case.history.every, checkpoint_plan(case, case.checkpoint),
@@ -117,19 +104,15 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
 def _observers(case: IncompressibleCase, solver: Incompressible) -> list[Observer]:
     """Return what the case looks at."""
     found: list[Observer] = []
-    key = ""
-    try:
-        for name, table in case.forces.items():
-            key = f"forces.{name}"
+    for name, table in case.forces.items():
+        with explained(f"forces.{name}"):
             found.append(ForcesObserver(solver, name, table))
-        if case.probes.points:
-            key = "probes"
+    if case.probes.points:
+        with explained("probes"):
             found.append(probes_observer(solver, case.probes))
-        if case.statistics.every:
-            key = "statistics"
+    if case.statistics.every:
+        with explained("statistics"):
             found.append(AveragesObserver(solver, case.statistics))
-    except SolverError as error:
-        raise CaseError(f"{key}: {error}") from None
     for name, table in case.scalar.items():
         driven = [patch for patch, boundary in table.boundary.items() if boundary.type in ("value", "flux")]
         found.append(ScalarObserver(solver, name, driven))
@@ -149,31 +132,13 @@ def _solver(
     def fourier(flow: Incompressible) -> PressureSolver:
         return extrusion_of(volumes).poisson(flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe)
 
-    try:
+    with explained(f'pressure.solver = "{pressure.solver}"', f'pressure.preconditioner = "{pressure.preconditioner}"'):
         return Incompressible(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
             scheme=case.time.scheme, model=eddy_model(case.les),
             pressure=fourier if pressure.solver == "fourier" else None,
             scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
         )  # fmt: skip
-    except MeshError as error:
-        raise CaseError(f'pressure.solver = "{pressure.solver}": {error}') from None
-    except SolverError as error:
-        raise CaseError(f'pressure.preconditioner = "{pressure.preconditioner}": {error}') from None
-
-
-def _boundaries(tables: Mapping[str, FlowBoundaryTable], volumes: ControlVolumes) -> dict[str, Boundary]:
-    found: dict[str, Boundary] = {}
-    for name, table in tables.items():
-        check_length(f"boundary.{name}.velocity", len(table.velocity), volumes.dimension)
-        if table.type == "wall":
-            found[name] = NoSlip(tuple(table.velocity))
-        elif table.type == "inflow":
-            formulas = given_velocity(table, f"boundary.{name}", volumes.dimension)
-            found[name] = Inflow(tuple(table.velocity) if table.velocity else formulas)
-        else:
-            found[name] = Outflow() if table.type == "outflow" else Symmetry()
-    return found
 
 
 def _checked_boundaries(
@@ -186,16 +151,14 @@ def _checked_boundaries(
     CaseError
         Where a wall moves along its normal.
     """
-    boundaries = _boundaries(tables, volumes)
+    d = volumes.dimension
+    boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
     kinds, given = boundary_table(volumes, boundaries)
     through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
     size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
     for name, elements in volumes.patches.items():
         place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
-        if tables[name].type == "wall" and (np.abs(through[place]) > _ALONG * size[place]).any():
-            raise CaseError(
-                f"boundary.{name}.velocity: a wall slides along itself, and {tables[name].velocity} has a part along "
-                'its normal; type = "inflow" lets fluid through'
-            )
+        if tables[name].type == "wall" and passes(through[place], size[place]):
+            raise slides_only(name, tables[name].velocity)
     prescribed = kinds == PRESCRIBED
     return boundaries, (float(through[prescribed].sum()), float(size[prescribed].sum()), bool((kinds == OUTFLOW).any()))

@@ -39,7 +39,7 @@ class ForceColumnsTable(Table):
     @model_validator(mode="after")
     def _consistent(self) -> ForceColumnsTable:
         if bool(self.speed) != bool(self.area):
-            raise ValueError("give both of speed and area, or neither")
+            raise ValueError("give both of speed and area, above 0, or neither")
         if not self.speed and (extra := self.changed(("drag", "lift"))):
             raise ValueError(f"{extra[0]} is there but speed and area are not: give them, or leave {extra[0]} out")
         return self

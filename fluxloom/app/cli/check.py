@@ -9,6 +9,7 @@ import typer
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel, load_case
+from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages
 from fluxloom.app.files import vtk_name
 from fluxloom.app.system import processor
@@ -34,7 +35,8 @@ def command(
     """Check a case file without running it, and say what a run would take."""
     model, application = load_case(case)
     model = model.with_run(device=device, threads=threads)
-    estimate = application.estimate(model)
+    with placed(str(case)):
+        estimate = application.estimate(model)
     context = Context(model.run.device, threads=model.run.threads)
     rooms = _rooms(context)
     facts(_rows(model, application.title, estimate, context, rooms))
@@ -45,7 +47,8 @@ def command(
                 f"choose a coarser mesh or a larger {room.where}"
             )
     if build if build is not None else estimate.cells <= BUILD_BELOW:
-        runner = application.build(model, context)
+        with placed(str(case)):
+            runner = application.build(model, context)
         rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in runner.loops))]
         if runner.chain is not None and context.device.native:
             first, *more = runner.chain.describe().splitlines()

@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from fluxloom.app.case import load_case
+from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption, messages
 from fluxloom.codegen.dialect import DIALECTS
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, did_you_mean
@@ -56,7 +57,8 @@ def command(
     model, application = load_case(what)
     model = model.with_run(device=device, threads=threads, schedule=schedule)
     context = _context(model.run.device, dialect, model.run.threads)
-    runner = application.build(model, context)
+    with placed(what):
+        runner = application.build(model, context)
     if chain:
         if runner.chain is None:
             raise CaseError(f"{what}: the solver {model.case.solver} has no chain of loops")

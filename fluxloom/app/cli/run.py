@@ -16,6 +16,7 @@ import typer
 
 from fluxloom.app.application import Application, Nodal, Runner, Writer
 from fluxloom.app.case import CaseModel, load_case
+from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import (
     Advance,
     CaseArgument,
@@ -130,7 +131,8 @@ class _Job:
     def run(self) -> int:
         """Run and return the exit status, the same on every rank."""
         run = self.case.run
-        estimate = self.application.estimate(self.case)
+        with placed(self.file):
+            estimate = self.application.estimate(self.case)
         needed = estimate.output if self.case.output.vtk != "none" else 0
         together(self.comm, lambda: prepare_directory(self.directory, needed) if self.first else None)
         begin = time.perf_counter()
@@ -142,10 +144,11 @@ class _Job:
         crew = crew_of(context)
         on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
         self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
-        runner = self.application.build(self.case, context)
+        with placed(self.file):
+            runner = self.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
             runner.chain.build()
-        tuned = tune_at_start(runner, self.application.name) if run.tune == "startup" else []
+        tuned = tune_at_start(runner, self.application.name, self._tell) if run.tune == "startup" else []
         record = self._record(context, runner, crew)
         if tuned:
             record["tuning"] = [row.record() for row in tuned]
@@ -201,6 +204,15 @@ class _Job:
     def _write_record(self, record: dict[str, Any]) -> None:
         if self.first:
             write_json(self.directory / "run.json", record)
+
+    def _write_end(self, record: dict[str, Any]) -> FluxloomError | None:
+        """Write the last record; return what went wrong, for what else did is to be told all the same."""
+        try:
+            self._write_record(record)
+        except FluxloomError as error:
+            return error
+        self.written.append("run.json")
+        return None
 
     def _record(self, context: Context, runner: Runner, crew: Crew) -> dict[str, Any]:
         """Return what is known before the first iteration."""
@@ -265,8 +277,9 @@ class _Job:
             record["waiting"] = spread(comm, {"seconds": waited, "share": share})
             record["exchanges"] = [row.record() for row in exchanges]
             record["transport_seconds"] = context.transport_seconds
-        self._write_record(record)
-        self.written.append("run.json")
+        if lost := self._write_end(record):
+            problems.append(lost)
+            missing.append(str(lost))
         for problem in problems:
             if isinstance(problem, DeviceUnavailable):  # a package that draws
                 messages().print(f"warning: {problem}", style="yellow", soft_wrap=True, markup=False)

@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 from fluxloom.app.application import applications
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.cases.compressible_setup import gas_of
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import Boundary
 from fluxloom.fv.gas import Gas
 from fluxloom.mesh import box2d, write
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from tests.unit.app.flow_cases import Write, advanced, built, writer
 
 CASE = """
 [case]
@@ -59,36 +58,15 @@ MODEL = ("[run]", '[gas]\nviscosity = "sutherland"\n[scheme]\nturbulence = "spal
 SPAN = ("ny = 6", "ny = 6\nz = [0.0, 1.0]\nnz = 2")
 ENDS = ("[run]", '[boundary.zmin]\ntype = "symmetry"\n[boundary.zmax]\ntype = "symmetry"\n[run]')
 
-Write = Callable[..., Path]
-
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Write:
     """Return a function that writes the case with some texts replaced."""
-
-    def write_case(*changes: tuple[str, str]) -> Path:
-        text = CASE
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new, 1)
-        path = tmp_path / "stream.toml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_case
+    return writer(CASE, tmp_path / "stream.toml")
 
 
 def build(path: Path, device: str = "cpu") -> CompressibleRunner:
-    case, application = load_case(path)
-    runner = application.build(case, Context(device, threads=1, tuning=False))
-    assert isinstance(runner, CompressibleRunner)
-    return runner
-
-
-def advanced(runner: CompressibleRunner, steps: int) -> CompressibleRunner:
-    for _ in range(steps):
-        runner.advance()
-    return runner
+    return built(CompressibleRunner, path, device)
 
 
 def test_registered() -> None:

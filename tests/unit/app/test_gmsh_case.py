@@ -86,17 +86,22 @@ def test_renumbered(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "old", "new", "message"),
     [
-        ("box", "size = 0.3", "siz = 0.3", "case.toml:13: mesh.gmsh.siz: [mesh.gmsh] has no key 'siz'"),
+        ("box", "size = 0.3", "siz = 0.3",
+         "case.toml:13: mesh.gmsh.siz: [mesh.gmsh] has no key 'siz'; did you mean 'size'? (allowed: size, x, y, z, "),
+        ("cylinder", "size_cylinder", "size_cylindr", "key 'size_cylindr'; did you mean 'size_cylinder'? (allowed: "),
+        ("step", "downstream", "downsteam", "has no key 'downsteam'; did you mean 'downstream'? (allowed: "),
+        ("body", "upper =", "uper =", "[mesh.gmsh.refine.0] has no key 'uper'; did you mean 'upper'?"),
         ("box", "size = 0.3", 'size = "a"', "case.toml:13: mesh.gmsh.size: must be a number"),
         ("box", "size = 0.3", "size = -1.0", "size: above 0 and at most 1, the shortest side is wanted, not -1.0"),
-        ("box", "size = 0.3", "size = 0.3\nradius = 1.0", "mesh.gmsh.radius: [mesh.gmsh] has no key 'radius'"),
+        ("box", "size = 0.3", "size = 0.3\nradius = 1.0",
+         "mesh.gmsh.radius: [mesh.gmsh] has no key 'radius'; it belongs to [mesh] (allowed: size, x, y, z, "),
         ("box", '"box"', '"bx"', "mesh.gmsh: shape: unknown value \"bx\"; did you mean 'box'? (allowed: box, cylinder"),
         ("box", 'shape = "box"', "", "case.toml:11: mesh.gmsh: the key shape is missing; add shape = ..."),
         ("step", "size = 0.2", "size = 0.2\nstep = 2.0", "height: above the step is wanted, not 1.0"),
         ("body", "upper = [2.0, 1.0, 1.0]", "upper = [2.0]", "refine: three numbers in lower and in upper"),
-        ("body", "size_far = 0.6\n", "", "mesh.gmsh.size_far: the key is missing"),
+        ("body", "size_far = 0.6\n", "", "mesh.gmsh.size_far: the key is missing; add size_far = ... (a number)"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong(tmp_path: Path, shape: str, old: str, new: str, message: str) -> None:
     with pytest.raises(CaseError, match=re.escape(message)):
         table_of(tmp_path, shape, old, new)

@@ -14,11 +14,11 @@ from fluxloom.app.application import applications
 from fluxloom.app.case import load_case
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
-from fluxloom.dsl.context import Context
 from fluxloom.fv.eddy_viscosity import Smagorinsky
 from fluxloom.mesh import box2d, write
+from tests.unit.app.flow_cases import CHANNEL, INITIAL, XMAX, XMIN, YMAX, YMIN, Write, advanced, built, writer
 
-CASE = """
+CASE = f"""
 [case]
 name = "channel"
 solver = "incompressible"
@@ -27,23 +27,7 @@ solver = "incompressible"
 x = [0.0, 2.0]
 nx = 16
 ny = 8
-
-[fluid]
-viscosity = 0.1
-
-[initial]
-velocity_x = "4 * y * (1 - y)"
-
-[boundary.xmin]
-type = "inflow"
-velocity_x = "4 * y * (1 - y)"
-[boundary.xmax]
-type = "outflow"
-[boundary.ymin]
-type = "wall"
-[boundary.ymax]
-type = "wall"
-
+{CHANNEL}
 [pressure]
 preconditioner = "jacobi"
 
@@ -54,42 +38,18 @@ dt = 0.01
 iterations = 3
 threads = 1
 """
-XMIN = '[boundary.xmin]\ntype = "inflow"\nvelocity_x = "4 * y * (1 - y)"\n'
-XMAX = '[boundary.xmax]\ntype = "outflow"\n'
-WALLS = '[boundary.ymin]\ntype = "wall"\n[boundary.ymax]\ntype = "wall"\n'
-INITIAL = '[initial]\nvelocity_x = "4 * y * (1 - y)"\n'
+WALLS = YMIN + YMAX
 PERIODIC = ((XMIN, ""), (XMAX, ""), ("ny = 8", 'ny = 8\nperiodic = [["xmin", "xmax"]]'))
-
-Write = Callable[..., Path]
 
 
 @pytest.fixture
 def channel(tmp_path: Path) -> Write:
     """Return a function that writes the case with some texts replaced."""
-
-    def write_case(*changes: tuple[str, str]) -> Path:
-        text = CASE
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new, 1)
-        path = tmp_path / "channel.toml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_case
+    return writer(CASE, tmp_path / "channel.toml")
 
 
 def build(path: Path, device: str = "cpu") -> IncompressibleRunner:
-    case, application = load_case(path)
-    runner = application.build(case, Context(device, threads=1, tuning=False))
-    assert isinstance(runner, IncompressibleRunner)
-    return runner
-
-
-def advanced(runner: IncompressibleRunner, steps: int) -> IncompressibleRunner:
-    for _ in range(steps):
-        runner.advance()
-    return runner
+    return built(IncompressibleRunner, path, device)
 
 
 def test_registered() -> None:

@@ -110,7 +110,7 @@ def test_functions_of_the_place() -> None:
     [
         (None, r"patch 'xmin' has no boundary: give one of SlipWall, NoSlipWall, FarField, .*, not None"),
         (NoSlipWall(temperature=-1.0), "patch 'xmin': temperature: above 0 is wanted, not -1"),
-        (NoSlipWall(velocity=(1.0,) * 3), "patch 'xmin': velocity: a velocity of 2 components is wanted"),
+        (NoSlipWall(velocity=(1.0,) * 3), "patch 'xmin': velocity: a vector of 2 components is wanted"),
         (
             FarField((1.0, 2.0, 3.0)),
             "patch 'xmin': state: a FreeStream is wanted, or density, 2 velocities and pressure",

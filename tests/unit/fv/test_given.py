@@ -28,9 +28,12 @@ def test_values() -> None:
         ("warm", 0, r"it: a number is wanted, or a function that returns \(3,\) numbers for the places \(3, 2\)"),
         ((1.0, 2.0), 0, "it: a number is wanted"),
         (lambda x: x[:2, 0], 0, "it: a number is wanted"),
-        ((1.0, 2.0, 3.0), 2, r"it: a velocity of 2 components is wanted, or a function that returns \(3, 2\) numbers"),
-        ("fast", 2, "it: a velocity of 2 components is wanted"),
-        (np.inf, 0, "it: inf is not finite everywhere"),
+        ((1.0, 2.0, 3.0), 2, r"it: a vector of 2 components is wanted, or a function that returns \(3, 2\) numbers"),
+        ("fast", 2, "it: a vector of 2 components is wanted"),
+        (1.0, 2, "it: a vector of 2 components is wanted"),
+        (lambda x: x[:, :1], 2, r"it: a vector of 2 components is wanted, .*, not array"),
+        (np.inf, 0, "it: inf is not finite"),
+        (lambda x: np.where(x[:, 0] > x[0, 0], np.nan, 1.0), 0, r"it: nan at the place \("),
     ],
 )
 def test_wrong_values(given: Any, components: int, message: str) -> None:

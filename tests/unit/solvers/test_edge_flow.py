@@ -18,12 +18,14 @@ from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetr
 from fluxloom.linalg import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.edge_boundary import WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
 
 Array = npt.NDArray[np.float64]
 SIDES = ("xmin", "xmax", "ymin", "ymax")
 TIGHT = Stop(rtol=1e-12)
+SURPLUS = dict.fromkeys(SIDES, NoSlip()) | {"xmin": Inflow((1.0, 0.0))}
 
 
 @pytest.fixture(scope="module")
@@ -148,13 +150,22 @@ def test_stable_steps(context: fl.Context) -> None:
 @pytest.mark.parametrize(
     ("act", "message"),
     [(lambda c: flow_on(c).force("ymin"), "there was no step yet"),
-     (lambda c: flow_on(c, nu=-1.0), "viscosity: a number of at least 0"),
+     (lambda c: flow_on(c, nu=-1.0), "viscosity: at least 0 is wanted, not -1 at"),
      (lambda c: flow_on(c, nu=lambda x: np.ones(3)), "viscosity"),
      (lambda c: flow_on(c, force=(1.0, 2.0, 3.0)), "force"),
      (lambda c: flow_on(c, {"xmin": NoSlip()}), "patch 'xmax' has no boundary"),
      (lambda c: flow_on(c).initialise(lambda x: x[:2]), "velocity"),
      (lambda c: flow_on(c).step(0.0), "dt: a positive number"),
      (lambda c: flow_on(c, krylov="bicgstap"), "krylov: 'bicgstap'; did you mean 'bicgstab'"),
+     (lambda c: flow_on(c).step("a"), "dt: a positive number is wanted, not 'a'"),  # pyright: ignore[reportArgumentType]
+     (lambda c: flow_on(c).stable_step(-1.0), "courant: a positive number is wanted, not -1.0"),
+     (lambda c: flow_on(c, nu=np.nan), "viscosity: nan is not finite"),
+     (lambda c: flow_on(c, nu="a"), "viscosity: a number is wanted, or a function .* not 'a'"),
+     (lambda c: flow_on(c, force=1.0), "force: a vector of 2 components is wanted"),
+     (lambda c: flow_on(c).initialise(lambda x: x + np.inf), r"velocity: .* at the place \(.*\) is not finite"),
+     (lambda c: flow_on(c, SURPLUS).initialise(), r"boundaries: the given velocities let 0\..* more in, and no patch"),
+     (lambda c: WallLaw("a"), "WallLaw: distance is a positive number, not 'a'"),  # pyright: ignore[reportArgumentType]
+     (lambda c: EdgeScheme(dynamic="a"), "dynamic: a number of at least 0"),  # pyright: ignore[reportArgumentType]
      (lambda c: EdgeScheme(convection="upwind"), "convection: no 'upwind'"),  # pyright: ignore[reportArgumentType]
      (lambda c: EdgeScheme(dynamic=-1.0), "dynamic: a number of at least 0"),
      (lambda c: EdgeScheme(dynamic=0.0, viscous=0.0, convective=0.0), "tau is infinite")],
@@ -174,6 +185,11 @@ def test_faces_without_a_patch_and_steps_that_fail(context: fl.Context) -> None:
     flow.step(0.01)
     with pytest.raises(SolverError, match="no patch 'ymix'"):
         flow.force("ymix")
+    with pytest.raises(SolverError, match="force: name a patch or several"):
+        flow.force()
+    with pytest.raises(SolverError, match=r"force: no patch \['ymin'\]"):
+        flow.force(["ymin"])  # pyright: ignore[reportArgumentType]
+
 
     def burst() -> None:
         for _ in range(60):
@@ -181,3 +197,13 @@ def test_faces_without_a_patch_and_steps_that_fail(context: fl.Context) -> None:
 
     with pytest.raises(SolverError, match=r"step \d+, time .*: the velocity is not finite; take dt smaller"):
         burst()
+
+
+def test_meshes_and_operators_of_others(context: fl.Context) -> None:
+    data, sides = square(), dict.fromkeys(SIDES, NoSlip())
+    other = EdgeFlow(point_mesh(context, data), 0.1, sides)
+    with pytest.raises(MeshError, match="the operators are of another mesh"):
+        EdgeFlow(point_mesh(context, data), 0.1, sides, operators=other.operators)
+    with pytest.raises(MeshError, match=r"mesh: what fluxloom.fe.point_mesh.point_mesh"):
+        EdgeFlow(data, 0.1, sides)  # pyright: ignore[reportArgumentType]
+    assert np.array_equal(EdgeFlow(other.mesh, 0.1, sides, force=np.array([1.0, 2.0])).loops.body.read()[3], [1.0, 2.0])

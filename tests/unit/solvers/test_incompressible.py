@@ -203,7 +203,7 @@ def test_wrong_input(ctx: fl.Context) -> None:
         (-1.0, good, {}, "viscosity: a number of at least 0 is wanted, not -1.0"),
         (0.1, {}, {}, "patch 'xmin' has no boundary: give NoSlip"),
         (0.1, good | {"xmni": NoSlip()}, {}, "no patch 'xmni'.*did you mean 'xmin'"),
-        (0.1, good | {"xmin": Inflow((1.0,) * 3)}, {}, "patch 'xmin': a velocity of 2 components is wanted"),
+        (0.1, good | {"xmin": Inflow((1.0,) * 3)}, {}, "patch 'xmin': a vector of 2 components is wanted"),
         (0.1, good | {"xmin": Inflow((np.nan, 0.0))}, {}, r"patch 'xmin': \(nan, 0.0\) is not finite"),
         (0.1, good, {"scheme": "runge-cutta"}, "scheme: no 'runge-cutta'.*did you mean 'runge-kutta'"),
         (0.1, good, {"force": (1.0,)}, r"force: 2 finite numbers are wanted, not \(1.0,\)"),
