@@ -25,7 +25,7 @@ from fluxloom.mesh.geometry import cell_geometry, face_geometry
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
-from fluxloom.mesh.slice_faces import derive_edges, derive_faces
+from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
 
 __all__ = ["MAPS", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide"]
@@ -217,6 +217,20 @@ def distribute_mesh(
     if on == "cells":
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
     del corners, nodes
+    sizes, tables = _tables(comm, part, faces, edges="edge_nodes" in wanted)
+    links = {name: Link(*MAPS[name], tables[name]) for name in wanted}
+    through = "face_cells" if "face_cells" in wanted and faces.n_interior else None
+    through = "edge_nodes" if on == "nodes" else through
+    ranked = divide(comm, sizes, links, {}, on=on, method=method, shares=shares, points=middle, through=through)
+    numbers = ranked.parts["nodes"].numbers
+    points = fetch(comm, part.points, part.point_starts, numbers)
+    return MeshPart(ranked, comm, points, part.blocks, part.listed, part.path)
+
+
+def _tables(
+    comm: Comm, part: MeshSlice, faces: SliceFaces, *, edges: bool
+) -> tuple[dict[str, int], dict[str, IntArray]]:
+    """Return elements of all ranks of each set, and this rank's slice of each map. Collective."""
     sizes = {"nodes": part.n_points, "cells": part.n_cells, "faces": faces.n_interior, "boundary": faces.n_boundary}
     tables = {
         "cell_nodes": part.cell_table(),
@@ -225,16 +239,10 @@ def distribute_mesh(
         "boundary_cell": faces.boundary_cells[:, None],
         "boundary_nodes": faces.boundary_nodes,
     }
-    if "edge_nodes" in wanted:
+    if edges:
         tables["edge_nodes"] = derive_edges(comm, part)
         sizes["edges"] = before(comm, len(tables["edge_nodes"]))[1]
-    links = {name: Link(*MAPS[name], tables[name]) for name in wanted}
-    through = "face_cells" if "face_cells" in wanted and faces.n_interior else None
-    through = "edge_nodes" if on == "nodes" else through
-    ranked = divide(comm, sizes, links, {}, on=on, method=method, shares=shares, points=middle, through=through)
-    numbers = ranked.parts["nodes"].numbers
-    points = fetch(comm, part.points, part.point_starts, numbers)
-    return MeshPart(ranked, comm, points, part.blocks, part.listed, part.path)
+    return sizes, tables
 
 
 @dataclass(frozen=True, eq=False)
