@@ -11,12 +11,12 @@ from fluxloom.core.access import Const, Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
 
-__all__ = ["EdgeProbes", "simplices_of"]
+__all__ = ["EdgeProbes", "SimplexPlaces", "simplices_of"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -75,6 +75,44 @@ def simplices_of(mesh: PointMesh, places: Array) -> tuple[Index, Array, Array]:
     return cells, weights, out
 
 
+class SimplexPlaces:
+    """Places in a mesh of triangles or tetrahedra, where loops find what is between the points. Collective.
+
+    Parameters
+    ----------
+    mesh
+        Of the points.
+    points
+        Name to coordinates ``(d,)``, m.
+
+    Attributes
+    ----------
+    found
+        The places, each on one rank.
+
+    Raises
+    ------
+    SolverError
+        If a point lies outside the mesh, is not finite or has the wrong number of coordinates, or there are none.
+    """
+
+    def __init__(self, mesh: PointMesh, points: Mapping[str, Sequence[float]]) -> None:
+        self.mesh, self._weights = mesh, np.zeros((0, mesh.dimension + 1))
+        self.found = ProbePlaces(mesh.context, points, mesh.dimension, self._find)
+
+    def _find(self, places: Array) -> tuple[Index, Array]:
+        cells, self._weights, out = simplices_of(self.mesh, places)
+        return cells, out
+
+    def loop(self, what: Kernel, values: Dat, *dats: Dat) -> Loop:
+        """Return the loop over the places of this rank that makes values of those of dats at the corners around."""
+        mesh, where = self.mesh, self.found
+        to_points = mesh.context.map(where.set, mesh.points, mesh.simplices[where.cells], "probes.points")
+        weight = mesh.context.dat(where.set, self._weights[where.mine], "probes.weights")
+        corners = (dat[to_points] for dat in dats)
+        return Loop(what, where.set, weight, *corners, values, d=mesh.dimension, name="probes.sample")
+
+
 class EdgeProbes:
     """Places whose velocity and pressure are kept; values are those of the finite elements.
 
@@ -97,25 +135,13 @@ class EdgeProbes:
     """
 
     def __init__(self, flow: EdgeFlow, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
-        self.flow, self._weights = flow, np.zeros((0, flow.dimension + 1))
-        self._points = ProbePlaces(flow.context, points, flow.dimension, self._found)
-        self.names, self.points = self._points.names, self._points.places
-        self.records = ProbeRecords(self._points, (Source("flow", flow.dimension + 1, self._loop),), capacity)
+        self.flow, places = flow, SimplexPlaces(flow.mesh, points)
+        self.names, self.points = places.found.names, places.found.places
 
-    def _found(self, places: Array) -> tuple[Index, Array]:
-        cells, self._weights, out = simplices_of(self.flow.mesh, places)
-        return cells, out
+        def states(values: Dat) -> Loop:
+            return places.loop(sample_edges, values, flow.u, flow.p)
 
-    def _loop(self, found: Dat) -> Loop:
-        """Return the loop that finds velocity and pressure at the places of this rank."""
-        flow, where, ctx = self.flow, self._points, self.flow.context
-        corners = flow.mesh.simplices[where.cells]
-        to_points = ctx.map(where.set, flow.loops.points, corners, "probes.points")
-        weight = ctx.dat(where.set, self._weights[where.mine], "probes.weights")
-        return Loop(
-            sample_edges, where.set, weight, flow.u[to_points], flow.p[to_points], found, d=flow.dimension,
-            name="probes.sample",
-        )  # fmt: skip
+        self.records = ProbeRecords(places.found, (Source("flow", flow.dimension + 1, states),), capacity)
 
     def sample(self) -> None:
         """Keep what is at the probes now."""

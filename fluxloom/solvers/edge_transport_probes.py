@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
-from fluxloom.solvers.edge_probes import simplices_of
+from fluxloom.solvers.edge_probes import SimplexPlaces
 from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.probe_records import ProbePlaces, ProbeRecords, Source
+from fluxloom.solvers.probe_records import ProbeRecords, Source
 
 __all__ = ["TransportProbes"]
-
-Array = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int64]
 
 
 @kernel
@@ -51,24 +45,13 @@ class TransportProbes:
     """
 
     def __init__(self, transport: EdgeTransport, points: Mapping[str, Sequence[float]], capacity: int = 256) -> None:
-        self.transport, self._weights = transport, np.zeros((0, transport.dimension + 1))
-        self._points = ProbePlaces(transport.context, points, transport.dimension, self._found)
-        self.names, self.points = self._points.names, self._points.places
-        self.records = ProbeRecords(self._points, (Source("scalar", 1, self._loop),), capacity)
+        self.transport, places = transport, SimplexPlaces(transport.mesh, points)
+        self.names, self.points = places.found.names, places.found.places
 
-    def _found(self, places: Array) -> tuple[Index, Array]:
-        cells, self._weights, out = simplices_of(self.transport.mesh, places)
-        return cells, out
+        def scalars(values: Dat) -> Loop:
+            return places.loop(sample_scalar, values, transport.c)
 
-    def _loop(self, found: Dat) -> Loop:
-        """Return the loop that finds the scalar at the places of this rank."""
-        mesh, where, ctx = self.transport.mesh, self._points, self.transport.context
-        to_points = ctx.map(where.set, mesh.points, mesh.simplices[where.cells], "probes.points")
-        weight = ctx.dat(where.set, self._weights[where.mine], "probes.weights")
-        return Loop(
-            sample_scalar, where.set, weight, self.transport.c[to_points], found, d=mesh.dimension,
-            name="probes.sample",
-        )  # fmt: skip
+        self.records = ProbeRecords(places.found, (Source("scalar", 1, scalars),), capacity)
 
     def sample(self) -> None:
         """Keep what is at the probes now."""

@@ -24,26 +24,45 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.parts import Part
 from fluxloom.fe import edge_flow as kernels
+from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
 
-__all__ = ["EdgeFlowRunner", "means_of_cells", "volume_of"]
+__all__ = ["EdgeFlowRunner", "PointRunner", "means_of_cells", "volume_of"]
 
 _GRADIENT = 9
 
 
-class EdgeFlowRunner(FlowRunner):
-    """The solver of flow on edges, ready to advance by steps; see `FlowRunner` for the parameters.
+class PointRunner(FlowRunner):
+    """A runner whose values are at the points of triangles or tetrahedra: a `fluxloom.app.application.Nodal`."""
 
-    Fields have values at points: it is a `fluxloom.app.application.Nodal`.
-    """
+    place = "point"
+    domain: PointMesh
+
+    @property
+    def part(self) -> Part | None:
+        """The part of the points that this rank has; None on a rank alone."""
+        return self.domain.points.part
+
+    @property
+    def cells(self) -> int:
+        """Number of triangles or tetrahedra, of all ranks."""
+        return self.domain.mesh.cells.total
+
+    @property
+    def points(self) -> int:
+        """Number of points, of all ranks."""
+        return self.domain.points.total
+
+
+class EdgeFlowRunner(PointRunner):
+    """The solver of flow on edges, ready to advance by steps; see `FlowRunner` for the parameters."""
 
     panels = (
         *FlowRunner.panels,
         HistoryPanel("decay of energy", ("decay",)),
         HistoryPanel("iterations", ("iterations",)),
     )
-    place = "point"
 
     def __init__(
         self,
@@ -53,7 +72,7 @@ class EdgeFlowRunner(FlowRunner):
         observers: Sequence[Observer] = (),
         partition: PartitionReport | None = None,
     ) -> None:
-        self.solver, mass = solver, solver.operators.mass
+        self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
         super().__init__(solver, Change(solver.u, mass, volume_of(mass)), mesh, plan, observers, partition)
         gradient = solver.context.dat(solver.loops.points, name="gradient", shape=(_GRADIENT,))
         loop = solver.loops.gather(kernels.velocity_gradient, *solver.loops.both(solver.u), mass, gradient)
@@ -85,21 +104,6 @@ class EdgeFlowRunner(FlowRunner):
         }  # fmt: skip
 
     # --------------------------------------------------------------------------------------- results
-    @property
-    def part(self) -> Part | None:
-        """The part of the points that this rank has; None on a rank alone."""
-        return self.solver.loops.points.part
-
-    @property
-    def cells(self) -> int:
-        """Number of triangles or tetrahedra, of all ranks."""
-        return self.solver.mesh.mesh.cells.total
-
-    @property
-    def points(self) -> int:
-        """Number of points, of all ranks."""
-        return self.solver.loops.points.total
-
     @property
     def _pressure_chains(self) -> Sequence[Chain]:
         parts = (self.solver.loops.momentum, self.solver.loops.fill, self.solver.loops.correction)

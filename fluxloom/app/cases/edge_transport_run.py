@@ -9,27 +9,24 @@ from typing import Any
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
-from fluxloom.app.cases.edge_flow_run import means_of_cells, volume_of
+from fluxloom.app.cases.edge_flow_run import PointRunner, means_of_cells, volume_of
 from fluxloom.app.cases.flow_change import Change
 from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import FlowPlan
-from fluxloom.app.cases.flow_run import FlowRunner
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
-from fluxloom.dsl.parts import Part
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_transport import EdgeTransport, TransportState
 
 __all__ = ["EdgeTransportRunner"]
 
 
-class EdgeTransportRunner(FlowRunner):
+class EdgeTransportRunner(PointRunner):
     """The solver of transport on edges, ready to advance by steps; see `FlowRunner` for the parameters.
 
-    The velocity stays as it is, so that the largest stable step is found once. Fields have values at points: it is a
-    `fluxloom.app.application.Nodal`.
+    The velocity stays as it is, so that the largest stable step is found once.
     """
 
     panels = (
@@ -37,7 +34,6 @@ class EdgeTransportRunner(FlowRunner):
         HistoryPanel("amount", ("amount",)),
         HistoryPanel("square", ("square",)),
     )
-    place = "point"
     unknown, section = "c", "scalar"
 
     def __init__(
@@ -48,7 +44,7 @@ class EdgeTransportRunner(FlowRunner):
         observers: Sequence[Observer] = (),
         partition: PartitionReport | None = None,
     ) -> None:
-        self.solver, mass = solver, solver.operators.mass
+        self.solver, self.domain, mass = solver, solver.mesh, solver.operators.mass
         super().__init__(solver, Change(solver.c, mass, volume_of(mass)), mesh, plan, observers, partition)
         self._limit = 0.0
 
@@ -73,21 +69,6 @@ class EdgeTransportRunner(FlowRunner):
         }  # fmt: skip
 
     # --------------------------------------------------------------------------------------- results
-    @property
-    def part(self) -> Part | None:
-        """The part of the points that this rank has; None on a rank alone."""
-        return self.solver.mesh.points.part
-
-    @property
-    def cells(self) -> int:
-        """Number of triangles or tetrahedra, of all ranks."""
-        return self.solver.mesh.mesh.cells.total
-
-    @property
-    def points(self) -> int:
-        """Number of points, of all ranks."""
-        return self.solver.mesh.points.total
-
     @property
     def _pressure_chains(self) -> Sequence[Chain]:
         return ()
