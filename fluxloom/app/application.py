@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
-from fluxloom.core.errors import CaseError
-from fluxloom.core.registry import Registry
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -35,7 +33,6 @@ __all__ = [
     "Runner",
     "Tunable",
     "Writer",
-    "applications",
 ]
 
 
@@ -227,22 +224,3 @@ class Application(Protocol):
     def build(self, case: Any, context: Context) -> Runner:
         """Build the mesh and every loop of a case (of this application's model) in its initial state."""
         ...
-
-
-def applications() -> Registry[Application]:
-    """Return the known applications, open to the entry points ``fluxloom.solvers``."""
-    from fluxloom.app.cases.airfoil import AirfoilApplication
-    from fluxloom.app.cases.compressible import CompressibleApplication
-    from fluxloom.app.cases.edge_flow import EdgeFlowApplication
-    from fluxloom.app.cases.edge_transport import EdgeTransportApplication
-    from fluxloom.app.cases.incompressible import IncompressibleApplication
-    from fluxloom.app.cases.tsunami import TsunamiApplication
-
-    registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
-    registry.register("airfoil", AirfoilApplication())
-    registry.register("compressible", CompressibleApplication())
-    registry.register("edge_flow", EdgeFlowApplication())
-    registry.register("edge_transport", EdgeTransportApplication())
-    registry.register("incompressible", IncompressibleApplication())
-    registry.register("tsunami", TsunamiApplication())
-    return registry

@@ -13,21 +13,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from fluxloom.app.application import Application, applications
 from fluxloom.app.case_errors import describe_errors
 from fluxloom.app.ranks import parse
 from fluxloom.app.schedules import parse_schedule
-from fluxloom.app.toml import Document, read_toml
+from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import device_registry
 
 __all__ = [
-    "CaseModel", "CaseTable", "OutputTable", "PartitionTable", "RunTable", "Table", "load_case", "parse_case",
-    "parse_shares",
+    "CaseModel", "CaseTable", "OutputTable", "PartitionTable", "RunTable", "Table", "parse_shares",
 ]  # fmt: skip
 
-
-_ITERATIONS = 1000  # of the default case of a solver
 _LEAST_SHARE = 1e-6  # of the largest; METIS cannot aim at much less
 
 
@@ -232,67 +228,3 @@ class CaseModel(Table):
         except ValidationError as error:
             document = Document(Path("command line"), data, {})
             raise CaseError(describe_errors(document, type(self), error)) from None
-
-
-def load_case(path: str | Path) -> tuple[CaseModel, Application]:
-    """Read and check a case file.
-
-    Parameters
-    ----------
-    path
-        The file; or the name of a solver, for its default case.
-
-    Returns
-    -------
-    case, application
-        The checked case, and the application of its solver.
-
-    Raises
-    ------
-    CaseError
-        Naming the file, and for each mistake the line, the key, what is allowed and the nearest match.
-    """
-    name, known = str(path), applications().names()
-    if not Path(path).exists():
-        if name in known:
-            tables = {"case": {"name": name, "solver": name}, "run": {"iterations": _ITERATIONS}}
-            return parse_case(Document(Path(path), tables, {}))
-        if name.isidentifier() and (hint := did_you_mean(name, known)):
-            raise CaseError(f"{name}: neither a case file nor a solver{hint}")
-    return parse_case(read_toml(path))
-
-
-def parse_case(document: Document) -> tuple[CaseModel, Application]:
-    """Check a case that has been read; see `load_case`."""
-    known = applications()
-    name = _solver_name(document, known.names())
-    application = known[name]
-    try:
-        return application.model.model_validate(dict(document.data)), application
-    except ValidationError as error:
-        raise CaseError(describe_errors(document, application.model, error)) from None
-
-
-def _misspelt(name: str, given: Iterable[str]) -> str:
-    """Return a question about a given name that resembles the one that is missing."""
-    return did_you_mean(name, given).replace("did you mean", "is it misspelt as")
-
-
-def _solver_name(document: Document, known: list[str]) -> str:
-    """Return the name of the solver, without which no other table can be judged."""
-    table = document.data.get("case")
-    allowed = f"(allowed: {', '.join(known)})"
-    if table is None:
-        hint = _misspelt("case", document.data)
-        needed = 'name = "..." and solver = "..."'
-        raise CaseError(f"{document.path}: there is no table [case] with {needed}{hint} {allowed}")
-    if not isinstance(table, dict):
-        raise CaseError(f"{document.where(('case',))}: case: must be a table [case]")
-    if "solver" not in table:
-        hint = _misspelt("solver", table)
-        raise CaseError(f"{document.where(('case',))}: case.solver: the key is missing{hint} {allowed}")
-    name = table["solver"]
-    if not isinstance(name, str) or name not in known:
-        hint = did_you_mean(name, known) if isinstance(name, str) else ""
-        raise CaseError(f"{document.where(('case', 'solver'))}: case.solver: unknown solver {name!r}{hint} {allowed}")
-    return name

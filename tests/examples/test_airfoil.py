@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fluxloom.app.application import Runner
-from fluxloom.app.case import load_case
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible import CompressibleCase
 from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.compressible import CompressibleFlow
 

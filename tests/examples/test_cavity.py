@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.incompressible import IncompressibleCase
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "cavity.toml"

@@ -10,9 +10,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible import CompressibleCase
 from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_exact import Vortex
 from fluxloom.fv.riemann import SOD

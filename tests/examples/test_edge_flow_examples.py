@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cases.edge_flow_tables import EdgeFlowCase
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.edge_probes import simplices_of
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "edge_transport.toml"

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.incompressible import IncompressibleCase
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

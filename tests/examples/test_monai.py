@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.app.loading import load_case
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_boundary import Level

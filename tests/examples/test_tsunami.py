@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
 
 CASE = Path(__file__).resolve().parents[2] / "examples" / "tsunami.toml"

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import PartitionTable, load_case
+from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
+from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
@@ -158,7 +159,7 @@ def test_a_case_with_polyhedra(polyhedra: Path, tmp_path: Path, slopes: str) -> 
 BLADES = """
 import sys
 import numpy as np
-from fluxloom.app.case import load_case
+from fluxloom.app.loading import load_case
 from fluxloom.app.cases.compressible import CompressibleCase
 from fluxloom.dsl.context import Context
 case, application = load_case(sys.argv[1])

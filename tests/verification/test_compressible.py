@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions, verifications
+from fluxloom.app.verify.base import VerifyOptions
 from fluxloom.app.verify.compressible_cases import (
     KINDS,
     Tube,
@@ -17,6 +17,7 @@ from fluxloom.app.verify.compressible_cases import (
     vortex,
 )
 from fluxloom.app.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
+from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import SlipWall

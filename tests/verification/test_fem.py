@@ -7,8 +7,9 @@ from math import log2
 import pytest
 
 from fluxloom.app.bench.fem_traffic import PUBLISHED
-from fluxloom.app.verify.base import VerifyOptions, verifications
+from fluxloom.app.verify.base import VerifyOptions
 from fluxloom.app.verify.fem import FAMILIES, differences, solution_error, space_on, traffic
+from fluxloom.app.verify.registry import verifications
 from fluxloom.dsl.context import Context
 
 

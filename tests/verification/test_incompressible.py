@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions, verifications
+from fluxloom.app.verify.base import VerifyOptions
 from fluxloom.app.verify.cavity import cavity, extremes
 from fluxloom.app.verify.cylinder import CylinderFlow, Field, mean_period, steady_limit
 from fluxloom.app.verify.incompressible_cases import decaying_vortices, identities, shear
+from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
 

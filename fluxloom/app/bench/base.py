@@ -1,4 +1,4 @@
-"""What a benchmark is: options in, one record out; a registry so that others plug in."""
+"""What a benchmark is: options in, one record out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from fluxloom.app.system import commit
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA
-from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.distribute import Partition
@@ -26,7 +25,6 @@ __all__ = [
     "BenchOptions",
     "Record",
     "Tell",
-    "benches",
     "cells_from_text",
     "count_from_text",
     "count_gpus",
@@ -246,51 +244,6 @@ class Bench(Protocol):
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
         ...
-
-
-def benches() -> Registry[Bench]:
-    """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
-    from fluxloom.app.bench.airfoil import AirfoilBench
-    from fluxloom.app.bench.cavity import CavityBench
-    from fluxloom.app.bench.compressible import CompressibleBench
-    from fluxloom.app.bench.edge_flow import EdgeFlowBench
-    from fluxloom.app.bench.extruded import ExtrudedBench
-    from fluxloom.app.bench.fem import FemBench
-    from fluxloom.app.bench.hybrid import HybridBench
-    from fluxloom.app.bench.kratos_bench import KratosBench
-    from fluxloom.app.bench.krylov import KrylovBench
-    from fluxloom.app.bench.lbm import LbmBench
-    from fluxloom.app.bench.les import LesBench
-    from fluxloom.app.bench.mixed import MixedBench
-    from fluxloom.app.bench.overhead import OverheadBench
-    from fluxloom.app.bench.rings import RingsBench
-    from fluxloom.app.bench.scaling import ScalingBench
-    from fluxloom.app.bench.setup import SetupBench
-    from fluxloom.app.bench.spmv import SpmvBench
-    from fluxloom.app.bench.spmv_table import SpmvTableBench
-    from fluxloom.app.bench.tiling import TilingBench
-
-    registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
-    registry.register("airfoil", AirfoilBench())
-    registry.register("cavity", CavityBench())
-    registry.register("compressible", CompressibleBench())
-    registry.register("edge_flow", EdgeFlowBench())
-    registry.register("extruded", ExtrudedBench())
-    registry.register("fem", FemBench())
-    registry.register("hybrid", HybridBench())
-    registry.register("kratos", KratosBench())
-    registry.register("krylov", KrylovBench())
-    registry.register("lbm", LbmBench())
-    registry.register("les", LesBench())
-    registry.register("mixed", MixedBench())
-    registry.register("overhead", OverheadBench())
-    registry.register("rings", RingsBench())
-    registry.register("scaling", ScalingBench())
-    registry.register("setup", SetupBench())
-    registry.register("spmv", SpmvBench())
-    registry.register("spmv-table", SpmvTableBench())
-    registry.register("tiling", TilingBench())
-    return registry
 
 
 def cells_from_text(text: str, default: str, option: str = "--cells") -> tuple[int, int]:

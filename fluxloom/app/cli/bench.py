@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fluxloom.app.bench.base import METHODS, Bench, BenchOptions, Record, benches
+from fluxloom.app.bench.base import METHODS, Bench, BenchOptions, Record
+from fluxloom.app.bench.registry import benches
 from fluxloom.app.case import parse_shares
 from fluxloom.app.cli.console import (
     FusedOption,

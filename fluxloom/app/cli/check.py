@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.case import CaseModel, load_case
+from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages
 from fluxloom.app.files import vtk_name
+from fluxloom.app.loading import load_case
 from fluxloom.app.system import processor
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context

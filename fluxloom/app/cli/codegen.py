@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fluxloom.app.case import load_case
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption, messages
+from fluxloom.app.loading import load_case
 from fluxloom.codegen.dialect import DIALECTS
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, did_you_mean
 from fluxloom.device.text import TextDevice

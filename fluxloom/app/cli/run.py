@@ -15,7 +15,7 @@ import numpy.typing as npt
 import typer
 
 from fluxloom.app.application import Application, Nodal, Runner, Writer
-from fluxloom.app.case import CaseModel, load_case
+from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import (
     Advance,
@@ -37,6 +37,7 @@ from fluxloom.app.cli.console import (
 from fluxloom.app.crew import Crew, crew_of, place_of, require_one, starts_ranks
 from fluxloom.app.files import ResidualLog, clear_directory, prepare_directory, vtk_name, write_json, write_vtk
 from fluxloom.app.gathering import gathered
+from fluxloom.app.loading import load_case
 from fluxloom.app.march import March, Silent, march
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, rows_of_ranks, spread

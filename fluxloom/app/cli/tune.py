@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.case import load_case
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
+from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule

@@ -12,7 +12,8 @@ from fluxloom.app.cli.console import JsonOption, RanksOption, Session, ThreadsOp
 from fluxloom.app.crew import require_one, starts_ranks
 from fluxloom.app.files import prepare_file, write_json
 from fluxloom.app.ranks import start
-from fluxloom.app.verify.base import Check, Verification, VerifyOptions, as_json, verifications
+from fluxloom.app.verify.base import Check, Verification, VerifyOptions, as_json
+from fluxloom.app.verify.registry import verifications
 from fluxloom.comm import detect, ending_together
 from fluxloom.core.errors import CaseError
 

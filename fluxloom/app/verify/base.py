@@ -1,4 +1,4 @@
-"""What a verification is: numbers beside their references; a registry so that others plug in."""
+"""What a verification is: numbers beside their references."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any, Protocol
 
 from fluxloom.app.crew import place_of
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import CaseError
-from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
 
-__all__ = ["Check", "Tell", "Verification", "VerifyOptions", "as_json", "verifications"]
+__all__ = ["Check", "Tell", "Verification", "VerifyOptions", "as_json"]
 
 Tell = Callable[[str], None]
 """Takes a line of progress."""
@@ -111,33 +109,6 @@ class Verification(Protocol):
     def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         ...
-
-
-def verifications() -> Registry[Verification]:
-    """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
-    from fluxloom.app.verify.airfoil import AirfoilVerification
-    from fluxloom.app.verify.cavity import CavityVerification
-    from fluxloom.app.verify.compressible import CompressibleVerification
-    from fluxloom.app.verify.edge_flow import EdgeFlowVerification
-    from fluxloom.app.verify.fem import FiniteElementVerification
-    from fluxloom.app.verify.incompressible import IncompressibleVerification
-    from fluxloom.app.verify.published_airfoils import AirfoilsVerification
-    from fluxloom.app.verify.published_walls import WallsVerification
-    from fluxloom.app.verify.tsunami import TsunamiVerification
-    from fluxloom.app.verify.wing import WingVerification
-
-    registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
-    registry.register("airfoil", AirfoilVerification())
-    registry.register("airfoils", AirfoilsVerification())
-    registry.register("cavity", CavityVerification())
-    registry.register("compressible", CompressibleVerification())
-    registry.register("edge_flow", EdgeFlowVerification())
-    registry.register("fem", FiniteElementVerification())
-    registry.register("incompressible", IncompressibleVerification())
-    registry.register("onera-m6", WingVerification())
-    registry.register("tsunami", TsunamiVerification())
-    registry.register("walls", WallsVerification())
-    return registry
 
 
 def as_json(case: str, device: str, checks: list[Check], ranks: int = 1) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from fluxloom.app.case import load_case
+from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.dsl.context import Context
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.compressible import CompressibleBench
 from fluxloom.app.bench.compressible_domain import disturbed, flow_on, wall_of
 from fluxloom.app.bench.compressible_table import _Table
+from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError

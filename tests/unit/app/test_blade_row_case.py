@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.app.loading import load_case
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes

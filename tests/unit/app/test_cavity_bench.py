@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from fluxloom.app.bench import cavity, openfoam
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.cavity import CavityBench
 from fluxloom.app.bench.openfoam import StepLog, find_openfoam, read_velocity
 from fluxloom.app.bench.openfoam_case import PRESSURE_SOLVERS, CavityCase
+from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.linalg.jacobi import Jacobi
 

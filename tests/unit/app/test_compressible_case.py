@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.application import applications
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.cases.compressible_setup import gas_of
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
+from fluxloom.app.loading import applications
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.fv.compressible_boundary import Boundary
 from fluxloom.fv.gas import Gas

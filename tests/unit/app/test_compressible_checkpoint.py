@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.files import ResidualLog
+from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads

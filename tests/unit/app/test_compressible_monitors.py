@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.files import ResidualLog
+from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context

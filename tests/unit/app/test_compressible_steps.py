@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.app.files import ResidualLog
+from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context

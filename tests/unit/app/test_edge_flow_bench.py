@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.edge_flow import EdgeFlowBench
 from fluxloom.app.bench.edge_flow_cavity import NAMED, cavities, cavity_flow
+from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.application import Nodal, applications
-from fluxloom.app.case import load_case
+from fluxloom.app.application import Nodal
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cli import run as run_module
 from fluxloom.app.cli.main import main
 from fluxloom.app.files import ResidualLog
 from fluxloom.app.gathering import gathered
+from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
 from fluxloom.app.startup import tune_at_start
 from fluxloom.comm import run_threads

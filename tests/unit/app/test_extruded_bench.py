@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.extruded import ExtrudedBench
+from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError

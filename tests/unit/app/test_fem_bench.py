@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.fem import FemBench
 from fluxloom.app.bench.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio, traffic_rows
+from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.dofs import lagrange_dofs

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.incompressible_tables import IncompressibleCase
+from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.mesh.mesh import MeshData
 

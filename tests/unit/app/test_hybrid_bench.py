@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.hybrid import HybridBench, rows_from_text
+from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.linalg.hybrid_balance import KINDS
 

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fluxloom.app.application import applications
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.fv.eddy_viscosity import Smagorinsky
 from fluxloom.mesh import box2d, write

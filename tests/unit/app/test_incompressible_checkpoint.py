@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases import flow_monitors, incompressible_observers
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
 from fluxloom.app.files import ResidualLog
+from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads

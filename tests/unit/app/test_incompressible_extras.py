@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
 from fluxloom.app.files import ResidualLog
+from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+from fluxloom.app.loading import load_case
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError

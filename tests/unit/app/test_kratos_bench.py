@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from fluxloom.app.bench import kratos, kratos_bench
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.kratos import VARIABLE, Kratos, StepLog, find_kratos, read_result
 from fluxloom.app.bench.kratos_bench import KratosBench
 from fluxloom.app.bench.kratos_case import PRESSURE_SOLVERS, KratosCase
+from fluxloom.app.bench.registry import benches
 from fluxloom.app.bench.tetra_cavity import TetraCavity, profile_points
 from fluxloom.app.bench.tetra_flows import OURS, CavityRun, FlowRun
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.krylov import KrylovBench
+from fluxloom.app.bench.registry import benches
 from fluxloom.app.cli.bench import _print_table
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads

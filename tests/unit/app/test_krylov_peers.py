@@ -17,10 +17,11 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.app.bench import krylov, krylov_peers
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.krylov_peers import LinearSystem
 from fluxloom.app.bench.petsc import Petsc, find_petsc, read_vector, write_system
 from fluxloom.app.bench.programs import build_program, launched, peers_from_text, run_program
+from fluxloom.app.bench.registry import benches
 from fluxloom.app.cli.bench import _require_extras
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads

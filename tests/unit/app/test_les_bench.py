@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
 from fluxloom.app.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
 from fluxloom.app.bench.les import LesBench, _built
 from fluxloom.app.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
 from fluxloom.app.bench.les_products import lattice_of, rows_from_text
+from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh import box2d, write
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.application import applications
-from fluxloom.app.case import load_case
 from fluxloom.app.cases.expressions import Expression
 from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.app.loading import applications, load_case
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d, box3d, write

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fluxloom.app.case import load_case
+from fluxloom.app.loading import load_case
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.device.text import TextDevice
 from fluxloom.dsl.context import Context

@@ -11,7 +11,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.app.bench import spmv
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.registry import benches
 from fluxloom.app.bench.spmv import SpmvBench, exhaustive, online, time_calls
 from fluxloom.core.errors import CaseError, PlanError
 from fluxloom.device.bandwidth import Bandwidth

@@ -9,7 +9,8 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.app.bench import spmv_peers, spmv_table
-from fluxloom.app.bench.base import BenchOptions, benches
+from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.registry import benches
 from fluxloom.app.bench.spmv_table import THESIS_BYTES, SpmvTableBench
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.device.bandwidth import Bandwidth
