@@ -26,6 +26,7 @@ from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.io import read_fields
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_transport import EdgeTransport
+from tests.unit.app.flow_cases import Change, Write, advanced, built, writer
 
 CASE = """
 [case]
@@ -85,37 +86,15 @@ BOX = (
 )  # fmt: skip
 FORMULAS = ("velocity = [1.0, 0.25]", 'velocity_x = "0.5 - y"\nvelocity_y = "x - 0.5"')
 
-Change = tuple[str, str]
-Write = Callable[..., Path]
-
 
 @pytest.fixture
 def plume(tmp_path: Path) -> Write:
     """Return a function that writes the case with some texts replaced."""
-
-    def write_case(*changes: Change, name: str = "plume.toml") -> Path:
-        text = CASE
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new, 1)
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_case
+    return writer(CASE, tmp_path / "plume.toml")
 
 
 def build(path: Path, device: str = "cpu", comm: Comm | None = None) -> EdgeTransportRunner:
-    case, application = load_case(path)
-    runner = application.build(case, Context(device, threads=1, tuning=False, comm=comm))
-    assert isinstance(runner, EdgeTransportRunner)
-    return runner
-
-
-def advanced(runner: EdgeTransportRunner, steps: int) -> EdgeTransportRunner:
-    for _ in range(steps):
-        runner.advance()
-    return runner
+    return built(EdgeTransportRunner, path, device, comm)
 
 
 def test_solver_of_the_tables(plume: Write) -> None:
