@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.layout import Layout
+from fluxloom.core.layout import Layout, SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.ragged import RaggedLayout
@@ -22,7 +22,7 @@ from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.mesh.rows import together
 
-__all__ = ["shared_edge_operators"]
+__all__ = ["operators_on", "shared_edge_operators"]
 
 
 def shared_edge_operators(
@@ -65,6 +65,23 @@ def shared_edge_operators(
     entries = context.dat(neighbours.entries, found.entries.read()[chosen], "edge_operators", layout=storage)
     mass = context.dat(mesh.points, found.mass.read()[rows], "lumped_mass")
     return replace(found, points=mesh.points, neighbours=neighbours, entries=entries, mass=mass)
+
+
+def operators_on(mesh: PointMesh, given: EdgeOperators | None) -> EdgeOperators:
+    """Return the operators that a solver works with: those given, or new ones with ``SoA`` storage. Collective.
+
+    Most loops read a few numbers of an edge.
+
+    Raises
+    ------
+    MeshError
+        If the mesh is not seen from its points, or the operators are of another one; see `shared_edge_operators` too.
+    """
+    if not isinstance(mesh, PointMesh):
+        raise MeshError(f"mesh: what fluxloom.fe.point_mesh.point_mesh(context, data) returns, not {mesh!r}")
+    if given is not None and given.points is not mesh.points:
+        raise MeshError(f"{mesh.mesh.path}: the operators are of another mesh: take those of this one")
+    return given if given is not None else shared_edge_operators(mesh, storage=SoA())
 
 
 def _assembled(mesh: PointMesh, schedule: Schedule | None) -> tuple[EdgeOperators, npt.NDArray[np.int64]]:

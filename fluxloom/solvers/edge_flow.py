@@ -20,7 +20,6 @@ Applied Numerical Mathematics 58 (2008) 264-283.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 from types import MappingProxyType
 from typing import Literal
 
@@ -28,12 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, SolverError, did_you_mean
-from fluxloom.core.layout import SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fe.shared_edges import shared_edge_operators
+from fluxloom.fe.shared_edges import operators_on
 from fluxloom.linalg.bicgstab import BiCGStab
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Diagonal
@@ -42,8 +40,9 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.solvers.edge_boundary import EdgePatch
-from fluxloom.solvers.edge_loops import REACH, EdgeLoops, Field, vectors
+from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_stages import stable_step
 from fluxloom.solvers.flow_types import EddyViscosity, FlowState, check_step, surplus
 
 __all__ = ["EdgeFlow"]
@@ -117,17 +116,13 @@ class EdgeFlow:
     ) -> None:
         if krylov not in _KRYLOV:
             raise SolverError(f"krylov: {krylov!r}{did_you_mean(krylov, _KRYLOV)} (known: {', '.join(_KRYLOV)})")
-        if not isinstance(mesh, PointMesh):
-            raise MeshError(f"mesh: what fluxloom.fe.point_mesh.point_mesh(context, data) returns, not {mesh!r}")
-        if operators is not None and operators.points is not mesh.points:
-            raise MeshError(f"{mesh.mesh.path}: the operators are of another mesh: take those of this one")
+        self.operators = operators_on(mesh, operators)
         if mesh.loose:
             raise MeshError(
                 f"{mesh.mesh.path}: {mesh.loose} faces of the boundary are in no patch: put each of them into one"
             )
         self.mesh, self.context, self.dimension = mesh, mesh.context, mesh.dimension
         self.scheme = scheme if scheme is not None else EdgeScheme()
-        self.operators = operators if operators is not None else shared_edge_operators(mesh, storage=SoA())
         self.loops = EdgeLoops(mesh, self.operators, viscosity, boundaries, force, self.scheme, model)
         self.floating = not any(self.context.comm.allgather(bool(self.loops.boundary.outlet.any())))
         self.stop = stop if stop is not None else Stop(rtol=1e-6)
@@ -279,11 +274,8 @@ class EdgeFlow:
         SolverError
             If ``courant`` is not positive.
         """
-        if not isinstance(courant, Real) or not courant > 0.0:
-            raise SolverError(f"courant: a positive number is wanted, not {courant!r}")
         self.loops.limit()
-        rate = float(self.loops.rate.value)
-        return courant * REACH / rate if rate > 0.0 else float("inf")
+        return stable_step(float(self.loops.rate.value), courant)
 
     def state(self) -> FlowState:
         """Return time, energy, momentum, and what the pressure solver left of continuity (1/s, at most in a point)."""

@@ -26,19 +26,14 @@ from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
 from fluxloom.solvers.edge_forces import force_shares
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_stages import REACH, STAGES
 from fluxloom.solvers.edge_subscales import TrackedSubscales
 from fluxloom.solvers.flow_types import EddyViscosity
 
-__all__ = ["REACH", "EdgeLoops", "Field", "vectors"]
+__all__ = ["EdgeLoops", "Field", "vectors"]
 
 Array = npt.NDArray[np.float64]
 Field = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
-
-REACH = 2.78
-"""Of the classical method of Runge and Kutta, along the negative axis; 2.82 along the imaginary one."""
-
-_STAGES = ((0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0))
-"""Of the classical method of Runge and Kutta: how far ahead the next stage is, and the weight of this one."""
 
 
 class EdgeLoops:
@@ -155,15 +150,15 @@ class EdgeLoops:
 
     def _stages(self) -> list[Loop]:
         """Return the loops of the four stages, from ``u`` to ``hat``."""
-        loops, source, last = [], self.u, len(_STAGES) - 1
+        loops, source = [], self.u
         times: dict[str, Any] = dict(self.scheme.times)
-        for number, (ahead, weight) in enumerate(_STAGES):
+        for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._other, self.hat)[number % 2]
             loops.append(self.convection(source))
             loops.append(self.gather(
                 kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
-                self.slope, self.u, self.step_length, self.sums, target, place=min(number, 1) + (number == last),
-                ahead=ahead, weight=weight, transposed=self.scheme.transposed, **times,
+                self.slope, self.u, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
+                transposed=self.scheme.transposed, **times,
             ))  # fmt: skip
             loops += self._constrained(target)
             source = target

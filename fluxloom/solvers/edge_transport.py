@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, SolverError, did_you_mean
-from fluxloom.core.layout import SoA
+from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -30,19 +29,17 @@ from fluxloom.fe.edge_flow import relaxation
 from fluxloom.fe.edge_limit import time_limit
 from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
-from fluxloom.fe.shared_edges import shared_edge_operators
+from fluxloom.fe.shared_edges import operators_on
 from fluxloom.fv.given import given_values
-from fluxloom.solvers.edge_loops import REACH, Field, vectors
+from fluxloom.solvers.edge_loops import Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.edge_stages import REACH, STAGES, stable_step
 from fluxloom.solvers.flow_types import check_step
 
 __all__ = ["EdgeTransport", "TransportState"]
 
 Array = npt.NDArray[np.float64]
 Scalar = float | Callable[[Array], npt.ArrayLike]
-
-_STAGES = ((0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0))
-"""Of the classical method of Runge and Kutta: how far ahead the next stage is, and the weight of this one."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +117,9 @@ class EdgeTransport:
         scheme: EdgeScheme | None = None,
         operators: EdgeOperators | None = None,
     ) -> None:
+        self.operators = operators_on(mesh, operators)
         self.mesh, self.context, self.dimension = mesh, mesh.context, mesh.dimension
         self.scheme = scheme if scheme is not None else EdgeScheme()
-        self.operators = operators if operators is not None else shared_edge_operators(mesh, storage=SoA())
-        if self.operators.points is not mesh.points:
-            raise MeshError(f"{mesh.mesh.path}: the operators are of another mesh: take those of this one")
         self.places = mesh.coordinates[: mesh.points.size]
         self._values(velocity, diffusivity, source)
         self._constraints(given or {})
@@ -192,8 +187,8 @@ class EdgeTransport:
             Loop(kernels.prepare, points, ops.entries[rows], *self._both(self.u, self.kappa, self.tau),
                  self.flux[rows], self.rest[rows], self.strong, d=d, skew=skew, name="edges.prepare"),
         ], name="prepare")  # fmt: skip
-        loops, source, last = [], self.c, len(_STAGES) - 1
-        for number, (ahead, weight) in enumerate(_STAGES):
+        loops, source = [], self.c
+        for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._one, self._other)[number % 2]
             loops.append(Loop(
                 kernels.projection, points, self.flux[rows], *self._both(source), mass, self.xi, skew=skew,
@@ -201,8 +196,8 @@ class EdgeTransport:
             ))  # fmt: skip
             loops.append(Loop(
                 kernels.transport_stage, points, self.rest[rows], self.strong, *self._both(source, self.xi), mass,
-                self.source, self.c, self.step_length, self.sums, target, place=min(number, 1) + (number == last),
-                ahead=ahead, weight=weight, name="edges.transport_stage",
+                self.source, self.c, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
+                name="edges.transport_stage",
             ))  # fmt: skip
             loops += self._hold(target)
             source = target
@@ -254,10 +249,17 @@ class EdgeTransport:
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
 
     def stable_step(self, courant: float = 0.8) -> float:
-        """Return ``courant`` of the reach of the method over the bound of the eigenvalues; infinite at rest."""
+        """Return a step that is stable, s: ``courant`` of the reach of the method over a bound of the eigenvalues.
+
+        Infinite at rest without diffusion.
+
+        Raises
+        ------
+        SolverError
+            If ``courant`` is not positive.
+        """
         self.limit()
-        rate = float(self.rate.value)
-        return courant * REACH / rate if rate > 0.0 else float("inf")
+        return stable_step(float(self.rate.value), courant)
 
     def state(self) -> TransportState:
         """Return sums and range.

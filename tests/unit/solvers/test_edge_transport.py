@@ -239,6 +239,10 @@ def test_refusals() -> None:
         EdgeTransport(mesh, transport.c, 0.0)
     with pytest.raises(SolverError, match="dt"):
         transport.step(0.0)
+    with pytest.raises(SolverError, match="courant: a positive number is wanted, not -1"):
+        transport.stable_step(-1.0)
+    with pytest.raises(MeshError, match=r"mesh: what fluxloom.fe.point_mesh.point_mesh"):
+        EdgeTransport(mesh.mesh, (1.0, 0.0), 0.0)  # pyright: ignore[reportArgumentType]
     transport.c.write(np.inf)
     with pytest.raises(SolverError, match=r"step 0, time 0: the scalar is not finite; take dt smaller"):
         transport.state()
