@@ -73,6 +73,14 @@ def __getattr__(name: str) -> Any:
             import fluxloom.mesh as found
 
             return found
+        case "poisson":
+            import fluxloom.linalg.poisson as found
+
+            return found
+        case "tridiagonal":
+            import fluxloom.linalg.tridiagonal as found
+
+            return found
         case "Airfoil":
             import fluxloom.solvers.airfoil as found
         case "Checkpoints" | "CheckpointWarning":

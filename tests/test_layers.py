@@ -34,7 +34,7 @@ FACADE = frozenset({PACKAGE, f"{PACKAGE}.__main__"})  # may import every layer
 APP_ONLY = frozenset({"pydantic", "typer", "rich"})
 OPTIONAL = frozenset({
     "cupy", "cupyx", "cuda", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
-    "vtk", "pyfftw", "mkl_fft", "pyamg", "PIL", "ziglang", "KratosMultiphysics",
+    "vtk", "pyfftw", "pyvkfft", "mkl_fft", "pyamg", "PIL", "ziglang", "KratosMultiphysics",
 })  # fmt: skip
 OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph"})
 SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4

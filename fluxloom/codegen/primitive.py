@@ -2,8 +2,8 @@
 
 A body is text of the C family. In the languages of kernels it uses ``FL_SHARED``, ``FL_BARRIER()``, ``FL_GROUP``,
 ``FL_MEMBER`` and ``FL_ITEM`` (number of the group, of the item in it, of the item), and ``FL_GLOBAL`` before the type
-of a pointer to a parameter's values; in C it is a plain function that may have OpenMP pragmas. Parameters have their
-names in every language.
+of a pointer to a parameter's values; in C it is a plain function that may have OpenMP pragmas, and ``FL_THREAD`` is the
+number of the thread. Parameters have their names in every language.
 """
 
 from __future__ import annotations
@@ -58,12 +58,15 @@ class Function:
         Its statements.
     block
         Work items of a group, in the languages of kernels.
+    registers
+        Registers that an item may have, where the language lets one say so; 0: the compiler chooses.
     """
 
     symbol: str
     parameters: tuple[Parameter, ...]
     body: str
     block: int = 1
+    registers: int = 0
 
 
 def primitive_unit(functions: Sequence[Function], dialect: str, helpers: str = "", *, contract: bool = True) -> Unit:
@@ -100,7 +103,9 @@ def _text(function: Function, language: Dialect) -> str:
         written = frozenset(p.name for p in function.parameters if p.written)
         meeting = frozenset(p.name for p in function.parameters if p.shared)
         slots = _slots(function)
-        lines = opening(language.words, function.symbol, slots, written, function.block, meeting=meeting)
+        lines = opening(
+            language.words, function.symbol, slots, written, function.block, function.registers, meeting=meeting
+        )
         return "\n".join([*lines, function.body.strip("\n"), "}", ""])
     kind = f"{function.symbol}_args"
     lines = ["typedef struct {", *(f"    {_field(p)} {p.name};" for p in function.parameters), f"}} {kind};"]

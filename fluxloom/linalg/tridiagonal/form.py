@@ -22,7 +22,7 @@ Coefficients = Literal["each", "shared", "shifted"]
 class Lines:
     """Where the values of many systems lie in an array.
 
-    Row ``i`` of the right-hand side ``r`` of the system ``(o, s)``, which has the number ``o * inner + s``, is the value
+    Row ``i`` of the right-hand side ``r`` of the system ``(o, s)``, whose number is ``o * inner + s``, is the value
     ``first + o * outer_step + s * inner_step + i * row_step + r * rhs_step``.
 
     Attributes
@@ -110,15 +110,12 @@ def parameters(form: Form) -> tuple[Parameter, ...]:
 
 
 class Method(Protocol):
-    """One way to solve systems, on one kind of device.
+    """One way to solve systems, on one kind of device."""
 
-    Attributes
-    ----------
-    name
-        As users give it.
-    """
-
-    name: str
+    @property
+    def name(self) -> str:
+        """Its name, as users give it."""
+        ...
 
     def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
         """Return what has to be compiled; the symbols are called in this order, each with `parameters`."""

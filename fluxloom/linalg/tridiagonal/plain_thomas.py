@@ -1,0 +1,292 @@
+"""Thomas's algorithm as a plain function whose vectors run over systems.
+
+A thread takes as many systems through all rows together as leave ``c'`` and ``y'`` of all rows in the cache of a core:
+then a, b, c and y are read from memory once and the solution is written once, five words a row in place of nine. Where
+neighbours in memory are rows of one system, vectors gather the rows of several. Systems that share their matrix share
+``c'`` and the reciprocals of the pivots, which are computed once a call.
+
+A pivot that vanishes makes all later ``y'`` of its system infinite or not a number, also where ``a`` or ``y`` is zero;
+so the last one tells, and rows need no tests.
+
+The equations, and those of periodic systems, are in `fluxloom.linalg.tridiagonal.kernels_thomas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fluxloom.codegen.primitive import Function
+from fluxloom.linalg.tridiagonal.form import Form, Lines, parameters
+from fluxloom.linalg.tridiagonal.kernels_text import bordered, fill, size
+from fluxloom.linalg.tridiagonal.plain_text import chunked, direct, macros
+
+__all__ = ["PlainThomas"]
+
+_CACHE = 1 << 19
+"""Bytes that the rows of a chunk may fill: a quarter of the second cache of a core of today's servers."""
+
+_WIDEST, _NARROWEST = 128, 8
+_FETCHED = 4
+"""Rows that are asked for ahead: processors do not guess steps from one row to the next where these are long."""
+
+_LISTED_WIDEST = 16
+"""Systems whose rows lie far apart and are gathered: so many that their lines of memory stay in the first cache."""
+
+_HELPERS = """
+#define CP(i, l) held[(int64_t)(i) * ($planes * W) + (l)]
+#define LEFT(i, l) held[(int64_t)(i) * ($planes * W) + W + (l)]
+#define D(i, l, r) held[(int64_t)(i) * ($planes * W) + $first * W + $place]
+"""
+
+_TABLES = """
+    /* What depends on the matrix alone: c' and the reciprocals of the pivots. */
+    REAL *const table_cp = work, *const table_inverse = work + rows;
+    {
+        const int64_t m = rows - $border;
+        REAL before = 0;
+        for (int64_t i = 0; i < m; i++) {
+            const int64_t l = 0; (void)l;
+            const REAL low = $low, inverse = 1 / ($main - low * before);
+            before = $high * inverse;
+            table_cp[i] = before; table_inverse[i] = inverse;
+        }
+    }
+"""
+
+_FORWARD = """
+        {
+            const int64_t i = 0;
+            const REAL last = m == 1;
+            (void)last;
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+$first
+            }
+        }
+        for (int64_t i = 1; i < m; i++) {
+            const REAL last = i == m - 1;
+            (void)last;
+$ahead
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+$other
+            }
+        }
+"""
+
+_AHEAD = """            if (i + $rows < m)
+                for (int l = 0; l < lanes; l += $line) {
+$fetches
+                }"""
+
+_SOLVE = """                const REAL low = $low, inverse = 1 / ($main - low * ($cp)), cp = $high * inverse;
+                CP(i, l) = cp;
+"""
+
+_LOOKUP = """                const REAL low = $low, inverse = table_inverse[i], cp = table_cp[i];
+                CP(i, l) = cp;
+"""
+
+_RHS = """                const REAL d{r} = (factor * y[Y(l, i, {r})] - low * ({d})) * inverse;
+                D(i, l, {r}) = d{r};
+"""
+
+_ROW = """                const REAL left = -low * ($left) * inverse, edge = far[l] + last * ends_low[l];
+                LEFT(i, l) = left;
+                corner[l] -= edge * (left + last * cp);
+                far[l] = -edge * cp;
+"""
+
+_ENDS = "                ends[{r}][l] -= edge * d{r};\n"
+
+_OPEN = """        REAL far[W], corner[W], ends_low[W], ends[$count][W];
+        for (int l = 0; l < lanes; l++) {
+            const int64_t i = m;
+            const REAL twice = 1;
+            ends_low[l] = a[K(l, i)]; corner[l] = $main; far[l] = c[K(l, i)];
+            for (int r = 0; r < $count; r++) ends[r][l] = factor * y[Y(l, i, r)];
+            (void)twice;
+        }
+"""
+
+_CLOSE = """        for (int l = 0; l < lanes; l++)
+            for (int r = 0; r < $count; r++) {
+                ends[r][l] /= corner[l];
+                if (!FINITE(ends[r][l])) TELL(l);
+                x[X(l, m, r)] = ends[r][l];
+            }
+"""
+
+_TOLD = """        for (int l = 0; l < lanes; l++)
+            for (int r = 0; r < $count; r++) if (!FINITE(D(m - 1, l, r))) TELL(l);
+"""
+
+_BACKWARD = """
+        {
+            const int64_t i = m - 1;
+            for (int l = 0; l < lanes; l++) {
+$first
+            }
+        }
+        for (int64_t i = m - 2; i >= 0; i--) {
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+$other
+            }
+        }
+"""
+
+_UNKNOWN = """                const REAL u{r} = D(i, l, {r}){after}{left};
+                D(i, l, {r}) = u{r};
+                x[X(l, i, {r})] = u{r};
+"""
+
+_CHUNK = """
+        const int64_t m = rows - $border;
+        const int64_t across = c_inner;
+        const REAL factor = (REAL)scale;
+        (void)across;
+        REAL doubled[W];
+        for (int l = 0; l < W; l++) doubled[l] = number + l == pinned ? (REAL)2 : (REAL)1;
+        (void)doubled;
+$open
+$forward
+$close
+$backward
+"""
+
+
+@dataclass(frozen=True)
+class PlainThomas:
+    """Thomas's algorithm for chunks of systems.
+
+    Attributes
+    ----------
+    threads
+        That share the systems.
+    """
+
+    threads: int = 1
+    name: str = "thomas"
+
+    def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
+        """Return the function."""
+        border = bordered(form, lines)
+        low, main, high = _diagonals(form, lines)
+        if not form.periodic:
+            low, high = f"(i ? {low} : (REAL)0)", f"(i < m - 1 ? {high} : (REAL)0)"
+        tables, shared = self._tables(form, lines), form.coefficients == "shared"
+        call = fill(
+            _CHUNK, border=int(border), forward=_forward(form, lines),
+            open=fill(_OPEN, main=main, count=form.rhs) if border else "",
+            close=fill(_CLOSE if border else _TOLD, count=form.rhs),
+            backward=_backward(form, border),
+        )  # fmt: skip
+        alone = main.replace("* twice", "")
+        text = chunked(
+            lines, call, width=self.width(form, lines), threads=self.threads, each=self._each(form, lines),
+            tables=tables,
+            tables_text=fill(_TABLES, border=int(border), low=low, main=alone, high=high) if shared else "",
+        )  # fmt: skip
+        return [Function("fl_thomas", parameters(form), text)]
+
+    def helpers(self, form: Form, lines: Lines) -> str:
+        """Return the text before it."""
+        border = bordered(form, lines)
+        pairs = lines.rhs_step == 1 and form.rhs > 1
+        place = f"(l) * {form.rhs} + (r)" if pairs else "(r) * W + (l)"
+        words = fill(_HELPERS, planes=1 + border + form.rhs, first=1 + border, place=place)
+        return macros(form, lines, self.width(form, lines)) + words
+
+    def items(self, symbol: str, form: Form, lines: Lines) -> int:
+        """Return 1: a plain function."""
+        return 1
+
+    def words(self, form: Form, lines: Lines) -> int:
+        """Return the values of working memory: all rows of a chunk of every thread, and the tables."""
+        return self._tables(form, lines) + self._each(form, lines) * self.threads
+
+    def refuses(self, form: Form, lines: Lines) -> str:
+        """Return an empty string: every system can be solved this way."""
+        return ""
+
+    def width(self, form: Form, lines: Lines) -> int:
+        """Return the systems of a chunk: a multiple of 8, as many as the cache holds, some for every thread."""
+        row = (1 + bordered(form, lines) + form.rhs) * size(form)
+        systems, widest = (lines.inner, _WIDEST) if direct(lines) else (lines.systems, _LISTED_WIDEST)
+        share = -(-systems * (lines.outer if direct(lines) else 1) // self.threads)
+        found = min(widest, _CACHE // (lines.rows * row), share, systems)
+        return max(_NARROWEST, found // _NARROWEST * _NARROWEST)
+
+    def _each(self, form: Form, lines: Lines) -> int:
+        return (1 + bordered(form, lines) + form.rhs) * lines.rows * self.width(form, lines)
+
+    @staticmethod
+    def _tables(form: Form, lines: Lines) -> int:
+        """Return the values of the tables, so many that what follows begins with a line of the cache."""
+        return -(-2 * lines.rows // 16) * 16 if form.coefficients == "shared" else 0
+
+
+def _diagonals(form: Form, lines: Lines) -> tuple[str, str, str]:
+    """Return the expressions of the diagonals of row ``i`` of lane ``l``; ``twice`` is that of a pinned system."""
+    main = "b[K(l, i)]" + (" + mass[i] * (SHIFT(l))" if form.coefficients == "shifted" else "")
+    if form.periodic and lines.rows == 1:
+        return "(REAL)0", f"(a[K(l, i)] + ({main}) * twice + c[K(l, i)])", "(REAL)0"
+    return "a[K(l, i)]", f"(({main}) * twice)", "c[K(l, i)]"
+
+
+def _row(form: Form, lines: Lines, solve: str, first: bool) -> str:
+    """Return the elimination of a row; before the first one there is none."""
+    low, main, high = _diagonals(form, lines)
+    low = "(REAL)0" if first and not form.periodic else low
+    main = main.replace("twice", "doubled[l]") if first else main.replace(" * twice", "")
+    text = fill(solve, low=low, main=main, high=high, cp="(REAL)0" if first else "CP(i - 1, l)")
+    text += "".join(_RHS.format(r=r, d="(REAL)0" if first else f"D(i - 1, l, {r})") for r in range(form.rhs))
+    if bordered(form, lines):
+        text += fill(_ROW, left="(REAL)-1" if first else "LEFT(i - 1, l)")
+        text += "".join(_ENDS.format(r=r) for r in range(form.rhs))
+    return text
+
+
+def _forward(form: Form, lines: Lines) -> str:
+    """Return the elimination, once for each way in which the matrices of neighbours may lie."""
+
+    def rows(solve: str) -> str:
+        first, other = (_row(form, lines, solve, place) for place in (True, False))
+        return fill(_FORWARD, first=first, other=other, ahead=_ahead(form, lines))
+
+    if form.coefficients == "shared":
+        pinned = "pinned >= number && pinned < number + lanes"
+        return f"        if ({pinned}) {{{rows(_SOLVE)}        }} else {{{rows(_LOOKUP)}        }}"
+    if form.coefficients == "each" and direct(lines):
+        one = "const int64_t across = 1;"
+        return f"        if (c_inner == 1) {{ {one}{rows(_SOLVE)}        }} else {{{rows(_SOLVE)}        }}"
+    return rows(_SOLVE)
+
+
+def _backward(form: Form, border: bool) -> str:
+    """Return the substitution; behind the last row stands nothing, or the unknown that was kept apart."""
+
+    def rows(last: bool) -> str:
+        found = "" if last else "                const REAL cp = CP(i, l);\n"
+        for r in range(form.rhs):
+            after = f" - cp * D(i + 1, l, {r})"
+            if last:
+                after = f" - CP(i, l) * ends[{r}][l]" if border else ""
+            found += _UNKNOWN.format(r=r, after=after, left=f" - LEFT(i, l) * ends[{r}][l]" if border else "")
+        return found
+
+    return fill(_BACKWARD, first=rows(True), other=rows(False))
+
+
+def _ahead(form: Form, lines: Lines) -> str:
+    """Return the statements that ask memory for rows ahead, where neighbours in memory are of different systems."""
+    if not direct(lines):
+        return ""
+    line = max(1, 64 // (size(form) * abs(lines.inner_step)))
+    names = [f"a + K(l, i + {_FETCHED})", f"b + K(l, i + {_FETCHED})", f"c + K(l, i + {_FETCHED})"]
+    sides = range(1 if lines.rhs_step == 1 else form.rhs)
+    wanted = [f"y + Y(l, i + {_FETCHED}, {r})" for r in sides] + (names if form.coefficients == "each" else [])
+    fetches = "\n".join(f"                    __builtin_prefetch({one});" for one in wanted)
+    return fill(_AHEAD, rows=_FETCHED, line=line, fetches=fetches)

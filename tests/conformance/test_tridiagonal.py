@@ -1,0 +1,61 @@
+"""Tridiagonal systems: every method of every device beside dense elimination."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+from fluxloom.device.base import Device
+from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import open_device
+from fluxloom.dsl.primitive import Steps
+from fluxloom.linalg.tridiagonal import Form, TridiagonalSolver
+from fluxloom.linalg.tridiagonal.kernels import METHODS_ITEMS
+from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
+from tests.unit.linalg.tridiagonal.systems import kind, layout, places, random_systems
+
+METHODS = sorted({*METHODS_PLAIN, *METHODS_ITEMS})
+DEVICES = ["cpu", pytest.param("opencl", marks=pytest.mark.opencl), pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+@functools.cache
+def device_of(name: str) -> Device:
+    return open_device(name, 2)
+
+
+def agree(name: str, method: str, form: Form, rows: int, order: str) -> None:
+    device, lines = device_of(name), layout(rows, 13, 3, form.rhs, order)
+    if method not in (METHODS_ITEMS if device.items else METHODS_PLAIN):
+        pytest.skip(f"{method} is none of the methods of this device")
+    systems = random_systems(form, lines, rows)
+    memory = {key: DeviceArray.of(device, values) for key, values in systems.given.items()}
+    x = DeviceArray.zeros(device, memory["y"].shape, kind(form))
+    solver = TridiagonalSolver(device, lines, form, method, threads=2)
+    a, b, c, y = (memory[key] for key in "abcy")
+    shifts = {key: memory[key] for key in ("mass", "inner_shift", "outer_shift")}
+    calls = solver.calls(y=y, x=x, a=a, b=b, c=c, **shifts)
+    Steps(device, calls, [array.buffer for array in memory.values()], [x.buffer])()
+    solver.check()
+    found = x.host()[places(lines)]
+    np.testing.assert_allclose(found, systems.solution(1.0), rtol=0, atol=60 * np.finfo(kind(form)).eps)
+
+
+@pytest.mark.parametrize(("form", "order"), [
+    (Form(), "noir"), (Form("float", "each", True), "oinr"), (Form("double", "shifted", False, 2), "noir"),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", DEVICES)
+def test_methods(name: str, method: str, form: Form, order: str) -> None:
+    agree(name, method, form, 31, order)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [5, 8, 16, 17, 64, 100, 257, 1000])
+@pytest.mark.parametrize("order", ["noir", "oinr"])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", DEVICES)
+def test_rows(name: str, method: str, periodic: bool, order: str, rows: int) -> None:
+    agree(name, method, Form(periodic=periodic), rows, order)

@@ -1,0 +1,191 @@
+#define W 64
+#define REAL double
+#define FINITE(value) ((value) - (value) == 0)
+#define TELL(l) bad = number + (l) + 1 > bad ? number + (l) + 1 : bad
+#define Y(l, i, r) (y_at + (l) * INT64_C(1) + (i) * row_step + (r) * INT64_C(0))
+#define X(l, i, r) (x_at + (l) * INT64_C(1) + (i) * row_step + (r) * INT64_C(0))
+#define K(l, i) (c_at + (l) * across + (i) * c_row)
+#define SHIFT(l) (inner_shift[s + (l)] + outer_shift[o])
+
+#define CP(i, l) held[(int64_t)(i) * (2 * W) + (l)]
+#define LEFT(i, l) held[(int64_t)(i) * (2 * W) + W + (l)]
+#define D(i, l, r) held[(int64_t)(i) * (2 * W) + 1 * W + (r) * W + (l)]
+
+typedef struct {
+    const double * y;
+    double * x;
+    const double * a;
+    const double * b;
+    const double * c;
+    const double * mass;
+    const double * inner_shift;
+    const double * outer_shift;
+    double * work;
+    int32_t * status;
+    int64_t rows;
+    int64_t inner;
+    int64_t outer;
+    int64_t y_first;
+    int64_t x_first;
+    int64_t row_step;
+    int64_t inner_step;
+    int64_t outer_step;
+    int64_t rhs_step;
+    int64_t c_row;
+    int64_t c_inner;
+    int64_t c_outer;
+    int64_t pinned;
+    double scale;
+} fl_thomas_args;
+void fl_thomas(const int64_t *S)
+{
+    const fl_thomas_args *const A = (const fl_thomas_args *)S;
+    const double *const y = A->y;
+    double *const x = A->x;
+    const double *restrict const a = A->a;
+    const double *restrict const b = A->b;
+    const double *restrict const c = A->c;
+    const double *restrict const mass = A->mass;
+    const double *restrict const inner_shift = A->inner_shift;
+    const double *restrict const outer_shift = A->outer_shift;
+    double *restrict const work = A->work;
+    int32_t *restrict const status = A->status;
+    const int64_t rows = A->rows;
+    const int64_t inner = A->inner;
+    const int64_t outer = A->outer;
+    const int64_t y_first = A->y_first;
+    const int64_t x_first = A->x_first;
+    const int64_t row_step = A->row_step;
+    const int64_t inner_step = A->inner_step;
+    const int64_t outer_step = A->outer_step;
+    const int64_t rhs_step = A->rhs_step;
+    const int64_t c_row = A->c_row;
+    const int64_t c_inner = A->c_inner;
+    const int64_t c_outer = A->c_outer;
+    const int64_t pinned = A->pinned;
+    const double scale = A->scale;
+    const int64_t pieces = (inner + 64 - 1) / 64, chunks = pieces * (outer);
+
+    #pragma omp parallel num_threads(2)
+    {
+    const int64_t thread = FL_THREAD;
+    REAL *const held = work + INT64_C(0) + thread * INT64_C(65536);
+    int64_t bad = 0;
+    #pragma omp for schedule(static)
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+
+        const int64_t o = chunk / pieces, s = chunk % pieces * 64, number = o * inner + s;
+        const int lanes = (int)(inner - s < 64 ? inner - s : 64);
+        const int64_t y_at = y_first + o * outer_step + s * INT64_C(1);
+        const int64_t x_at = x_first + o * outer_step + s * INT64_C(1);
+        const int64_t c_at = o * c_outer + s * c_inner;
+        (void)c_at;
+
+
+        const int64_t m = rows - 0;
+        const int64_t across = c_inner;
+        const REAL factor = (REAL)scale;
+        (void)across;
+        REAL doubled[W];
+        for (int l = 0; l < W; l++) doubled[l] = number + l == pinned ? (REAL)2 : (REAL)1;
+        (void)doubled;
+
+        if (c_inner == 1) { const int64_t across = 1;
+        {
+            const int64_t i = 0;
+            const REAL last = m == 1;
+            (void)last;
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+                const REAL low = (REAL)0, inverse = 1 / (((b[K(l, i)]) * doubled[l]) - low * ((REAL)0)), cp = c[K(l, i)] * inverse;
+                CP(i, l) = cp;
+                const REAL d0 = (factor * y[Y(l, i, 0)] - low * ((REAL)0)) * inverse;
+                D(i, l, 0) = d0;
+
+            }
+        }
+        for (int64_t i = 1; i < m; i++) {
+            const REAL last = i == m - 1;
+            (void)last;
+            if (i + 4 < m)
+                for (int l = 0; l < lanes; l += 8) {
+                    __builtin_prefetch(y + Y(l, i + 4, 0));
+                    __builtin_prefetch(a + K(l, i + 4));
+                    __builtin_prefetch(b + K(l, i + 4));
+                    __builtin_prefetch(c + K(l, i + 4));
+                }
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+                const REAL low = a[K(l, i)], inverse = 1 / (((b[K(l, i)])) - low * (CP(i - 1, l))), cp = c[K(l, i)] * inverse;
+                CP(i, l) = cp;
+                const REAL d0 = (factor * y[Y(l, i, 0)] - low * (D(i - 1, l, 0))) * inverse;
+                D(i, l, 0) = d0;
+
+            }
+        }
+        } else {
+        {
+            const int64_t i = 0;
+            const REAL last = m == 1;
+            (void)last;
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+                const REAL low = (REAL)0, inverse = 1 / (((b[K(l, i)]) * doubled[l]) - low * ((REAL)0)), cp = c[K(l, i)] * inverse;
+                CP(i, l) = cp;
+                const REAL d0 = (factor * y[Y(l, i, 0)] - low * ((REAL)0)) * inverse;
+                D(i, l, 0) = d0;
+
+            }
+        }
+        for (int64_t i = 1; i < m; i++) {
+            const REAL last = i == m - 1;
+            (void)last;
+            if (i + 4 < m)
+                for (int l = 0; l < lanes; l += 8) {
+                    __builtin_prefetch(y + Y(l, i + 4, 0));
+                    __builtin_prefetch(a + K(l, i + 4));
+                    __builtin_prefetch(b + K(l, i + 4));
+                    __builtin_prefetch(c + K(l, i + 4));
+                }
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+                const REAL low = a[K(l, i)], inverse = 1 / (((b[K(l, i)])) - low * (CP(i - 1, l))), cp = c[K(l, i)] * inverse;
+                CP(i, l) = cp;
+                const REAL d0 = (factor * y[Y(l, i, 0)] - low * (D(i - 1, l, 0))) * inverse;
+                D(i, l, 0) = d0;
+
+            }
+        }
+        }
+        for (int l = 0; l < lanes; l++)
+            for (int r = 0; r < 1; r++) if (!FINITE(D(m - 1, l, r))) TELL(l);
+
+
+        {
+            const int64_t i = m - 1;
+            for (int l = 0; l < lanes; l++) {
+                const REAL u0 = D(i, l, 0);
+                D(i, l, 0) = u0;
+                x[X(l, i, 0)] = u0;
+
+            }
+        }
+        for (int64_t i = m - 2; i >= 0; i--) {
+            #pragma omp simd
+            for (int l = 0; l < lanes; l++) {
+                const REAL cp = CP(i, l);
+                const REAL u0 = D(i, l, 0) - cp * D(i + 1, l, 0);
+                D(i, l, 0) = u0;
+                x[X(l, i, 0)] = u0;
+
+            }
+        }
+
+
+    }
+    if (bad) {
+        #pragma omp critical
+        status[0] = bad > status[0] ? (int32_t)(bad < INT32_MAX ? bad : INT32_MAX) : status[0];
+    }
+    }
+}

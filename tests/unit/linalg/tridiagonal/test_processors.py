@@ -1,0 +1,127 @@
+"""Plain functions for tridiagonal systems, beside dense matrices: rows, forms, layouts, chunks, pivots that vanish."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fluxloom.codegen.primitive import primitive_unit
+from fluxloom.device.cpu import CpuDevice
+from fluxloom.linalg.tridiagonal.form import Form, Lines
+from fluxloom.linalg.tridiagonal.oracle import lost_row, thomas
+from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
+from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
+
+from .systems import kind, layout, random_systems, solve
+
+EACH = Form()
+INTERLEAVED, CONTIGUOUS, PAIRS, PLANES = "noi", "oin", "noir", "roni"
+
+
+@functools.cache
+def processors() -> CpuDevice:
+    return CpuDevice(2)
+
+
+def agree(name: str, form: Form, rows: int, order: str, *, inner: int = 19, pinned: int = 4) -> None:
+    lines = layout(rows, inner, 3, form.rhs, order if "r" in order else order + "r")
+    systems = random_systems(form, lines, rows, pinned)
+    found, status = solve(
+        processors(), METHODS_PLAIN[name](5 if name == "cr_pcr" else 0, 2), systems, -1.5, inplace=True
+    )
+    assert status == 0
+    np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * np.finfo(kind(form)).eps)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 17])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("name", list(METHODS_PLAIN))
+def test_few_rows(name: str, periodic: bool, rows: int) -> None:
+    """One row and two have a meaning, and coefficients beyond the ends are not read."""
+    agree(name, replace(EACH, periodic=periodic), rows, CONTIGUOUS if rows % 2 else INTERLEAVED)
+
+
+FORMS = [
+    (Form("double", "shifted", False, 2), PAIRS), (Form("double", "shifted", True, 2), PLANES),
+    (Form("float", "shared", True, 1), CONTIGUOUS), (Form("float", "each", True, 3), INTERLEAVED),
+    (Form("double", "shared", False, 8), PLANES),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "order"), FORMS, ids=str)
+@pytest.mark.parametrize("name", list(METHODS_PLAIN))
+def test_forms(name: str, form: Form, order: str) -> None:
+    agree(name, form, 35, order)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [8, 16, 31, 64, 100, 257, 1000])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("order", [INTERLEAVED, CONTIGUOUS])
+@pytest.mark.parametrize("name", list(METHODS_PLAIN))
+def test_many_rows(name: str, order: str, periodic: bool, rows: int) -> None:
+    agree(name, replace(EACH, periodic=periodic), rows, order)
+
+
+@pytest.mark.parametrize("order", ["noir", "oinr"])
+@pytest.mark.parametrize("name", list(METHODS_PLAIN))
+def test_vanishing_pivots_are_told(name: str, order: str) -> None:
+    """The largest number of a system without a first row, plus one; the others are solved."""
+    systems = random_systems(EACH, layout(24, 9, 2, 1, order), 1)
+    for diagonal in ("a", "b", "c"):
+        values = systems.given[diagonal]
+        (values.reshape(24, 18) if order == "noir" else values.reshape(18, 24).T)[0, [3, 7]] = 0
+    found, status = solve(processors(), METHODS_PLAIN[name](0, 2), systems)
+    assert status == 8
+    good = [q for q in range(18) if q not in (3, 7)]
+    np.testing.assert_allclose(found[:, good], systems.solution(1.0)[:, good], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("given", ["b", "c", "y"])
+def test_values_that_are_not_numbers_are_told(given: str) -> None:
+    systems = random_systems(EACH, layout(24, 9, 2, 1, "noir"), 1)
+    systems.given[given].reshape(24, 18)[11, 6] = np.nan
+    assert solve(processors(), PlainThomas(2), systems)[1] == 7
+
+
+def test_rows_of_a_chunk_stay_in_the_cache() -> None:
+    """Two planes of doubles for 512 rows of 64 systems are half a megabyte; narrow chunks remain for long lines."""
+    assert PlainThomas(2).width(EACH, Lines(512, 65536, 1, 1, 65536, 1)) == 64
+    assert PlainThomas(2).width(EACH, Lines(100000, 65536, 1, 1, 65536, 1)) == 8
+    assert PlainThomas(4).width(EACH, Lines(16, 64, 1, 1, 64, 1)) == 16
+
+
+def test_all_loops_over_systems_are_vectors() -> None:
+    """Elimination in each of its forms, and substitution; the compiler names the first line of a loop's body."""
+    device, lines = processors(), Lines(64, 256, 1, 1, 256, 1)
+    if "gcc" not in device.compiler.name:
+        pytest.skip("says not which loops became vectors")
+    method = PlainThomas(1)
+    unit = primitive_unit(method.functions(EACH, lines), "c", method.helpers(EACH, lines))
+    program = device.compile(unit.text, unit.symbols, "thomas")
+    wanted = [k + 2 for k, line in enumerate(unit.text.splitlines(), 1) if "#pragma omp simd" in line]
+    assert len(wanted) == 5
+    assert set(wanted) <= set(program.vectorised)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 3, 40])
+def test_oracle(rows: int, periodic: bool) -> None:
+    systems = random_systems(replace(EACH, periodic=periodic), layout(rows, 1, 1, 3, "noir"), rows)
+    wanted = systems.solution(1.0)[:, 0]
+    a, b, c = systems.a[:, 0], systems.b[:, 0], systems.c[:, 0]
+    a, b, c = (np.array(v) for v in (a, b, c))
+    np.testing.assert_allclose(thomas(a, b, c, systems.y[:, 0], periodic=periodic), wanted, rtol=0, atol=1e-14)
+    assert lost_row(a, b, c, periodic=periodic) == -1
+
+
+def test_lost_rows() -> None:
+    """A Laplacian with two Neumann ends has no pivot in its last row; with Dirichlet ends all have one."""
+    one = np.ones(6)
+    ends = np.array([1.0, 2, 2, 2, 2, 1])
+    assert lost_row(-one, ends, -one) == 5
+    assert lost_row(-np.ones(4), 2 * np.ones(4), -np.ones(4)) == -1
+    assert lost_row(one, np.array([1.0, 1, 3, 3, 3, 3]), one) == 1
