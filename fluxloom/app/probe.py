@@ -30,6 +30,8 @@ _PACKAGES = (
     ("meshio", "meshio", "mesh", "mesh files of other programs"),
     ("gmsh", "gmsh", "mesh", "mesh generation with Gmsh"),
     ("pymetis", "pymetis", "mesh", "partitioning"),
+    ("pyfftw", "pyfftw", "fft", "quicker Fourier transforms on the host"),
+    ("pyvkfft", "pyvkfft", "vkfft", "Fourier transforms on OpenCL"),
 )
 
 

@@ -18,10 +18,11 @@ import numpy as np
 
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import usual_interval
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.operators import Step
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
 
@@ -80,7 +81,7 @@ class CountedGradient:
         body = [step for number in range(self.interval) for step in self._iteration(number)]
         self.body = Chain(body, fuse=False, name="pressure")
 
-    def _start(self) -> list[Step]:
+    def _start(self) -> list[Loop | Reset]:
         make = self.algebra
         return [
             make.spmv(self.matrix, self.x, self.q),
@@ -92,7 +93,7 @@ class CountedGradient:
             *make.dot(self.b, self.q, self.bb),
         ]
 
-    def _iteration(self, number: int) -> list[Step]:
+    def _iteration(self, number: int) -> list[Loop | Reset]:
         make, old, new = self.algebra, self.rz[number - 1], self.rz[number]
         return [
             make.spmv(self.matrix, self.p, self.q),

@@ -39,6 +39,7 @@ from fluxloom.device.fft import real_transform
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.linalg.direct import Relay
 from fluxloom.linalg.extruded_batch import Batch
 from fluxloom.linalg.extruded_columns import Columns, readable, writable
 from fluxloom.linalg.extruded_direct import DirectBatch
@@ -368,19 +369,19 @@ class ExtrudedPoisson:
 
     # ------------------------------------------------------------------------------------------- reports
     @property
-    def start(self) -> Chain | None:
+    def start(self) -> Chain | Relay | None:
         """The chain before the iterations of this team's first frequency; see `chains` for all."""
         solver = self.batches[0].solver
         return None if solver is None else solver.start
 
     @property
-    def body(self) -> Chain | None:
+    def body(self) -> Chain | Relay | None:
         """The chain of its iterations."""
         solver = self.batches[0].solver
         return None if solver is None else solver.body
 
     @property
-    def end(self) -> Chain | None:
+    def end(self) -> Chain | Relay | None:
         """The chain after them."""
         solver = self.batches[0].solver
         return None if solver is None else solver.end

@@ -132,8 +132,7 @@ class Batch:
     @property
     def chains(self) -> list[Chain]:
         """The chains of a solve."""
-        found = (self.solver.start, self.solver.body, self.solver.end)
-        return [chain for chain in found if chain is not None]
+        return list(self.solver.chains)
 
     def use(self, recipe: Recipe) -> None:
         """Take another preconditioner; one that was taken before is still there."""

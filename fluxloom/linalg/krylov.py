@@ -15,6 +15,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
+from fluxloom.linalg.direct import Relay, sequence
 from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, instead, steps_of
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.vectors import copy, shifted, total
@@ -202,14 +203,15 @@ class Krylov:
             self.loop(norms, self.b, self.r, self.bb, last), *self._begin(),
         ]  # fmt: skip
         body = [step for number in range(self.interval) for step in self._iteration(number)]
-        self.start = Chain(start, name=f"{self.name}.start")
-        self.body = Chain(body, name=self.name)
-        self.end = Chain(end, name=f"{self.name}.end") if end else None
+        self.start = sequence(start, f"{self.name}.start")
+        self.body = sequence(body, self.name)
+        self.end = sequence(end, f"{self.name}.end") if end else None
 
     @property
     def chains(self) -> Sequence[Chain]:
-        """What `solve` runs: the beginning, some iterations, the end."""
-        return [chain for chain in (self.start, self.body, self.end) if chain is not None]
+        """What `solve` runs: the beginning, some iterations, the end; but for direct steps between them."""
+        parts = [part for part in (self.start, self.body, self.end) if part is not None]
+        return [chain for part in parts for chain in (part.chains if isinstance(part, Relay) else [part])]
 
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""

@@ -9,10 +9,11 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
+from fluxloom.linalg.direct import Direct
 
 __all__ = ["Operator", "Preconditioner", "Recipe", "Step", "instead", "steps_of"]
 
-Step = Loop | Reset
+Step = Loop | Reset | Direct
 
 
 def steps_of(found: Step | Sequence[Step]) -> Sequence[Step]:

@@ -108,6 +108,8 @@ class BenchOptions:
     order, dofs, formats, integration
         Of the benchmark fem: orders of elements, degrees of freedom, formats and orders of integration; empty: all
         orders and formats, its default size, and the order of integration A.
+    methods
+        Of the benchmark tridiagonal: what is timed; empty: everything that can be.
     """
 
     device: str = "cpu"
@@ -151,6 +153,7 @@ class BenchOptions:
     dofs: str = ""
     formats: str = ""
     integration: str = ""
+    methods: str = ""
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""

@@ -77,13 +77,15 @@ def _side(context: Context, precision: str) -> int:
     return SIDES[precision] if count_gpus(context) else SIDE_CPU
 
 
-def box_from_text(text: str, side: int) -> tuple[int, ...]:
+def box_from_text(text: str, side: int, plane: bool = False) -> tuple[int, ...]:
     """Return the shape ``(nz, ny, nx)`` of a box.
 
     Parameters
     ----------
     text
         ``"N"`` for a cube, or ``"NX,NY,NZ"``; empty for a cube of ``side``.
+    plane
+        Whether ``"NX,NY"`` is allowed too.
 
     Raises
     ------
@@ -91,10 +93,11 @@ def box_from_text(text: str, side: int) -> tuple[int, ...]:
         For anything else.
     """
     parts = [part.strip() for part in (text or str(side)).split(",")]
-    if len(parts) in (1, 3) and all(part.isdecimal() and int(part) > 0 for part in parts):
+    if len(parts) in (1, 2 if plane else 3, 3) and all(part.isdecimal() and int(part) > 0 for part in parts):
         sides = [int(part) for part in parts]
-        return tuple(reversed(sides)) if len(sides) == 3 else (sides[0],) * 3
-    raise CaseError(f"--cells {text!r} (allowed: N for a cube of N cells a side, or NX,NY,NZ)")
+        return tuple(reversed(sides)) if len(sides) > 1 else (sides[0],) * 3
+    others = "NX,NY or NX,NY,NZ" if plane else "or NX,NY,NZ"
+    raise CaseError(f"--cells {text!r} (allowed: N for a cube of N cells a side, {others})")
 
 
 def shear_wave(flow: LatticeBoltzmann) -> None:

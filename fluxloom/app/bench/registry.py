@@ -24,12 +24,15 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.les import LesBench
     from fluxloom.app.bench.mixed import MixedBench
     from fluxloom.app.bench.overhead import OverheadBench
+    from fluxloom.app.bench.poisson import PoissonBench
     from fluxloom.app.bench.rings import RingsBench
     from fluxloom.app.bench.scaling import ScalingBench
+    from fluxloom.app.bench.separable import SeparableBench
     from fluxloom.app.bench.setup import SetupBench
     from fluxloom.app.bench.spmv import SpmvBench
     from fluxloom.app.bench.spmv_table import SpmvTableBench
     from fluxloom.app.bench.tiling import TilingBench
+    from fluxloom.app.bench.tridiagonal import TridiagonalBench
 
     registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.register("airfoil", AirfoilBench())
@@ -45,10 +48,13 @@ def benches() -> Registry[Bench]:
     registry.register("les", LesBench())
     registry.register("mixed", MixedBench())
     registry.register("overhead", OverheadBench())
+    registry.register("poisson", PoissonBench())
     registry.register("rings", RingsBench())
     registry.register("scaling", ScalingBench())
+    registry.register("separable", SeparableBench())
     registry.register("setup", SetupBench())
     registry.register("spmv", SpmvBench())
     registry.register("spmv-table", SpmvTableBench())
     registry.register("tiling", TilingBench())
+    registry.register("tridiagonal", TridiagonalBench())
     return registry

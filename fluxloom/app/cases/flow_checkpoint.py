@@ -15,7 +15,7 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.dsl.context import Context
 
-__all__ = ["CheckpointPlan", "CheckpointTable", "FlowCheckpoint", "checkpoint_plan"]
+__all__ = ["CheckpointPlan", "CheckpointTable", "FlowCheckpoint", "checkpoint_digest", "checkpoint_plan"]
 
 _NAME = "checkpoint.h5"
 _FREE = {
@@ -79,10 +79,10 @@ def checkpoint_plan(case: CaseModel, table: CheckpointTable) -> CheckpointPlan |
     """Return when a case takes checkpoints, as its table says; None: never."""
     if not table.every and not table.seconds:
         return None
-    return CheckpointPlan(table, case.run.iterations, _digest(case))
+    return CheckpointPlan(table, case.run.iterations, checkpoint_digest(case))
 
 
-def _digest(case: CaseModel) -> str:
+def checkpoint_digest(case: CaseModel) -> str:
     """Return the tables of a case, a key a line, without what may differ when a run goes on."""
     lines: list[str] = []
 

@@ -71,9 +71,12 @@ class History:
     def begin(self, path: Path | None) -> None:
         """Open the file, and write what there is; None: this rank writes nothing."""
         if self.every:
+            before = list(self.rows)  # of a run that goes on
             self._sample()
+            self.rows = before or self.rows
             self._lines = Lines(path, ",".join(self.names))
-            self._write(self.rows[-1])
+            for row in self.rows:
+                self._write(row)
 
     def stepped(self, steps: int, *, last: bool = False) -> None:
         """Add a line behind a step where one is due, and behind the last one."""

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_change import Change
 from fluxloom.app.cases.flow_checkpoint import FlowCheckpoint
 from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
@@ -51,6 +50,19 @@ class _Flow(Protocol):
         ...
 
 
+class _Measure(Protocol):
+    """What measures how fast the velocity changes, as `fluxloom.app.cases.flow_change.Change` does."""
+
+    @property
+    def chain(self) -> Chain:
+        """What measures."""
+        ...
+
+    def measured(self, dt: float) -> float:
+        """Return it for a step of ``dt`` that has just been made."""
+        ...
+
+
 class FlowRunner:
     """What runners of incompressible flow in time have in common; a solver's own adds what it alone knows.
 
@@ -82,7 +94,7 @@ class FlowRunner:
     def __init__(
         self,
         solver: _Flow,
-        change: Change,
+        change: _Measure,
         mesh: Callable[[], MeshData],
         plan: FlowPlan,
         observers: Sequence[Observer] = (),

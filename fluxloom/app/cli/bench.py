@@ -98,6 +98,7 @@ FormatsOption = Annotated[
     str, _word("--formats", "NAMES", "local, matrix_free, csr, ell, sliced, lazy; all by default (fem).")
 ]
 IntegrationOption = Annotated[str, _word("--integration", "A,...", "Orders of integration: A, B and C (fem).")]
+MethodsOption = Annotated[str, _word("--methods", "NAMES", "What is timed: thomas,partition,... (tridiagonal).")]
 NodesOption = Annotated[str, _word("--nodes", "N,...", "Numbers of points: 3k,24k,185k (edge_flow).")]
 PreconditionerOption = Annotated[
     str, _word("--preconditioner", "NAMES", "Of the pressure: jacobi, smoothed_aggregation (edge_flow).")
@@ -159,6 +160,7 @@ def command(
     dofs: DofsOption = "",
     formats: FormatsOption = "",
     integration: IntegrationOption = "",
+    methods: MethodsOption = "",
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
@@ -253,7 +255,7 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     known = getattr(bench, "extras", ())
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
     flow = ("table", "model", "flux", "limiter", "loops", "storage", "mesh", "refine", "kind", "python",
-            "nodes", "preconditioner", "tune", "order", "dofs", "formats", "integration")  # fmt: skip
+            "nodes", "preconditioner", "tune", "order", "dofs", "formats", "integration", "methods")  # fmt: skip
     for extra in (*extras, "devices", "peers", *flow):
         if getattr(options, extra) and extra not in known:
             raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")

@@ -270,7 +270,7 @@ class RankedTridiagonal:
         return (
             f"{self.lines.systems} lines over {len(self.group)} ranks, {self.lines.rows} rows here by "
             f"{self._local.method}; {small} of {2 * len(self.group)} rows; {self.messages} messages, "
-            f"{self.bytes_sent} bytes a solve"
+            f"{self.bytes_sent} bytes a solve, by {self._messages.carriers}"
         )
 
     def close(self) -> None:

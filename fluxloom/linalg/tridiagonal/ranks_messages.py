@@ -115,6 +115,11 @@ class Gathering(ABC):
         lines = self.lines
         return Place(self.systems.buffer, number * self.share, (lines.outer_step, lines.row_step, 1))
 
+    @property
+    def carriers(self) -> str:
+        """What carries the messages."""
+        return ", ".join(dict.fromkeys(transport.name for transport in self._transports))
+
     def close(self) -> None:
         """Give back what carries the messages."""
         for transport in self._transports:

@@ -7,9 +7,13 @@ other ranks, and keeps two equations, in the unknowns of its first and last row 
     g_a x_0 + g_b x_i + c_i x_{i+1} = g_d        (row i)
 
 In the step from row ``i`` to the next, ``x_i = (g_d - g_a x_0 - c_i x_{i+1}) / g_b`` leaves both. Values are read once,
-and nothing but the two equations is written: two values a system and right-hand side.
+and nothing but the two equations is written: two values a system and right-hand side. What is carried along is not the
+diagonal but the sum of a row, ``f_e`` and ``g_e``, in which nothing cancels where diagonals outweigh the rest: small
+systems that are nearly singular, as those of the constant mode, keep their digits (Grassmann, Taksar and Heyman). The
+couplings to other ranks are left out of it; the outermost ones need not have a value.
 
 Source: H. H. Wang, "A parallel method for tridiagonal equations", ACM Trans. Math. Softw. 7 (1981) 170, section 3;
+W. K. Grassmann, M. I. Taksar and D. P. Heyman, Oper. Res. 33 (1985) 1107, for sums of rows in place of diagonals;
 E. Laszlo, M. Giles and J. Appleyard, ACM Trans. Math. Softw. 42 (2016) 31, section 3.2.
 """
 
@@ -23,7 +27,7 @@ __all__ = ["BLOCK", "LANES", "condense", "join_ends"]
 BLOCK = 128
 """Work items of a group."""
 
-LANES = 64
+LANES = 256
 """Systems that a processor takes through the rows together."""
 
 _AHEAD = 4
@@ -54,6 +58,7 @@ def condense(form: Form, lines: Lines, rhs: int, *, coefficients: bool, items: b
     packed = lines.inner_step == form.rhs and (form.rhs == 1 or lines.rhs_step == 1)
     words = {
         "STEP_AHEAD": _step("ahead[j][r]"), "STEP": _step("y[Y(k, r)]"), "AHEAD": str(_AHEAD),
+        "            PREFETCH\n": _PREFETCH.lstrip("\n") if packed and rhs else "",
         "            VALUES": (_PACKED if packed else _SPREAD).strip("\n") if rhs else "            (void)row;",
         "REAL": form.real, "RHS": str(rhs), "SOME": str(max(1, rhs)), "KINDS": str(rhs + 3 * coefficients),
         "SHIFTED": " + mass[i] * shift" if form.coefficients == "shifted" else "",
@@ -103,14 +108,20 @@ def _step(value: str) -> str:
 
 _STEP = """
                 const REAL turn = 1 / gb, low = a[C(k)] * turn, head = fc * turn, tail = c[C(k - 1)];
-                fb -= head * ga;
+                fe -= head * ge;
+                const REAL after = k < rows - 1 ? c[C(k)] : 0;
+                ge = EXCESS(a[C(k)], after, k) - low * ge;
                 fc = -head * tail;
                 ga = -low * ga;
-                gb = DIAGONAL(k) - low * tail;
+                gb = ge - ga - after;
                 for (int r = 0; r < RHS; r++) {
                     fd[r] -= head * gd[r];
                     gd[r] = (REAL)scale * VALUE - low * gd[r];
                 }"""
+
+_PREFETCH = """
+            if (k + 1 < rows) fl_ahead(row + row_step, (int64_t)lanes * RHS * (int64_t)sizeof(REAL));
+"""
 
 _PACKED = """
 #pragma omp simd
@@ -130,14 +141,16 @@ _SPREAD = """
 _CONDENSE_KERNEL = """
 #define C(i) (at + (i) * c_row)
 #define DIAGONAL(i) (b[C(i)]SHIFTED)
+#define EXCESS(before, after, i) ((before) + (after) + b[C(i)]SHIFTED)
 #define Y(i, r) (from + (i) * row_step + (r) * rhs_step)
     const int64_t number = begin + FL_ITEM;
     if (FL_ITEM < count) {
         const int64_t o = number / inner, s = number - o * inner;
         const int64_t at = o * c_outer + s * c_inner, from = y_first + o * outer_step + s * inner_step;
         const REAL shift = GIVEN;
-        REAL fb = DIAGONAL(0), fc = c[C(0)], ga = a[C(1)], gb = DIAGONAL(1), fd[SOME], gd[SOME];
-        if (number == pinned) fb *= 2;
+        REAL fe = EXCESS(0, c[C(0)], 0), fc = c[C(0)], ge = EXCESS(a[C(1)], c[C(1)], 1), ga = a[C(1)], gb = DIAGONAL(1);
+        REAL fd[SOME], gd[SOME];
+        if (number == pinned) fe += DIAGONAL(0);
         for (int r = 0; r < RHS; r++) {
             fd[r] = (REAL)scale * y[Y(0, r)];
             gd[r] = (REAL)scale * y[Y(1, r)];
@@ -163,7 +176,7 @@ _CONDENSE_KERNEL = """
         }
         if (COEFFICIENTS) {
             ends[to + RHS * share] = a[C(0)];
-            ends[to + (RHS + 1) * share] = fb;
+            ends[to + (RHS + 1) * share] = fe - fc;
             ends[to + (RHS + 2) * share] = fc;
             ends[to + (KINDS + RHS) * share] = ga;
             ends[to + (KINDS + RHS + 1) * share] = gb;
@@ -172,18 +185,20 @@ _CONDENSE_KERNEL = """
     }
 #undef C
 #undef DIAGONAL
+#undef EXCESS
 #undef Y
 """
 
 _CONDENSE_PLAIN = """
 #define C(i) (start + (i) * c_row + w * c_inner)
 #define DIAGONAL(i) (b[C(i)]SHIFTED)
+#define EXCESS(before, after, i) ((before) + (after) + b[C(i)]SHIFTED)
 #define Y(i, r) (from + (i) * row_step + w * inner_step + (r) * rhs_step)
-    const int64_t end = begin + count, chunks = (inner + LANES - 1) / LANES;
+    const int64_t end = begin + count, chunks = (inner + LANES - 1) / LANES, width = (inner + chunks - 1) / chunks;
     const int64_t first = begin / inner, units = ((end + inner - 1) / inner - first) * chunks;
 #pragma omp parallel for schedule(static) num_threads(fl_threads(threads)) if (threads != 1)
     for (int64_t unit = 0; unit < units; unit++) {
-        const int64_t o = first + unit / chunks, low_end = unit % chunks * LANES, high_end = low_end + LANES;
+        const int64_t o = first + unit / chunks, low_end = unit % chunks * width, high_end = low_end + width;
         int64_t s0 = begin - o * inner, s1 = end - o * inner;
         s0 = s0 > low_end ? s0 : low_end;
         s1 = s1 < high_end ? s1 : high_end;
@@ -191,15 +206,15 @@ _CONDENSE_PLAIN = """
         const int lanes = (int)(s1 - s0);
         if (lanes <= 0) continue;
         const int64_t start = o * c_outer + s0 * c_inner, from = y_first + o * outer_step + s0 * inner_step;
-        REAL fb[LANES], fc[LANES], ga[LANES], gb[LANES], shifts[LANES];
+        REAL fe[LANES], fc[LANES], ge[LANES], ga[LANES], gb[LANES], shifts[LANES];
         REAL fd[LANES * SOME], gd[LANES * SOME], heads[LANES * SOME], lows[LANES * SOME];
         for (int w = 0; w < lanes; w++) {
             const int64_t s = s0 + w;
             const REAL shift = GIVEN;
             shifts[w] = shift;
             (void)s;
-            fb[w] = DIAGONAL(0) * (o * inner + s == pinned ? 2 : 1);
-            fc[w] = c[C(0)], ga[w] = a[C(1)], gb[w] = DIAGONAL(1);
+            fe[w] = EXCESS(0, c[C(0)], 0) + (o * inner + s == pinned ? DIAGONAL(0) : 0);
+            fc[w] = c[C(0)], ge[w] = EXCESS(a[C(1)], c[C(1)], 1), ga[w] = a[C(1)], gb[w] = DIAGONAL(1);
             for (int r = 0; r < RHS; r++) {
                 fd[w * SOME + r] = (REAL)scale * y[Y(0, r)];
                 gd[w * SOME + r] = (REAL)scale * y[Y(1, r)];
@@ -211,13 +226,16 @@ _CONDENSE_PLAIN = """
                 const REAL shift = shifts[w];
                 (void)shift;
                 const REAL turn = 1 / gb[w], low = a[C(k)] * turn, head = fc[w] * turn, tail = c[C(k - 1)];
-                fb[w] -= head * ga[w];
+                fe[w] -= head * ge[w];
+                const REAL after = k < rows - 1 ? c[C(k)] : 0;
+                ge[w] = EXCESS(a[C(k)], after, k) - low * ge[w];
                 fc[w] = -head * tail;
                 ga[w] = -low * ga[w];
-                gb[w] = DIAGONAL(k) - low * tail;
+                gb[w] = ge[w] - ga[w] - after;
                 for (int r = 0; r < RHS; r++) heads[w * SOME + r] = head, lows[w * SOME + r] = low;
             }
             const REAL *const row = y + from + k * row_step;
+            PREFETCH
             VALUES
         }
         for (int w = 0; w < lanes; w++) {
@@ -229,7 +247,7 @@ _CONDENSE_PLAIN = """
             }
             if (COEFFICIENTS) {
                 ends[to + RHS * share] = a[C(0)];
-                ends[to + (RHS + 1) * share] = fb[w];
+                ends[to + (RHS + 1) * share] = fe[w] - fc[w];
                 ends[to + (RHS + 2) * share] = fc[w];
                 ends[to + (KINDS + RHS) * share] = ga[w];
                 ends[to + (KINDS + RHS + 1) * share] = gb[w];
@@ -239,6 +257,7 @@ _CONDENSE_PLAIN = """
     }
 #undef C
 #undef DIAGONAL
+#undef EXCESS
 #undef Y
 """
 

@@ -1,0 +1,158 @@
+"""The benchmark of fast Poisson solvers: a solve on a box, its parts, and a solver as users write it with a library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom.app.bench.boxes import usual_side
+from fluxloom.app.bench.lbm import box_from_text
+from fluxloom.app.bench.poisson_peers import usual_solver
+from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.device.bandwidth import meter_for
+from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.primitive import Steps
+from fluxloom.linalg.poisson import Plan
+from fluxloom.perf.stopwatch import Run, Stopwatch
+
+__all__ = ["MODELS", "Model", "PoissonBench"]
+
+ROUNDS = 7
+_SIDE, _SIDE_PROCESSOR = 512, 256
+_PRECISIONS = {"": "float64", "float64": "float64", "float32": "float32"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """Boundary conditions along the first axis and along the others, and where the unknowns are."""
+
+    first: str
+    others: str
+    centring: str = "cell"
+
+    def sides(self, dimensions: int) -> tuple[str, ...]:
+        """Return the condition of each axis."""
+        return (self.first, *(self.others,) * (dimensions - 1))
+
+
+MODELS: Mapping[str, Model] = {
+    "channel": Model("neumann", "periodic"),
+    "neumann": Model("neumann", "neumann"),
+    "dirichlet": Model("dirichlet", "dirichlet"),
+    "nodes": Model("dirichlet", "dirichlet", "node"),
+    "periodic": Model("periodic", "periodic"),
+}
+"""What is solved, by name."""
+
+
+class PoissonBench:
+    """Time of a solve of Poisson's equation on a box, in double or single precision.
+
+    ``--model`` names the boundary conditions (several with commas), ``--cells NX,NY,NZ`` (or two numbers, or one) the
+    unknowns. The floor is that of one pass over the values for each transform and one for the lines, reading and
+    writing each value once.
+    """
+
+    title = "Fast Poisson solvers: transforms and lines, beside a solver written with the device's library"
+    extras = ("model",)
+
+    def run(self, options: BenchOptions, tell: Tell) -> Record:
+        """Measure."""
+        context = options.context()
+        if not context.device.native:
+            raise CaseError(f"the device {context.device.name} runs kernels as Python: there is nothing to time")
+        dtype = _PRECISIONS.get(options.precision)
+        if dtype is None:
+            raise CaseError(f"--precision {options.precision!r} (allowed: float64, float32)")
+        shape = box_from_text(options.cells, usual_side(context, _SIDE_PROCESSOR, _SIDE_PROCESSOR, _SIDE), True)
+        meter = meter_for(context.device, context.threads)
+        copies, found = [meter.measure(3).copy_gbs], {}
+        for name in _models(options.model):
+            found[name] = _measure(context, MODELS[name], shape, dtype, options.rounds or ROUNDS)
+            copies.append(meter.measure(3).copy_gbs)
+            found[name]["gbs"] = 2e-9 * prod(shape) * np.dtype(dtype).itemsize / found[name]["seconds_per_solve"]
+            found[name]["percent_of_copy"] = 100.0 * found[name]["gbs"] / copies[-1]
+            tell(_line(name, found[name]))
+        first = next(iter(found.values()))
+        return Record(
+            case="poisson",
+            model=",".join(found),
+            device=context.device.name,
+            device_name=device_name(context),
+            precision=dtype,
+            sizes={"cells": prod(shape)},
+            copy_gbs=median(copies),
+            seconds=first["seconds_per_solve"],
+            metrics={"shape": list(shape), "threads": context.threads, **found},
+            loops=[],
+            command=options.command,
+        )
+
+
+def _models(text: str) -> list[str]:
+    names = [word.strip() for word in (text or "channel").split(",")]
+    for name in names:
+        if name not in MODELS:
+            raise CaseError(f"--model {name!r}{did_you_mean(name, MODELS)} (allowed: {', '.join(MODELS)})")
+    return names
+
+
+def right_hand_side(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+    """Return random values without a mean, so that every problem has a solution."""
+    values = np.random.default_rng(5).standard_normal(shape)
+    return (values - values.mean()).astype(dtype)
+
+
+def _measure(context: Context, model: Model, shape: tuple[int, ...], dtype: str, rounds: int) -> dict[str, Any]:
+    """Return the times of one problem: whole, by parts, and of the usual library."""
+    spacing = 1.0 / shape[0]
+    sides = model.sides(len(shape))
+    plan = Plan(shape, spacing, sides, centring=model.centring, dtype=dtype, device=context)
+    device = context.device
+    values = right_hand_side(shape, dtype)
+    f, u = DeviceArray.of(device, values), DeviceArray.zeros(device, shape, dtype)
+    steps = plan.steps(f, u)
+    for _ in range(3):
+        steps()  # the second run captures, the third replays
+    runs: dict[str, Run] = {"ours": steps}
+    peer = usual_solver(context, sides, model.centring, values, spacing)
+    if peer is not None:
+        runs["peer"] = peer.run
+    watch = Stopwatch(rounds, wait=device.synchronize, hopeless=1e9, behind=1e9)
+    seconds = dict(zip(runs, watch.race(list(runs.values())), strict=True))
+    found: dict[str, Any] = {"seconds_per_solve": seconds["ours"], "plan": plan.describe()}
+    if peer is not None:
+        found |= {
+            "peer": peer.name,
+            "peer_seconds": seconds["peer"],
+            "times_faster_than_peer": seconds["peer"] / seconds["ours"],
+            "off_peer": float(np.abs(u.host() - peer.solution()).max() / np.abs(peer.solution()).max()),
+        }
+    return found | {"parts_ms": _parts(context, steps)}
+
+
+def _parts(context: Context, steps: Steps, runs: int = 5) -> dict[str, float]:
+    """Return the milliseconds of each part of a solve; asking for them costs something."""
+    context.profile = True
+    try:
+        steps.reset()
+        for _ in range(runs):
+            steps()
+        return {name: 1e3 * seconds / runs for name, seconds in steps.seconds.items()}
+    finally:
+        context.profile = False
+
+
+def _line(name: str, row: dict[str, Any]) -> str:
+    text = f"{name}: {1e3 * row['seconds_per_solve']:.4g} ms, {row['percent_of_copy']:.3g} % of one copy"
+    if "peer" in row:
+        text += f"; {row['peer']} {1e3 * row['peer_seconds']:.4g} ms: {row['times_faster_than_peer']:.3g} times"
+    return text

@@ -1,0 +1,231 @@
+"""A case of flow on a staggered grid as it runs: steps, history, checkpoints, fields."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Picture
+from fluxloom.app.cases.flow_history import HistoryPanel
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
+from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.cases.staggered_observers import StaggeredAveragesObserver
+from fluxloom.app.cases.staggered_state import CHECKPOINT, read_state, write_state
+from fluxloom.app.cases.staggered_tables import StaggeredCase
+from fluxloom.core.errors import CaseError
+from fluxloom.dsl.chain import Chain
+from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.staggered import Staggered
+
+__all__ = ["StaggeredRunner"]
+
+
+class _Residual:
+    """What the solver measures by itself, now and then."""
+
+    def __init__(self, solver: Staggered) -> None:
+        self._solver = solver
+
+    @property
+    def chain(self) -> Chain:
+        """What measures: the last part of a step."""
+        return self._solver.stages[-1].looking
+
+    def measured(self, dt: float) -> float:
+        """Return the root mean square of ``du/dt``, when it was last measured."""
+        return self._solver.residual
+
+
+class StaggeredRunner(FlowRunner):
+    """The solver of flow on a staggered grid, ready to advance by steps.
+
+    Parameters
+    ----------
+    solver
+        In its initial state.
+    plan
+        How it runs.
+    case
+        Its tables.
+    digest
+        Text of what must not differ when a run goes on.
+    observers
+        What looks at it.
+    """
+
+    panels = (
+        *FlowRunner.panels,
+        HistoryPanel("bulk velocity", ("bulk_u", "bulk_v")),
+        HistoryPanel("residual", ("residual",), logarithmic=True),
+    )
+
+    def __init__(
+        self, solver: Staggered, plan: FlowPlan, case: StaggeredCase, digest: str, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.solver, self._table, self._digest = solver, case.checkpoint, digest
+        super().__init__(solver, _Residual(solver), self._box, plan, observers)
+        self._stable = 0.0
+
+    def _box(self) -> MeshData:
+        """Return the cells as quads or hexahedra."""
+        faces, counts = self.solver.grid.faces, self.solver.grid.counts
+        lengths = [float(f[-1] - f[0]) for f in faces]
+        origin = [float(f[0]) for f in faces]
+        if self.solver.dimension == 2:
+            return box2d(counts[0], counts[1], lengths, origin=origin, axes=faces)
+        return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
+
+    # ------------------------------------------------------------------------------------- advance
+    def begin(self, directory: Path) -> None:
+        """Hear where files go, before the first step; go on from a checkpoint that is there."""
+        path = directory / CHECKPOINT
+        if self._table.every and self._table.resume and path.exists():
+            self._resume(path)
+        super().begin(directory)
+
+    def _largest_step(self) -> float:
+        steps, every = self.solver.steps, self.solver.every
+        if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow
+            self._stable = self.solver.stable_step(self.plan.courant, self.plan.diffusion)
+        return self._stable
+
+    def advance(self) -> None:
+        """Advance by one step, and take a checkpoint where one is due."""
+        super().advance()
+        if self._table.every and self.solver.steps % self._table.every == 0:
+            self._save()
+
+    # ---------------------------------------------------------------------------------- checkpoints
+    def _save(self) -> None:
+        if self._directory is None:
+            return
+        solver, grid = self.solver, self.solver.grid
+        names = "xyz"[: grid.dimension]
+        values: dict[str, npt.ArrayLike] = {f"faces_{name}": grid.faces[k] for k, name in enumerate(names)}
+        values |= {f"velocity_{name}": found for name, found in zip(names, solver.faces(), strict=True)}
+        values |= {"periodic": grid.periodic, "digest": self._digest, "stable": self._stable}
+        values |= {"history": np.array(self.history.rows), **solver.memory()}
+        for observer in self.observers:
+            if isinstance(observer, StaggeredAveragesObserver):
+                found = observer.statistics
+                values |= {"sums": found.sums.read(), "sums_of": (found.weight, found.samples)}
+        write_state(self._directory / CHECKPOINT, values)
+
+    def _resume(self, path: Path) -> None:
+        """Go on from a checkpoint.
+
+        Raises
+        ------
+        CaseError
+            If it is of another case, or lies behind the end of this one.
+        """
+        state, advice = read_state(path), "set checkpoint.resume = false to begin anew"
+        theirs, mine = str(state["digest"]).splitlines(), self._digest.splitlines()
+        if theirs != mine:
+            other = next((line for line in mine if line not in theirs), next((t for t in theirs if t not in mine), ""))
+            raise CaseError(f"{path}: is of a case with other values than {other.strip()}: {advice}")
+        time = float(state["time"])
+        if 0.0 < self.plan.end < time:
+            raise CaseError(
+                f"time.end: {self.plan.end:g} is before the time of {path}, {time:.6g}: raise it, or {advice}"
+            )
+        self.solver.restore(state)
+        self._stable = float(state["stable"])
+        self._residual = self.solver.residual
+        self.history.rows = [tuple(row) for row in state["history"].tolist()]
+        for observer in self.observers:
+            if isinstance(observer, StaggeredAveragesObserver):
+                weight, samples = state["sums_of"].tolist()
+                observer.statistics.restore(state["sums"], weight, int(samples))
+
+    def finish(self, *, pictures: bool = True) -> Sequence[str]:
+        """Close ``history.csv``, take the last checkpoint, draw; return the names of the files."""
+        if self._table.every and math.isfinite(self._residual):
+            self._save()
+        written = super().finish(pictures=pictures)
+        saved = self._directory is not None and self._table.every and (self._directory / CHECKPOINT).exists()
+        return [CHECKPOINT, *written] if saved else written
+
+    # --------------------------------------------------------------------------------------- results
+    def _columns(self) -> dict[str, float]:
+        state = self.solver.state()
+        found = {"time": state.time, "kinetic_energy": state.kinetic_energy, "imbalance": state.imbalance}
+        bulk = state.momentum / self.solver.grid.volume
+        found |= {f"bulk_{name}": float(value) for name, value in zip(COMPONENTS, bulk, strict=False)}
+        force = self.solver.acting_force()
+        found |= {f"force_{'xyz'[k]}": float(value) for k, value in enumerate(force)}
+        return found | {"residual": self.solver.residual}
+
+    @property
+    def part(self) -> None:
+        """None: there is one rank."""
+        return None
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.solver.grid.cells
+
+    @property
+    def _chains(self) -> list[Chain]:
+        return self.solver.chains
+
+    @property
+    def _pressure_chains(self) -> Sequence[Chain]:
+        return ()
+
+    @property
+    def pictures(self) -> Sequence[Picture]:
+        """Speed, vorticity and pressure, of a plane flow."""
+        return flow_pictures(self.plan.name, self.solver.time) if self.solver.dimension == 2 else ()
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return components of the velocity, speed, kinematic pressure and vorticity of cells, ``(cells,)`` each.
+
+        Of a flow in three dimensions the vorticity is its magnitude.
+        """
+        velocity = self.solver.velocity()
+        found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
+        with np.errstate(all="ignore"):
+            found |= {"speed": np.linalg.norm(velocity, axis=1), "p": self.solver.pressure()}
+            found["vorticity"] = self.solver.fields.vorticity().ravel()
+        for observer in self.observers:
+            found |= observer.fields()
+        return found
+
+    def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
+        return self.fields()[name]
+
+    def _sums(self) -> Sequence[tuple[str, str]]:
+        state = self.solver.state()
+        bulk = ", ".join(f"{value:.7g}" for value in state.momentum / self.solver.grid.volume)
+        return (
+            ("kinetic energy", f"{state.kinetic_energy:.9g}"),
+            ("bulk velocity", bulk),
+            ("imbalance", f"{state.imbalance:.2e} at most in a cell"),
+        )
+
+    def _rows(self) -> Sequence[tuple[str, str]]:
+        solver = self.solver
+        force = ", ".join(f"{value:.6g}" for value in solver.acting_force())
+        rows = [("force", force)] if solver.acting_force().any() else []
+        loops = sum(report.seconds for chain in solver.chains for report in chain.reports())
+        pressure = sum(solver.pressure_seconds.values())
+        text = "not timed on this device; add --profile"
+        if loops and pressure:
+            share = 100.0 * pressure / (loops + pressure)
+            text = f"loops {loops:.3f} s, pressure {pressure:.3f} s ({share:.1f} %)"
+        return [*rows, ("split", text), ("pressure", solver.plan.describe().splitlines()[0])]
+
+    def advice(self) -> str:
+        """Return what to change when the solution is lost."""
+        if self.plan.dt:
+            return f"lower time.dt (now {self.plan.dt:g}), or set it to 0 for the largest stable step"
+        return "lower time.courant and time.diffusion, or give time.dt, a fixed step below those that were chosen"

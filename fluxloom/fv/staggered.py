@@ -1,0 +1,247 @@
+r"""Incompressible flow on a staggered grid: central differences of second order that keep the kinetic energy.
+
+Component ``a`` of the velocity is at the lower face of a cell along ``a``, the pressure in the middle (F. H. Harlow,
+J. E. Welch, *Physics of Fluids* 8 (1965) 2182-2189). The rate of a component is
+
+.. math:: H_a = -\sum_b \delta_b (\overline{u_b}^{\,a} \, \overline{u_a}^{\,b}) + \nu \sum_b \delta_b \delta_b u_a + f_a
+
+What is carried is the plain mean of two neighbours; what carries it, the flux through the side of the shifted cell, is
+weighted with the halves of the cells beside the face. So the convective terms are skew-symmetric and do no work where
+the divergence vanishes, on stretched grids too (Y. Morinishi, T. S. Lund, O. V. Vasilyev, P. Moin, *Journal of
+Computational Physics* 143 (1998) 90-124; R. W. C. P. Verstappen, A. E. P. Veldman, *ibid.* 187 (2003) 343-368).
+
+One axis may be stretched. Along it ``metric[0]`` is one over the width of a cell, and ``metric[1]`` one over the
+distance from the middle of the lower neighbour; along the others both are ``inverse``, of which
+``ix``, ``iy``, ``iz`` are the components.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Max, Read, Write
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import fabs, zeros
+
+__all__ = [
+    "accumulate", "add_impulse", "advance_outflow", "correct", "correct_and_look", "divergence",
+    "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force",
+]  # fmt: skip
+
+
+@func
+def along(m, leg, k, b, axis, inverse):
+    """Return component ``k`` of the metric at a leg, along the axis ``b``."""
+    value = inverse[b]
+    if b == axis:
+        value = m[leg][k]
+    return value
+
+
+@func
+def fill(found, x, y, z):
+    """Set three numbers."""
+    found[0] = x
+    found[1] = y
+    found[2] = z
+
+
+@func
+def convect(carrier, low, high):
+    """Flux of a component: what carries it times the mean of two neighbours."""
+    return 0.5 * carrier * (low + high)
+
+
+@func
+def rate(u, m, a, d, axis, inverse, pair, nu):
+    """Convection and friction of component ``a`` at its face; see the module for the formula."""
+    total = 0.0
+    below = along(m, 2 + 2 * a, 0, a, axis, inverse)
+    weight = 0.5
+    if a == axis:
+        weight = 0.5 * m[0][1] / below
+    for b in range(d):
+        here = u[0][a]
+        up = u[1 + 2 * b][a]
+        down = u[2 + 2 * b][a]
+        cell = along(m, 0, 0, b, axis, inverse)
+        face = along(m, 0, 1, b, axis, inverse)
+        if a == b:
+            high = convect(0.5 * (here + up), here, up) - nu * cell * (up - here)
+            low = convect(0.5 * (down + here), down, here) - nu * below * (here - down)
+            total -= face * (high - low)
+        else:
+            next_face = along(m, 1 + 2 * b, 1, b, axis, inverse)
+            above = weight * u[pair[a][b]][b] + (1.0 - weight) * u[1 + 2 * b][b]
+            under = weight * u[2 + 2 * a][b] + (1.0 - weight) * u[0][b]
+            high = convect(above, here, up) - nu * next_face * (up - here)
+            low = convect(under, down, here) - nu * face * (here - down)
+            total -= cell * (high - low)
+    return total
+
+
+@kernel
+def momentum(
+    u: Read, m: Read, inside: Read, old: RW, star: Write, *, d: Const[int], axis: Const[int],
+    ix: float, iy: float, iz: float, pair: Const[list[list[int]]], nu: float, now: float, before: float,
+    fx: float, fy: float, fz: float,
+):  # fmt: skip
+    """``u* = u + now H + before H_before`` at faces between two cells; elsewhere the velocity stays."""
+    force = zeros(3)
+    inverse = zeros(3)
+    fill(force, fx, fy, fz)
+    fill(inverse, ix, iy, iz)
+    for a in range(d):
+        h = force[a] + rate(u, m, a, d, axis, inverse, pair, nu)
+        step = now * h + before * old[a]
+        star[a] = u[0][a] + (step if inside[a] > 0 else 0.0)
+        old[a] = h if inside[a] > 0 else 0.0
+
+
+@func
+def leaving(u, m, d, axis, inverse):
+    """Return what leaves a cell over its volume."""
+    total = 0.0
+    for a in range(d):
+        total += along(m, 0, 0, a, axis, inverse) * (u[1 + a][a] - u[0][a])
+    return total
+
+
+@kernel
+def divergence(
+    star: Read, m: Read, out: Write, *, d: Const[int], axis: Const[int], ix: float, iy: float, iz: float
+):  # fmt: skip
+    """What leaves a cell over its volume."""
+    inverse = zeros(3)
+    fill(inverse, ix, iy, iz)
+    out[0] = leaving(star, m, d, axis, inverse)
+
+
+@kernel
+def divergence_and_flow(
+    star: Read, m: Read, fluid: Read, out: Write, flow: Inc, *, d: Const[int], axis: Const[int],
+    ix: float, iy: float, iz: float, kept: Const[int],
+):  # fmt: skip
+    """What leaves a cell over its volume; and the sum of the component ``kept`` times the volume, over faces of cells.
+
+    ``fluid`` is the volume of a cell, zero outside; a component counts half of each of the two cells at its face.
+    """
+    inverse = zeros(3)
+    fill(inverse, ix, iy, iz)
+    out[0] = leaving(star, m, d, axis, inverse)
+    flow[0] += 0.5 * fluid[0] * (star[1 + kept][kept] + star[0][kept])
+
+
+@func
+def corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, part):
+    """Return component ``a`` of ``u* - part grad q``, and what keeps the mean velocity along one axis (-1: none)."""
+    value = star[a] - part * along(m, 0, 1, a, axis, inverse) * (q[0] - q[1 + a])
+    if a == kept:
+        value += mean - flow[0] / volume
+    return value if inside[a] > 0 else star[a]
+
+
+@kernel
+def correct(
+    star: Read, q: Read, m: Read, inside: Read, flow: Read, u: Write, *, d: Const[int], axis: Const[int],
+    ix: float, iy: float, iz: float, kept: Const[int], mean: float, volume: float, part: float,
+):  # fmt: skip
+    """The velocity of a stage: see `corrected`."""
+    inverse = zeros(3)
+    fill(inverse, ix, iy, iz)
+    for a in range(d):
+        u[a] = corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, part)
+
+
+@kernel
+def correct_and_look(
+    star: Read, q: Read, m: Read, inside: Read, flow: Read, u: RW, fluid: Read, change: Inc, *, d: Const[int],
+    axis: Const[int], ix: float, iy: float, iz: float, kept: Const[int], mean: float, volume: float, part: float,
+):  # fmt: skip
+    """The velocity of a stage, and the sum of ``|u - u_before|^2`` times the volume."""
+    inverse = zeros(3)
+    fill(inverse, ix, iy, iz)
+    for a in range(d):
+        value = corrected(star, q, m, inside, flow, a, axis, inverse, kept, mean, volume, part)
+        step = value - u[a]
+        change[0] += fluid[0] * step * step
+        u[a] = value
+
+
+@kernel
+def fill_ghosts(u: RW, keep: Read, slope: Read, value: Read, *, d: Const[int]):
+    """Places beyond a side, leg 0: ``keep u + slope u_inner + value``; so the side has its velocity or its friction."""
+    for a in range(d):
+        u[0][a] = keep[a] * u[0][a] + slope[a] * u[1][a] + value[a]
+
+
+@kernel
+def advance_outflow(
+    inner: Read, u: Read, star: RW, side: Read, total: Inc, *, d: Const[int], dt: float, speed: float
+):  # fmt: skip
+    """``du/dt + U du/dn = 0`` at faces of outflow; ``total`` is what leaves through them.
+
+    ``side`` has the axis of the face, its outward sign over the distance to the next face, and sign times area.
+    """
+    for a in range(d):
+        if side[0] == a:
+            value = u[a] - dt * speed * fabs(side[1]) * (u[a] - inner[a])
+            star[a] = value
+            total[0] += side[2] * value
+
+
+@kernel
+def scale_outflow(star: RW, side: Read, total: Read, *, d: Const[int], inflow: float, area: float):
+    """Add the same to all faces of outflow, so that what comes in goes out."""
+    for a in range(d):
+        if side[0] == a:
+            sign = 1.0 if side[2] > 0.0 else -1.0
+            star[a] += sign * (inflow - total[0]) / area
+
+
+@kernel
+def sample(
+    u: Read, m: Read, fluid: Read, energy: Inc, bulk: Inc, speed: Max, source: Max, *, d: Const[int], axis: Const[int],
+    ix: float, iy: float, iz: float,
+):  # fmt: skip
+    """Kinetic energy, sum of velocities times volumes, ``max sum |u_a| / dx_a``, and the most that leaves a cell."""
+    inverse = zeros(3)
+    fill(inverse, ix, iy, iz)
+    fast = 0.0
+    for a in range(d):
+        cell = along(m, 0, 0, a, axis, inverse)
+        fast += cell * max(fabs(u[0][a]), fabs(u[1 + a][a]))
+        bulk[a] += 0.5 * fluid[0] * (u[0][a] + u[1 + a][a])
+        energy[0] += 0.25 * fluid[0] * (u[0][a] * u[0][a] + u[1 + a][a] * u[1 + a][a])
+    speed[0] = max(speed[0], fast if fluid[0] > 0.0 else 0.0)
+    source[0] = max(source[0], fluid[0] * fabs(leaving(u, m, d, axis, inverse)))
+
+
+@kernel
+def add_impulse(q: Read, p: RW, *, part: float):
+    """``p = q + part p``: the potential of the last stage, and what that of the step before did in the others."""
+    p[0] = q[0] + part * p[0]
+
+
+@kernel
+def accumulate(u: Read, q: Read, sums: RW, *, d: Const[int], weight: float, scale: float):
+    """Add velocity, its products and pressure ``scale q`` with its square, times a weight, to sums in cells.
+
+    Squares are means of those at the two faces; other products are of means.
+    """
+    for a in range(d):
+        sums[a] += weight * 0.5 * (u[0][a] + u[1 + a][a])
+    k = d
+    for a in range(d):
+        sums[k] += weight * 0.5 * (u[0][a] * u[0][a] + u[1 + a][a] * u[1 + a][a])
+        k += 1
+        for b in range(a + 1, d):
+            sums[k] += weight * 0.25 * (u[0][a] + u[1 + a][a]) * (u[0][b] + u[1 + b][b])
+            k += 1
+    sums[k] += weight * scale * q[0]
+    sums[k + 1] += weight * scale * q[0] * scale * q[0]
+
+
+@kernel
+def side_force(u: Read, q: Read, friction: Read, push: Read, total: Inc, *, d: Const[int], scale: float):
+    """Force on a side, of unit density: friction, from the places beyond (leg 0) and inside (leg 1), and pressure."""
+    for a in range(d):
+        total[a] += friction[a] * (u[1][a] - u[0][a]) + push[a] * scale * q[0]

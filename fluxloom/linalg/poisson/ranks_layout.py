@@ -1,0 +1,181 @@
+"""How a Poisson problem is divided over ranks: slabs whose lines go through all ranks, or pencils."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.linalg.poisson.choice import Way, choose
+from fluxloom.linalg.poisson.problem import Problem
+
+__all__ = ["Decomposition", "Layout", "decompose"]
+
+Kind = Literal["auto", "slabs", "pencils"]
+
+_KINDS = ("auto", "slabs", "pencils")
+_LEAST = 2
+"""Rows of a line that a rank needs."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A division of the axes, and the axes that are transformed while it holds.
+
+    Attributes
+    ----------
+    factors
+        Boxes along each axis.
+    axes
+        Not cut by it, ascending.
+    """
+
+    factors: tuple[int, ...]
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """How a problem is solved on many ranks.
+
+    Attributes
+    ----------
+    kind
+        ``"slabs"``: the axis of the tridiagonal systems is cut, and no other: the systems are solved across ranks.
+        ``"pencils"``: every axis is treated by ranks that have the whole of it, and values move in between.
+    way
+        Transforms and systems.
+    layouts
+        One after the other; arrays of the user have the first one. Systems, or the division by eigenvalues, follow
+        in the last one.
+    """
+
+    kind: str
+    way: Way
+    layouts: tuple[Layout, ...]
+
+    def describe(self) -> str:
+        """Return one line."""
+        cuts = " -> ".join(" x ".join(map(str, layout.factors)) for layout in self.layouts)
+        return f"{self.kind}, cut {cuts}; {self.way.describe()}"
+
+
+def decompose(
+    problem: Problem, ranks: int, cut: Any, kind: Any, line: Any, transforms: Any, *, host: bool = False
+) -> Decomposition:
+    """Return how to divide a problem; the same on every rank.
+
+    Parameters
+    ----------
+    cut
+        Boxes along each axis of the arrays of the user; None: chosen.
+    kind
+        ``"slabs"``, ``"pencils"``, or ``"auto"``: slabs where they are possible.
+    line, transforms, host
+        See `fluxloom.linalg.poisson.choice.choose`. With slabs ``"auto"`` is the axis that is cut.
+
+    Raises
+    ------
+    SolverError
+        If slabs are asked for and not possible, the cut does not fit the ranks, or an option is unknown.
+    """
+    if kind not in _KINDS:
+        raise SolverError(
+            f"poisson: decomposition is one of {', '.join(_KINDS)}, not {kind!r}{did_you_mean(str(kind), _KINDS)}"
+        )
+    shape = problem.shape
+    factors = None if cut is None else _checked(cut, shape, ranks)
+    if kind != "pencils":
+        axis, why = _slab_axis(problem, ranks, factors, line)
+        if not why:
+            slabs = tuple(ranks if k == axis else 1 for k in range(len(shape)))
+            others = tuple(k for k in range(len(shape)) if k != axis)
+            return Decomposition("slabs", choose(problem, axis, transforms, host=host), (Layout(slabs, others),))
+        if kind == "slabs":
+            raise SolverError(f"poisson: slabs are not possible: {why}")
+    factors = _pencils(shape, ranks) if factors is None else factors
+    way = choose(problem, _last(problem, factors) if line == "auto" else line, transforms, host=host)
+    return Decomposition("pencils", way, tuple(_layouts(shape, factors, way.line)))
+
+
+def _checked(cut: Any, shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
+    try:
+        factors = tuple(int(k) for k in cut)
+    except (TypeError, ValueError):
+        raise SolverError(f"poisson: cut is the number of boxes along each axis, not {cut!r}") from None
+    if len(factors) != len(shape) or min(factors) < 1 or prod(factors) != ranks:
+        raise SolverError(f"poisson: cut={cut!r}: give a number of boxes for each of {len(shape)} axes, {ranks} in all")
+    if any(k > n for k, n in zip(factors, shape, strict=True)):
+        raise SolverError(f"poisson: cut={cut!r} of {shape} unknowns leaves ranks without any: take fewer boxes")
+    return factors
+
+
+def _slab_axis(problem: Problem, ranks: int, factors: tuple[int, ...] | None, line: Any) -> tuple[int, str]:
+    """Return the axis that slabs are cut along, and why there can be none."""
+    shape = problem.shape
+    if problem.shift > 0:
+        return 0, "a positive shift makes systems indefinite, which are not eliminated without pivots"
+    if line is None:
+        return 0, "line=None asks for transforms along every axis"
+    if factors is None:
+        axis = choose(problem, line, "auto").line
+        long = [k for k in range(len(shape)) if shape[k] >= _LEAST * ranks]
+        axis = (long[0] if long else 0) if axis is None else axis
+    else:
+        cuts = [k for k, n in enumerate(factors) if n > 1] or [0]
+        if len(cuts) > 1:
+            return 0, f"cut={factors} cuts several axes"
+        axis = cuts[0]
+        if line not in ("auto", axis):
+            return 0, f"cut={factors} does not cut the axis of the lines, {line}"
+    if shape[axis] < _LEAST * ranks:
+        return axis, f"axis {axis} has {shape[axis]} unknowns, {_LEAST} for each of {ranks} ranks are needed"
+    return axis, ""
+
+
+def _pencils(shape: tuple[int, ...], ranks: int) -> tuple[int, ...]:
+    """Return the cut of pencils: of the first axis alone where all ranks have work then, else of the first two axes."""
+    others = shape[1:]
+    if ranks <= shape[0] and (not others or ranks <= max(others) // 2):
+        return (ranks, *(1 for _ in others))
+    pairs = [(k, ranks // k) for k in range(1, ranks + 1) if ranks % k == 0]
+    fitting = [(a, b) for a, b in pairs if others and a <= shape[0] and b <= others[0]]
+    if not fitting:
+        raise SolverError(f"poisson: {shape} unknowns cannot be divided over {ranks} ranks: take fewer")
+    return (*min(fitting, key=max), *(1 for _ in others[1:]))
+
+
+def _last(problem: Problem, factors: tuple[int, ...]) -> int | None:
+    """Return the axis of the lines of pencils: the longest stretched one, else one that the arrays cut."""
+    if problem.shift > 0:
+        return None
+    axes = [k for k, n in enumerate(problem.shape) if n > 1]
+    stretched = [k for k in axes if not problem.directions[k].uniform]
+    if stretched:
+        return max(stretched, key=lambda k: problem.shape[k])
+    return min(axes, key=lambda k: (factors[k] == 1, problem.directions[k].periodic, k)) if axes else None
+
+
+def _layouts(shape: Sequence[int], factors: tuple[int, ...], line: int | None) -> Iterator[Layout]:
+    """Yield the divisions: each makes an axis whole, by cutting one that is done instead."""
+    todo = [k for k in range(len(shape)) if k != line]
+    done: list[int] = []
+    while True:
+        whole = [k for k in todo if factors[k] == 1]
+        yield Layout(factors, tuple(whole))
+        done += whole
+        todo = [k for k in todo if k not in whole]
+        if todo:
+            next_axis = todo[-1]
+        elif line is not None and factors[line] > 1:
+            next_axis = line
+        else:
+            return
+        others = done or [k for k in range(len(shape)) if k != next_axis]
+        takes = max(others, key=lambda k: shape[k] // factors[k])
+        moved = list(factors)
+        moved[takes] *= moved[next_axis]
+        moved[next_axis] = 1
+        factors = tuple(moved)

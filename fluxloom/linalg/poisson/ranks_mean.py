@@ -1,0 +1,145 @@
+"""The mean of the constant mode of a singular problem, along lines that are divided over ranks.
+
+Its systems have a solution when the weighted mean of the right-hand side is zero, which is determined up to
+a constant: the mean is taken from both, before and behind the solve. Each time every rank sends one sum to the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.codegen.primitive import Function, Parameter
+from fluxloom.device.base import Call, Enqueued
+from fluxloom.device.exchange import View
+from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.primitive import Primitive
+from fluxloom.dsl.transports import Side, Transport, choose_transport
+
+__all__ = ["DividedMean", "line_of"]
+
+_BLOCK = 256
+_SLOT = 2
+"""Values that a message has room for: 8 bytes at least."""
+
+_SUM = """
+    REAL sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += weights[i] * values[i * step];
+    sums[place] = sum;
+"""
+_SUM_ITEM = f"""
+    FL_SHARED REAL parts[{_BLOCK}];
+    REAL sum = 0;
+    for (int64_t i = FL_MEMBER; i < n; i += {_BLOCK}) sum += weights[i] * values[i * step];
+    parts[FL_MEMBER] = sum;
+    for (int width = {_BLOCK // 2}; width > 0; width /= 2) {{
+        FL_BARRIER();
+        if (FL_MEMBER < width) parts[FL_MEMBER] += parts[FL_MEMBER + width];
+    }}
+    if (FL_MEMBER == 0) sums[place] = parts[0];
+"""
+
+_TAKE = f"""
+    REAL total = 0;
+    for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
+    for (int64_t i = 0; i < n; i++) values[i * step] -= total;
+    mean[0] = total * (REAL)gain;
+"""
+_TAKE_ITEM = f"""
+    if (FL_ITEM < n) {{
+        REAL total = 0;
+        for (int64_t k = 0; k < ranks; k++) total += sums[{_SLOT} * k];
+        values[FL_ITEM * step] -= total;
+        if (FL_ITEM == 0) mean[0] = total * (REAL)gain;
+    }}
+"""
+
+
+class DividedMean:
+    """Takes the weighted mean from the constant mode's right-hand side, and from its solution. Collective to make.
+
+    Parameters
+    ----------
+    context
+        The ranks; each has a part of the line.
+    values
+        This rank's part of the line, ``(rows,)``: right-hand side before, solution behind the solve.
+    weights
+        Of its rows; those of all ranks sum up to one.
+    gain
+        Mean of all values of the problem for a mean of one along the line.
+
+    Attributes
+    ----------
+    mean
+        What was taken from the right-hand side at the last solve, ``(1,)``.
+    before, after
+        Items of a sequence, before and behind the solve.
+    bytes_sent, messages
+        That this rank sends each time.
+    """
+
+    def __init__(self, context: Context, values: DeviceArray, weights: npt.NDArray[Any], gain: float) -> None:
+        self._context, self._values = context, values
+        self._weights = np.ascontiguousarray(weights, dtype=values.dtype)
+        self._primitive = Primitive(
+            context.device, _functions(values.scalar.c, context.device.items), "poisson mean on ranks"
+        )
+        self.mean, unread = (DeviceArray.zeros(context.device, (1,), values.dtype) for _ in range(2))
+        self._transports: list[Transport] = []
+        self.before = self._taken(self.mean, gain, "poisson mean")
+        self.after = self._taken(unread, 1.0, "poisson centre")
+        self.messages = 2 * (context.comm.size - 1)
+        self.bytes_sent = self.messages * _SLOT * values.dtype.itemsize
+
+    def _taken(self, mean: DeviceArray, gain: float, name: str) -> list[Call | Enqueued]:
+        """Return the items that sum up, tell the other ranks, and subtract."""
+        context, values = self._context, self._values
+        rank, ranks, piece = context.comm.rank, context.comm.size, _SLOT * values.dtype.itemsize
+        sums = DeviceArray.zeros(context.device, (ranks, _SLOT), values.dtype)
+        others = [r for r in range(ranks) if r != rank]
+        out = Side(sums.buffer, [(r, rank * piece, piece) for r in others])
+        into = Side(sums.buffer, [(r, r * piece, piece) for r in others])
+        transport = choose_transport(context, others, out, into)
+        self._transports.append(transport)
+        line: dict[str, Any] = {"values": values, "sums": sums, "n": values.shape[0], "step": values.strides[0]}
+        total = {**line, "weights": self._weights, "place": _SLOT * rank}
+        taken = {**line, "mean": mean, "ranks": ranks, "gain": float(gain)}
+        return [
+            self._primitive.call("fl_line_sum", total, 1, name), *transport.items(name),
+            self._primitive.call("fl_line_take", taken, values.shape[0], name),
+        ]  # fmt: skip
+
+    def close(self) -> None:
+        """Give back what carries the messages."""
+        for transport in self._transports:
+            transport.close()
+
+
+def line_of(array: DeviceArray, axis: int) -> DeviceArray:
+    """Return the first line along an axis, over the same memory."""
+    view = array.view
+    return DeviceArray(
+        array.device, array.buffer, View((view.shape[axis],), view.dtype, (view.strides[axis],), view.offset)
+    )
+
+
+def _functions(real: str, items: bool) -> list[Function]:
+    pointer = f"{real} *"
+    sizes = [Parameter("int64_t", name) for name in ("n", "step")]
+    read = {name: Parameter(pointer, name) for name in ("values", "weights", "sums")}
+    written = {name: Parameter(pointer, name, written=True) for name in ("values", "sums", "mean")}
+    total = (read["values"], read["weights"], written["sums"], *sizes, Parameter("int64_t", "place"))
+    take = (
+        written["values"], read["sums"], written["mean"], *sizes, Parameter("int64_t", "ranks"),
+        Parameter("double", "gain"),
+    )  # fmt: skip
+    bodies = (_SUM_ITEM, _TAKE_ITEM) if items else (_SUM, _TAKE)
+    block = _BLOCK if items else 1
+    return [
+        Function("fl_line_sum", total, bodies[0].replace("REAL", real), block),
+        Function("fl_line_take", take, bodies[1].replace("REAL", real), block),
+    ]

@@ -1,0 +1,291 @@
+"""Incompressible flow in a box on a staggered grid, with a direct solver of the pressure.
+
+The equations are those of `fluxloom.fv.staggered`. Time steps are explicit: Adams-Bashforth of second order, or Wray's
+Runge-Kutta method of third order with low storage, whose stages are made free of divergence one by one (H. Le,
+P. Moin, *Journal of Computational Physics* 92 (1991) 369-379, who also solve for the pressure once a step only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.primitive import Steps
+from fluxloom.dsl.steps import Reset
+from fluxloom.fv import staggered as kernels
+from fluxloom.fv.incompressible_boundary import Boundary
+from fluxloom.fv.staggered_grid import StaggeredGrid
+from fluxloom.fv.staggered_sides import check_sides, fixed_velocity, inflow_of
+from fluxloom.linalg.poisson import Plan
+from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
+from fluxloom.solvers.staggered_fields import StaggeredFields
+from fluxloom.solvers.staggered_scheme import BEFORE, NOW, StaggeredScheme
+from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
+
+__all__ = ["Staggered"]
+
+Array = npt.NDArray[np.float64]
+Velocity = Callable[[Array], Array]
+
+
+class Staggered:
+    """Incompressible flow in a box.
+
+    Parameters
+    ----------
+    context
+        Where it runs, on one rank.
+    grid
+        The box.
+    viscosity
+        Kinematic.
+    boundaries
+        Of each side that is not periodic: see `fluxloom.fv.incompressible_boundary`.
+    force
+        Acceleration, ``(d,)``.
+    scheme
+        How time advances.
+    mean_velocity
+        ``(d,)``: along the one axis where it is not zero, which is periodic, the force keeps it; empty: it does not.
+    library
+        Of the transforms of the pressure, as `fluxloom.linalg.poisson.Plan` takes it.
+
+    Raises
+    ------
+    SolverError
+        If boundaries or vectors do not fit, more comes in than can leave, or there are several ranks.
+
+    Attributes
+    ----------
+    time, steps, dt
+        Time since the start, steps, length of the last one.
+    every
+        Steps from one measurement of the residual to the next, the first step is measured; it waits for the device.
+    stages
+        Of a step.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        grid: StaggeredGrid,
+        viscosity: float,
+        boundaries: Mapping[str, Boundary] | None = None,
+        *,
+        force: Sequence[float] = (),
+        scheme: StaggeredScheme | None = None,
+        mean_velocity: Sequence[float] = (),
+        library: str = "auto",
+    ) -> None:
+        if context.ranked:
+            raise SolverError("flow on a staggered grid runs on one rank; take incompressible for several")
+        if not np.isfinite(viscosity) or viscosity < 0:
+            raise SolverError(f"the viscosity is a number that is not negative, not {viscosity!r}")
+        self.context, self.grid, self.viscosity = context, grid, viscosity
+        self.boundaries = dict(boundaries or {})
+        self.dimension = grid.dimension
+        self.scheme = scheme if scheme is not None else StaggeredScheme()
+        self.force = finite_vector("force", force, grid.dimension)
+        self.mean_velocity = finite_vector("mean_velocity", mean_velocity, grid.dimension)
+        check_sides(grid, self.boundaries)
+        self._inflow = inflow_of(grid, self.boundaries)
+        self._kept = self._kept_axis()
+        self.fields = StaggeredFields(context, grid, self.boundaries)
+        self._pressure = self._pressure_steps(library)
+        mean = float(self.mean_velocity[self._kept]) if self._kept >= 0 else 0.0
+        form = StageForm(viscosity, self.force, self._kept, mean, self._inflow)
+        count = len(NOW) if self.scheme.time == "runge-kutta" else 1
+        self.stages = [StaggeredStage(self.fields, form) for _ in range(count)]
+        self._impulse = Loop(kernels.add_impulse, self.fields.grid, self.fields.q, self.fields.impulse, part=0.0)
+        self._look = self._sampling()
+        self.time, self.steps, self.dt = 0.0, 0, 0.0
+        self._before, self._part, self._change = 0.0, 0.0, float("nan")
+        self.every = 1
+
+    # ------------------------------------------------------------------------------------------ loops
+    def _kept_axis(self) -> int:
+        axes = np.flatnonzero(self.mean_velocity).tolist()
+        if any(not self.grid.periodic[k] for k in axes) or len(axes) > 1:
+            raise SolverError("mean_velocity: the force keeps that of one axis, which has to be periodic")
+        if axes and self.force[axes[0]]:
+            raise SolverError("give only one of force and mean_velocity along an axis")
+        return axes[0] if axes else -1
+
+    def _pressure_steps(self, library: str) -> Steps:
+        grid, fields = self.grid, self.fields
+        k = grid.stretched
+        spacing = [grid.faces[a] if a == k else 1.0 / grid.inverse[a] for a in reversed(range(grid.dimension))]
+        bc = ["periodic" if p else "neumann" for p in reversed(grid.periodic)]
+        self.plan = Plan(grid.shape, spacing, bc, device=self.context, library=library)
+        return self.plan.steps(fields.cells_of(fields.source), fields.cells_of(fields.q))
+
+    def _sampling(self) -> Chain:
+        f = self.fields
+        loop = Loop(
+            kernels.sample, f.grid, f.u[f.upward], f.metric(f.u, f.upward), f.fluid, f.energy, f.bulk, f.speed,
+            f.imbalance, **f.constants,
+        )  # fmt: skip
+        return Chain([Reset(f.energy), Reset(f.bulk), Reset(f.speed), Reset(f.imbalance), loop], name="sample")
+
+    # ------------------------------------------------------------------------------------------ start
+    def initialise(self, velocity: Velocity | Sequence[Array]) -> None:
+        """Set the velocity and make it free of divergence.
+
+        Parameters
+        ----------
+        velocity
+            A function of places ``(n, d)`` that returns ``(n, d)``, or each component at its faces, as `faces` returns
+            them. What passes sides with a given velocity is theirs.
+        """
+        f, grid = self.fields, self.grid
+        whole = np.zeros((*grid.full_shape, grid.dimension))
+        for a in range(grid.dimension):
+            window = (*grid.face_window(a), a)
+            if callable(velocity):
+                places = np.broadcast_arrays(*grid.places(a))
+                points = np.stack([place.ravel() for place in places], axis=1)
+                whole[window] = np.asarray(velocity(points))[:, a].reshape(places[0].shape)
+            else:
+                whole[window] = velocity[a]
+        fixed_velocity(grid, self.boundaries, whole)
+        f.u.write(whole)
+        self.time, self.steps, self.dt, self._before = 0.0, 0, 0.0, 0.0
+        self._advance(self.stages[-1], 0.0, 0.0, 0.0)
+        f.q.write(np.zeros(grid.full_shape))
+        f.impulse.write(np.zeros(grid.full_shape))
+
+    def memory(self) -> dict[str, Array]:
+        """Return all that `restore` needs, by name."""
+        f = self.fields
+        kept = {"stored": f.u, "rates": f.old, "q": f.q, "impulse": f.impulse}
+        numbers = {"time": self.time, "steps": self.steps, "dt": self.dt, "part": self._part, "change": self._change}
+        return {name: dat.read() for name, dat in kept.items()} | {k: np.array(float(v)) for k, v in numbers.items()}
+
+    def restore(self, memory: Mapping[str, Array]) -> None:
+        """Go on, bit by bit, from what `memory` returned in a flow of the same form."""
+        f = self.fields
+        for name, dat in {"stored": f.u, "rates": f.old, "q": f.q, "impulse": f.impulse}.items():
+            dat.write(memory[name])
+        self.time, self.steps, self.dt = float(memory["time"]), int(memory["steps"]), float(memory["dt"])
+        self._before, self._part, self._change = self.dt, float(memory["part"]), float(memory["change"])
+
+    # ------------------------------------------------------------------------------------------- time
+    def stable_step(self, courant: float = 0.0, diffusion: float = 0.0) -> float:
+        """Return the largest stable step; infinite for a fluid at rest without viscosity.
+
+        Parameters
+        ----------
+        courant, diffusion
+            Bounds of ``dt max sum |u_a| / dx_a`` and of ``nu dt max sum 1 / dx_a^2``; 0: those of the scheme.
+        """
+        limits = self.scheme.limits
+        self._look()
+        along = sum(v / self.grid.widths(k).min() for k, v in enumerate(self.fields.given.tolist()))
+        fast = max(float(self.fields.speed.value), float(along))
+        finest = sum(float((1.0 / self.grid.widths(k).min()) ** 2) for k in range(self.dimension))
+        bounds = [(courant or limits[0], fast), (diffusion or limits[1], self.viscosity * finest)]
+        return min((limit / value for limit, value in bounds if value > 0.0), default=float("inf"))
+
+    def step(self, dt: float) -> None:
+        """Advance by a time.
+
+        Raises
+        ------
+        SolverError
+            For a length that is not positive.
+        """
+        check_step(dt)
+        look = not self.steps or (self.steps + 1) % self.every == 0
+        if len(self.stages) == 1:
+            ratio = 0.5 * dt / self._before if self._before else 0.0
+            self._advance(self.stages[0], dt, dt * (1.0 + ratio), -dt * ratio, look=look)
+        else:
+            self._runge_kutta(dt, look)
+        if look:
+            self._change = float(np.sqrt(self.fields.change.value / self.grid.volume)) / self._part
+        self.time, self.steps, self.dt, self._before = self.time + dt, self.steps + 1, dt, dt
+
+    def _runge_kutta(self, dt: float, look: bool) -> None:
+        once, last, done = self.scheme.projection == "step", len(self.stages) - 1, 0.0
+        for k, stage in enumerate(self.stages):
+            part = dt * (NOW[k] + BEFORE[k])
+            solve = not once or k == last
+            self._advance(stage, part, dt * NOW[k], dt * BEFORE[k], solve=solve, look=look and k == last)
+            done += 0.0 if solve else part
+        if once:
+            self._impulse(part=done / self._before if self._before else 0.0)
+
+    def _advance(
+        self, stage: StaggeredStage, part: float, now: float, before: float, *, solve: bool = True, look: bool = False
+    ) -> None:
+        """Make one stage of length ``part`` with weights of the rates now and before."""
+        lagged = part / self._before if self._before else 0.0
+        stage.weigh(part, now, before, lagged)
+        stage.before()
+        if solve:
+            self._pressure()
+            (stage.looking if look else stage.after)()
+        else:
+            stage.lagged()
+        self._part = part
+
+    # --------------------------------------------------------------------------------------- results
+    def faces(self) -> list[Array]:
+        """Return each component at its faces, ``(nz, ny, nx)`` with one more along its own axis if that has ends."""
+        return self.fields.face_values()
+
+    def velocity(self) -> Array:
+        """Return the velocity in the middle of cells, ``(cells, d)``, x first."""
+        return self.fields.mean_of_faces().reshape(-1, self.dimension)
+
+    def pressure(self) -> Array:
+        """Return the kinematic pressure of cells, ``(cells,)``, its mean zero; that of the last stage."""
+        potential, scale = self.impulse()
+        values = scale * potential.read()[self.grid.interior]
+        weights = self.fields.fluid.read()[self.grid.interior]
+        return (values - (values * weights).sum() / weights.sum()).ravel()
+
+    def state(self) -> FlowState:
+        """Return what the flow does now."""
+        f = self.fields
+        self._look()
+        momentum = np.array(f.bulk.value, dtype=np.float64)
+        return FlowState(self.time, self.steps, self.dt, float(f.energy.value), momentum, float(f.imbalance.value))
+
+    @property
+    def residual(self) -> float:
+        """The root mean square of ``du/dt`` in the last stage, when it was last measured; NaN before."""
+        return self._change
+
+    @property
+    def chains(self) -> list[Chain]:
+        """Every chain of a step."""
+        once = self.scheme.projection == "step"
+        stages = [c for s in self.stages for c in (s.before, s.after, s.looking, *([s.lagged] if once else []))]
+        return [*stages, self._look]
+
+    @property
+    def pressure_seconds(self) -> dict[str, float]:
+        """Seconds spent so far in the parts of the solver of the pressure, where that is measured."""
+        return self._pressure.seconds
+
+    def acting_force(self) -> Array:
+        """Return the acceleration in the last stage, ``(d,)``: what was given, or keeps the mean velocity."""
+        force = self.force.copy()
+        if self._kept >= 0 and self._part:
+            lacking = self.mean_velocity[self._kept] - float(self.fields.flow.value) / self.grid.volume
+            force[self._kept] = lacking / self._part
+        return force
+
+    def impulse(self) -> tuple[Dat, float]:
+        """Return the potential of the pressure, and by what it is to be multiplied."""
+        once = self.scheme.projection == "step"
+        scale = self._before if once else self._part
+        return (self.fields.impulse if once else self.fields.q), (1.0 / scale if scale else 1.0)
