@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from statistics import median
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom.app.bench.base import BenchOptions, Record, Tell
 from fluxloom.app.bench.boxes import usual_side
 from fluxloom.app.bench.lbm import box_from_text
 from fluxloom.app.bench.poisson_peers import usual_solver
+from fluxloom.app.bench.poisson_ranks import DIVISIONS, divided
+from fluxloom.app.crew import crew_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.arrays import DeviceArray
@@ -57,12 +60,12 @@ class PoissonBench:
     """Time of a solve of Poisson's equation on a box, in double or single precision.
 
     ``--model`` names the boundary conditions (several with commas), ``--cells NX,NY,NZ`` (or two numbers, or one) the
-    unknowns. The floor is that of one pass over the values for each transform and one for the lines, reading and
-    writing each value once.
+    unknowns. On several ranks the box is divided: ``--methods slabs,pencils`` says how (both by default), and no
+    library is compared with.
     """
 
     title = "Fast Poisson solvers: transforms and lines, beside a solver written with the device's library"
-    extras = ("model",)
+    extras = ("ranks", "slices", "model", "methods")
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
@@ -74,19 +77,25 @@ class PoissonBench:
             raise CaseError(f"--precision {options.precision!r} (allowed: float64, float32)")
         shape = box_from_text(options.cells, usual_side(context, _SIDE_PROCESSOR, _SIDE_PROCESSOR, _SIDE), True)
         meter = meter_for(context.device, context.threads)
-        copies, found = [meter.measure(3).copy_gbs], {}
-        for name in _models(options.model):
-            found[name] = _measure(context, MODELS[name], shape, dtype, options.rounds or ROUNDS)
-            copies.append(meter.measure(3).copy_gbs)
+        copies, found = [_copy(context, meter.measure(3).copy_gbs)], {}
+        divisions = _divisions(context, options.methods)
+        for name, division in product(_models(options.model), divisions):
+            model, rounds = MODELS[name], options.rounds or ROUNDS
+            name = f"{name} {division}" if division else name
+            if context.ranked:
+                found[name] = divided(context, model.sides(len(shape)), model.centring, shape, dtype, division, rounds)
+            else:
+                found[name] = _measure(context, model, shape, dtype, rounds)
+            copies.append(_copy(context, meter.measure(3).copy_gbs))
             found[name]["gbs"] = 2e-9 * prod(shape) * np.dtype(dtype).itemsize / found[name]["seconds_per_solve"]
             found[name]["percent_of_copy"] = 100.0 * found[name]["gbs"] / copies[-1]
             tell(_line(name, found[name]))
-        first = next(iter(found.values()))
+        first, crew = next(iter(found.values())), crew_of(context)
         return Record(
             case="poisson",
             model=",".join(found),
-            device=context.device.name,
-            device_name=device_name(context),
+            device=crew.device,
+            device_name=crew.device_name,
             precision=dtype,
             sizes={"cells": prod(shape)},
             copy_gbs=median(copies),
@@ -94,7 +103,27 @@ class PoissonBench:
             metrics={"shape": list(shape), "threads": context.threads, **found},
             loops=[],
             command=options.command,
+            gpus=crew.gpus,
+            ranks=context.comm.size,
         )
+
+
+def _copy(context: Context, own: float) -> float:
+    """Return the copy bandwidth of all ranks."""
+    return float(context.comm.reduce(np.array([own]), "sum")[0])
+
+
+def _divisions(context: Context, text: str) -> Sequence[str]:
+    """Return how a box is divided, each in turn; an empty name on one rank."""
+    if not context.ranked:
+        if text:
+            raise CaseError("--methods says how a box is divided among ranks: start several with --ranks or mpiexec")
+        return [""]
+    names: list[str] = [word.strip() for word in text.split(",")] if text else list(DIVISIONS)
+    for name in names:
+        if name not in DIVISIONS:
+            raise CaseError(f"--methods {name!r}{did_you_mean(name, DIVISIONS)} (allowed: {', '.join(DIVISIONS)})")
+    return names
 
 
 def _models(text: str) -> list[str]:

@@ -25,7 +25,7 @@ _GROUP = 128
 _MOST_ITEMS = 1024
 _ROWS_AN_ITEM = 8
 _SHARED_BYTES = 48 << 10
-SLICES, WIDTH, SUMMING = 16, 32, 128
+SLICES, WIDTH, SUMMING = 8, 32, 128
 _LIKE = MappingProxyType({"deep_sums": "sums", "column_sums": "mean"})
 
 

@@ -17,9 +17,10 @@ _MANY = 1 << 17
 _SHORT = 16
 """Rows up to which a system fits one item, so that a group for each would mostly wait for itself."""
 
-_LONG, _LONG_SYSTEMS = 256, 1 << 14
-"""Work items of a group from which interleaved lines of their own matrices have better an item each, and how many lines
-that takes: on an H200 1.17 ms against 1.28 for 65536 lines of 1024 rows, but 1.16 against 0.89 for 131072 of 512."""
+_LONG, _SOME_SYSTEMS, _LONG_SYSTEMS = 256, 1 << 14, 1 << 16
+"""Work items of a group from which interleaved lines of their own matrices have better an item each, and how many
+lines that takes, also where no group holds one: on an H200 1.17 ms against 1.28 for 65536 lines of 1024 rows, but 1.16
+against 0.89 for 131072 of 512, and 1.27 against 0.63 (in parts) for 8192 of 4096."""
 
 
 def choose(device: Device, form: Form, lines: Lines) -> str:
@@ -35,8 +36,9 @@ def choose(device: Device, form: Form, lines: Lines) -> str:
     if lines.rows <= _SHORT and lines.systems >= _MANY and lines.interleaved:
         return "thomas"
     shape = Partition().shape(form, lines)
-    own = form.coefficients == "each" and lines.interleaved and lines.systems >= _LONG_SYSTEMS
-    if own and (shape is None or shape.block > _LONG):
+    own = form.coefficients == "each" and lines.interleaved
+    enough = _LONG_SYSTEMS if shape is None else _SOME_SYSTEMS
+    if own and lines.systems >= enough and (shape is None or shape.block > _LONG):
         return "thomas"
     for name in ("partition", "chunks"):
         if not METHODS_ITEMS[name](0).refuses(form, lines):

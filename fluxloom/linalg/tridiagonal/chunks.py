@@ -23,8 +23,8 @@ from fluxloom.linalg.tridiagonal.partition import Partition
 
 __all__ = ["Chunks"]
 
-_REGISTERS = 128
-"""Registers of 4 bytes that the values of a part may fill."""
+_REGISTERS, _REGISTERS_STAGED = 128, 64
+"""Registers of 4 bytes that the values of a part may fill; fewer where they change places in memory of the group."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ class Chunks:
 
     def _parts(self, form: Form, lines: Lines) -> Parts:
         words = 3 + form.rhs
-        chunk = self.chunk or max(4, _REGISTERS * 4 // (words * size(form)))
+        registers = _REGISTERS if lines.interleaved else _REGISTERS_STAGED
+        chunk = self.chunk or max(4, registers * 4 // (words * size(form)))
         return Parts(-(-lines.rows // chunk), not lines.interleaved)
 
     def _stages(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from fluxloom.dsl.tile_owners import cache_bytes
 from fluxloom.linalg.tridiagonal.form import Method
 from fluxloom.linalg.tridiagonal.plain_cyclic import PlainCyclicReduction
 from fluxloom.linalg.tridiagonal.plain_thomas import PlainThomas
@@ -13,7 +14,7 @@ __all__ = ["METHODS_PLAIN"]
 
 METHODS_PLAIN: Mapping[str, Callable[[int, int], Method]] = MappingProxyType(
     {
-        "thomas": lambda switch, threads: PlainThomas(threads),
+        "thomas": lambda switch, threads: PlainThomas(threads, cache_bytes(2) * 3 // 4),
         "cr": lambda switch, threads: PlainCyclicReduction("cr", 0, threads),
         "pcr": lambda switch, threads: PlainCyclicReduction("pcr", 0, threads),
         "cr_pcr": lambda switch, threads: PlainCyclicReduction("cr_pcr", switch, threads),

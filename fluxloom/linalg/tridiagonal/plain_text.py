@@ -14,7 +14,7 @@ __all__ = ["chunked", "direct", "macros"]
 _FEW_LANES = 8
 
 _FRAME = """
-    const int64_t pieces = ($along + $W - 1) / $W, chunks = pieces * ($across);
+    const int64_t skew = $skew, pieces = ($along + skew + $W - 1) / $W, chunks = pieces * ($across);
 $tables_text
     #pragma omp parallel num_threads($threads)
     {
@@ -34,8 +34,9 @@ $call
 """
 
 _DIRECT = """
-        const int64_t o = chunk / pieces, s = chunk % pieces * $W, number = o * inner + s;
-        const int lanes = (int)(inner - s < $W ? inner - s : $W);
+        const int64_t o = chunk / pieces, begin = chunk % pieces * $W - skew, s = begin < 0 ? 0 : begin;
+        const int64_t number = o * inner + s;
+        const int lanes = (int)((begin + $W < inner ? begin + $W : inner) - s);
         const int64_t y_at = y_first + o * outer_step + s * INT64_C($inner_step);
         const int64_t x_at = x_first + o * outer_step + s * INT64_C($inner_step);
         const int64_t c_at = o * c_outer + s * c_inner;
@@ -71,7 +72,15 @@ def direct(lines: Lines) -> bool:
 
 
 def chunked(
-    lines: Lines, call: str, *, width: int, threads: int, each: int, tables: int = 0, tables_text: str = ""
+    lines: Lines,
+    call: str,
+    *,
+    width: int,
+    threads: int,
+    each: int,
+    tables: int = 0,
+    tables_text: str = "",
+    skew: str = "0",
 ) -> str:
     """Return the loop over chunks of systems.
 
@@ -85,11 +94,13 @@ def chunked(
         Values of working memory of a thread, ``held``.
     tables, tables_text
         Values at the beginning of the working memory that all threads share, and what fills them.
+    skew
+        By how many systems the first chunk is shorter, where neighbours in memory are of different systems.
     """
     along, across = ("inner", "outer") if direct(lines) else ("inner * outer", "1")
     return fill(
         _FRAME, W=width, threads=threads, each=each, tables=tables, call=call, along=along, across=across,
-        tables_text=tables_text,
+        tables_text=tables_text, skew=skew,
         place=fill(_DIRECT if direct(lines) else _LISTED, W=width, inner_step=lines.inner_step),
     )  # fmt: skip
 

@@ -24,11 +24,16 @@ from fluxloom.linalg.tridiagonal.plain_text import chunked, direct, macros
 __all__ = ["PlainThomas"]
 
 _CACHE = 1 << 19
-"""Bytes that the rows of a chunk may fill: a quarter of the second cache of a core of today's servers."""
+"""Bytes that the rows of a chunk may fill, where nobody says more."""
 
-_WIDEST, _NARROWEST = 128, 8
-_FETCHED = 4
-"""Rows that are asked for ahead: processors do not guess steps from one row to the next where these are long."""
+_WIDEST, _NARROWEST = 256, 8
+_FETCHED, _FETCHED_LANES = 8, 1024
+"""Rows, and systems in them together, that are asked for ahead, at least: processors do not guess steps from one row to
+the next where these are long. They come into the second cache: in the first one rows that lie a power of two apart have
+too few places."""
+
+_STREAMED = 1 << 25
+"""Bytes of all solutions from which on they are stored past the caches: nothing of so much would be there later."""
 
 _LISTED_WIDEST = 16
 """Systems whose rows lie far apart and are gathered: so many that their lines of memory stay in the first cache."""
@@ -37,6 +42,27 @@ _HELPERS = """
 #define CP(i, l) held[(int64_t)(i) * ($planes * W) + (l)]
 #define LEFT(i, l) held[(int64_t)(i) * ($planes * W) + W + (l)]
 #define D(i, l, r) held[(int64_t)(i) * ($planes * W) + $first * W + $place]
+"""
+
+_STORE = """
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+/* Stores values; those that fill whole lines of a cache do not pass through it, and need not be read before. */
+AI void fl_store(REAL *restrict to, const REAL *restrict from, int64_t count) {
+#if defined(__AVX__)
+    for (; count > 0 && (uintptr_t)to % 64; count--) *to++ = *from++;
+    for (; count >= $line; count -= $line, to += $line, from += $line) {
+#if defined(__AVX512F__)
+        _mm512_stream_$kind(to, _mm512_loadu_$kind(from));
+#else
+        _mm256_stream_$kind(to, _mm256_loadu_$kind(from));
+        _mm256_stream_$kind(to + $line / 2, _mm256_loadu_$kind(from + $line / 2));
+#endif
+    }
+#endif
+    for (; count > 0; count--) *to++ = *from++;
+}
 """
 
 _TABLES = """
@@ -67,18 +93,25 @@ $first
         for (int64_t i = 1; i < m; i++) {
             const REAL last = i == m - 1;
             (void)last;
+            int done = 0;
 $ahead
             #pragma omp simd
-            for (int l = 0; l < lanes; l++) {
+            for (int l = done; l < lanes; l++) {
 $other
             }
         }
 """
 
-_AHEAD = """            if (i + $rows < m)
-                for (int l = 0; l < lanes; l += $line) {
+_AHEAD = """            const int64_t far_row = i + $rows < m ? i + $rows : m - 1;
+            for (; done + $block <= lanes; done += $block) {
+                for (int l = done; l < done + $block; l += $line) {
 $fetches
-                }"""
+                }
+                #pragma omp simd
+                for (int l = done; l < done + $block; l++) {
+$other
+                }
+            }"""
 
 _SOLVE = """                const REAL low = $low, inverse = 1 / ($main - low * ($cp)), cp = $high * inverse;
                 CP(i, l) = cp;
@@ -134,13 +167,17 @@ $first
             for (int l = 0; l < lanes; l++) {
 $other
             }
+$stored
         }
 """
 
 _UNKNOWN = """                const REAL u{r} = D(i, l, {r}){after}{left};
                 D(i, l, {r}) = u{r};
-                x[X(l, i, {r})] = u{r};
 """
+
+_STORED = "                x[X(l, i, {r})] = u{r};\n"
+
+_STREAM = "            fl_store(x + X(0, i, 0), &D(i, 0, 0), lanes * {count});"
 
 _CHUNK = """
         const int64_t m = rows - $border;
@@ -154,6 +191,7 @@ $open
 $forward
 $close
 $backward
+$fence
 """
 
 
@@ -165,9 +203,12 @@ class PlainThomas:
     ----------
     threads
         That share the systems.
+    cache
+        Bytes that the rows of a chunk may fill: most of the second cache of a core.
     """
 
     threads: int = 1
+    cache: int = _CACHE
     name: str = "thomas"
 
     def functions(self, form: Form, lines: Lines) -> Sequence[Function]:
@@ -178,15 +219,15 @@ class PlainThomas:
             low, high = f"(i ? {low} : (REAL)0)", f"(i < m - 1 ? {high} : (REAL)0)"
         tables, shared = self._tables(form, lines), form.coefficients == "shared"
         call = fill(
-            _CHUNK, border=int(border), forward=_forward(form, lines),
+            _CHUNK, border=int(border), forward=_forward(form, lines, self.width(form, lines)),
             open=fill(_OPEN, main=main, count=form.rhs) if border else "",
             close=fill(_CLOSE if border else _TOLD, count=form.rhs),
-            backward=_backward(form, border),
+            backward=_backward(form, lines, border), fence="        fl_fence();" if _streams(form, lines) else "",
         )  # fmt: skip
         alone = main.replace("* twice", "")
         text = chunked(
             lines, call, width=self.width(form, lines), threads=self.threads, each=self._each(form, lines),
-            tables=tables,
+            tables=tables, skew=_skew(form, lines),
             tables_text=fill(_TABLES, border=int(border), low=low, main=alone, high=high) if shared else "",
         )  # fmt: skip
         return [Function("fl_thomas", parameters(form), text)]
@@ -197,6 +238,8 @@ class PlainThomas:
         pairs = lines.rhs_step == 1 and form.rhs > 1
         place = f"(l) * {form.rhs} + (r)" if pairs else "(r) * W + (l)"
         words = fill(_HELPERS, planes=1 + border + form.rhs, first=1 + border, place=place)
+        if _streams(form, lines):
+            words += fill(_STORE, line=64 // size(form), kind="pd" if form.real == "double" else "ps")
         return macros(form, lines, self.width(form, lines)) + words
 
     def items(self, symbol: str, form: Form, lines: Lines) -> int:
@@ -216,7 +259,7 @@ class PlainThomas:
         row = (1 + bordered(form, lines) + form.rhs) * size(form)
         systems, widest = (lines.inner, _WIDEST) if direct(lines) else (lines.systems, _LISTED_WIDEST)
         share = -(-systems * (lines.outer if direct(lines) else 1) // self.threads)
-        found = min(widest, _CACHE // (lines.rows * row), share, systems)
+        found = min(widest, self.cache // (lines.rows * row), share, systems)
         return max(_NARROWEST, found // _NARROWEST * _NARROWEST)
 
     def _each(self, form: Form, lines: Lines) -> int:
@@ -249,12 +292,13 @@ def _row(form: Form, lines: Lines, solve: str, first: bool) -> str:
     return text
 
 
-def _forward(form: Form, lines: Lines) -> str:
+def _forward(form: Form, lines: Lines, width: int) -> str:
     """Return the elimination, once for each way in which the matrices of neighbours may lie."""
 
     def rows(solve: str) -> str:
         first, other = (_row(form, lines, solve, place) for place in (True, False))
-        return fill(_FORWARD, first=first, other=other, ahead=_ahead(form, lines))
+        ahead = _ahead(form, lines, other, width)
+        return fill(_FORWARD, first=first, other=other, ahead=ahead)
 
     if form.coefficients == "shared":
         pinned = "pinned >= number && pinned < number + lanes"
@@ -265,8 +309,9 @@ def _forward(form: Form, lines: Lines) -> str:
     return rows(_SOLVE)
 
 
-def _backward(form: Form, border: bool) -> str:
+def _backward(form: Form, lines: Lines, border: bool) -> str:
     """Return the substitution; behind the last row stands nothing, or the unknown that was kept apart."""
+    streams = _streams(form, lines)
 
     def rows(last: bool) -> str:
         found = "" if last else "                const REAL cp = CP(i, l);\n"
@@ -275,18 +320,35 @@ def _backward(form: Form, border: bool) -> str:
             if last:
                 after = f" - CP(i, l) * ends[{r}][l]" if border else ""
             found += _UNKNOWN.format(r=r, after=after, left=f" - LEFT(i, l) * ends[{r}][l]" if border else "")
+            found += "" if streams and not last else _STORED.format(r=r)
         return found
 
-    return fill(_BACKWARD, first=rows(True), other=rows(False))
+    stored = _STREAM.format(count=form.rhs) if streams else ""
+    return fill(_BACKWARD, first=rows(True), other=rows(False), stored=stored)
 
 
-def _ahead(form: Form, lines: Lines) -> str:
-    """Return the statements that ask memory for rows ahead, where neighbours in memory are of different systems."""
+def _streams(form: Form, lines: Lines) -> bool:
+    """Whether solutions are stored past the caches: many, whose neighbours in memory are of different systems."""
+    dense = lines.inner_step == form.rhs and (form.rhs == 1 or lines.rhs_step == 1)
+    return direct(lines) and dense and lines.rows * lines.systems * form.rhs * size(form) >= _STREAMED
+
+
+def _skew(form: Form, lines: Lines) -> str:
+    """Return by how much the first chunk is shorter, so that solutions of all others begin with a line of a cache."""
+    if not _streams(form, lines):
+        return "0"
+    each = size(form) * form.rhs
+    return f"(int64_t)((uintptr_t)(x + x_first) % 64 / {each})"
+
+
+def _ahead(form: Form, lines: Lines, other: str, width: int) -> str:
+    """Return the rows with requests for those ahead, where neighbours in memory are of different systems."""
     if not direct(lines):
         return ""
-    line = max(1, 64 // (size(form) * abs(lines.inner_step)))
-    names = [f"a + K(l, i + {_FETCHED})", f"b + K(l, i + {_FETCHED})", f"c + K(l, i + {_FETCHED})"]
+    line, rows = max(1, 64 // (size(form) * abs(lines.inner_step))), max(_FETCHED, _FETCHED_LANES // width)
+    names = ["a + K(l, far_row)", "b + K(l, far_row)", "c + K(l, far_row)"]
     sides = range(1 if lines.rhs_step == 1 else form.rhs)
-    wanted = [f"y + Y(l, i + {_FETCHED}, {r})" for r in sides] + (names if form.coefficients == "each" else [])
-    fetches = "\n".join(f"                    __builtin_prefetch({one});" for one in wanted)
-    return fill(_AHEAD, rows=_FETCHED, line=line, fetches=fetches)
+    wanted = [f"y + Y(l, far_row, {r})" for r in sides] + (names if form.coefficients == "each" else [])
+    fetches = "\n".join(f"                    __builtin_prefetch({one}, 0, 2);" for one in wanted)
+    block = max(line, _NARROWEST)
+    return fill(_AHEAD, rows=rows, line=line, block=block, fetches=fetches, other=other)

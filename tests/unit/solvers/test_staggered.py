@@ -128,7 +128,7 @@ def test_beyond_the_sides() -> None:
     assert weights.push.sum(axis=0) == pytest.approx([0.0, 1.0])
 
 
-@pytest.mark.parametrize(("axis", "dimension"), [(-1, 2), (2, 3)])
+@pytest.mark.parametrize(("axis", "dimension"), [(-1, 2), (1, 3), pytest.param(2, 3, marks=pytest.mark.long)])
 def test_loops_agree_with_python(axis: int, dimension: int) -> None:
     """What runs before and after the pressure does the same on the device that interprets."""
     found: list[list[np.ndarray]] = []

@@ -151,5 +151,5 @@ def test_chunks_hold_all_rows(form: Form, interleaved: bool, rows: int) -> None:
 
 
 def test_working_memory_of_lines_divided_twice() -> None:
-    """Four values for each of the two rows of every part: of 8000 rows 4000 are left, then 2000, then 1000."""
-    assert Chunks(4).words(EACH, Lines(8000, 3, 1, 1, 3, 1)) == 4 * 3 * (4000 + 2000 + 1000)
+    """Four values for each of the two rows of every part: of 16000 rows 8000 are left, then 4000, then 2000."""
+    assert Chunks(4).words(EACH, Lines(16000, 3, 1, 1, 3, 1)) == 4 * 3 * (8000 + 4000 + 2000)

@@ -36,9 +36,14 @@ def agree(name: str, form: Form, rows: int, order: str, *, inner: int = 19, pinn
     np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * np.finfo(kind(form)).eps)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 5, 17])
+FEW = {name: (1, 2, 3, 17) for name in METHODS_PLAIN} | {"cr_pcr": (3, 17)}
+
+
 @pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("name", list(METHODS_PLAIN))
+@pytest.mark.parametrize(("name", "rows"), [
+    pytest.param(name, rows, marks=[] if rows in few else [pytest.mark.long])
+    for name, few in FEW.items() for rows in (1, 2, 3, 5, 17)
+])  # fmt: skip
 def test_few_rows(name: str, periodic: bool, rows: int) -> None:
     """One row and two have a meaning, and coefficients beyond the ends are not read."""
     agree(name, replace(EACH, periodic=periodic), rows, CONTIGUOUS if rows % 2 else INTERLEAVED)
