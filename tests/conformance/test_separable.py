@@ -29,6 +29,10 @@ RUNS += [
     for device in ("opencl", "cuda")
     for mapping in MAPPINGS
 ]
+RUNS_SINGLE = [
+    pytest.param(*one.values, marks=[*one.marks, *([] if "partition" in one.values else [pytest.mark.long])], id=one.id)
+    for one in RUNS
+]
 
 
 def check(device: str, mapping: str, form: str, given, *, chunk: int = 0, forward: float = 2e-12) -> None:
@@ -92,7 +96,7 @@ def test_sparse_direct_solver_agrees(device, mapping):
 
 
 @pytest.mark.parametrize("form", [FORMS[1], pytest.param(FORMS[0], marks=pytest.mark.long)])
-@pytest.mark.parametrize(("device", "mapping"), RUNS)
+@pytest.mark.parametrize(("device", "mapping"), RUNS_SINGLE)
 def test_single_precision(device, mapping, form):
     given = problem(31, ROWS)
     u = solution(given)

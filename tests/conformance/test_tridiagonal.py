@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from tests.unit.linalg.tridiagonal.systems import kind, layout, places, random_s
 
 METHODS = sorted({*METHODS_PLAIN, *METHODS_ITEMS})
 DEVICES = ["cpu", pytest.param("opencl", marks=pytest.mark.opencl), pytest.param("cuda", marks=pytest.mark.cuda)]
+FORMS = [(Form(), "noir"), (Form("float", "each", True), "oinr"), (Form("double", "shifted", False, 2), "noir")]
 
 
 @functools.cache
@@ -42,11 +46,17 @@ def agree(name: str, method: str, form: Form, rows: int, order: str) -> None:
     np.testing.assert_allclose(found, systems.solution(1.0), rtol=0, atol=60 * np.finfo(kind(form)).eps)
 
 
-@pytest.mark.parametrize(("form", "order"), [
-    (Form(), "noir"), (Form("float", "each", True), "oinr"), (Form("double", "shifted", False, 2), "noir"),
-], ids=str)  # fmt: skip
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", DEVICES)
+def cases() -> Iterator[Any]:
+    """Yield devices, methods and forms; on devices of work items, where each is a kernel, one form of a method."""
+    for name in ("cpu", "opencl", "cuda"):
+        for (i, method), (k, given) in itertools.product(enumerate(METHODS), enumerate(FORMS)):
+            marks = [] if name == "cpu" else [getattr(pytest.mark, name)]
+            if name != "cpu" and (i + k) % 3:
+                marks.append(pytest.mark.long)
+            yield pytest.param(name, method, *given, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "method", "form", "order"), list(cases()), ids=str)
 def test_methods(name: str, method: str, form: Form, order: str) -> None:
     agree(name, method, form, 31, order)
 

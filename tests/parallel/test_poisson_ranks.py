@@ -109,13 +109,13 @@ def test_three_ranks(name):
     check(fl.run_threads(3, in_threads, CASES[name]), CASES[name])
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 6])
+@pytest.mark.parametrize("ranks", [1, 4, *(pytest.param(k, marks=pytest.mark.long) for k in (2, 6))])
 def test_ranks(ranks):
     for name in ("channel", "periodic in pencils", "data"):
         check(fl.run_threads(ranks, in_threads, CASES[name]), CASES[name])
 
 
-@pytest.mark.parametrize("ranks", sorted(CUTS))
+@pytest.mark.parametrize("ranks", [3, 6, 8, *(pytest.param(k, marks=pytest.mark.long) for k in (2, 4))])
 def test_cuts(ranks):
     for bc in ((N, P, P), (P, D, N)):
         check(fl.run_threads(ranks, in_threads, case := Case(bc, ranks={"cut": CUTS[ranks]})), case)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,14 +187,18 @@ FORMS = ("shared", "shifted", "each")
 WAYS = (("all", 1), ("all", 3), ("shares", 1))
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("coefficients", FORMS)
+def three() -> Iterator[Any]:
+    """Yield forms, open and periodic, and ways; half of them are long tests, as each is code of its own."""
+    for (i, form), periodic, (k, way) in itertools.product(enumerate(FORMS), (False, True), enumerate(WAYS)):
+        yield pytest.param(form, periodic, way, marks=[pytest.mark.long] if (i + periodic + k) % 2 else [])
+
+
+@pytest.mark.parametrize(("coefficients", "periodic", "way"), list(three()), ids=str)
 def test_systems_on_three_ranks(coefficients, periodic, way):
     check(3, Case(Form("double", coefficients, periodic, 2), way=way[0], pieces=way[1]))
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 6])
+@pytest.mark.parametrize("ranks", [1, 6, *(pytest.param(k, marks=pytest.mark.long) for k in (2, 4))])
 def test_systems_on_ranks(ranks):
     check(ranks, Case(Form("double", "shifted", False, 2), pinned=6, way="shares"))
     check(ranks, Case(Form("double", "shifted", True, 2), way="all"))

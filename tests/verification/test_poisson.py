@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,9 +77,15 @@ def order(*arguments: object, sizes: tuple[int, int] = (24, 48)) -> float:
     return float(np.log2(one / two))
 
 
-@pytest.mark.parametrize("stretched", [False, True])
-@pytest.mark.parametrize("centring", ["cell", "node"])
-@pytest.mark.parametrize("ends", CLOSED)
+def planes() -> Iterator[Any]:
+    """Yield each pair of ends on cells and on nodes, one of them on a stretched grid; the others are long tests."""
+    for (k, ends), (i, centring), stretched in itertools.product(
+        enumerate(CLOSED), enumerate(("cell", "node")), (False, True)
+    ):
+        yield pytest.param(ends, centring, stretched, marks=[pytest.mark.long] if (k + i + stretched) % 2 else [])
+
+
+@pytest.mark.parametrize(("ends", "centring", "stretched"), list(planes()))
 def test_second_order_in_two_dimensions(ends, centring, stretched):
     assert 1.85 < order([ends, ("periodic",) * 2], centring, stretched) < 2.25
     assert 1.85 < order([ends, ends[::-1]], centring, stretched) < 2.25

@@ -107,7 +107,7 @@ _AHEAD = """            const int64_t far_row = i + $rows < m ? i + $rows : m - 
                 for (int l = done; l < done + $block; l += $line) {
 $fetches
                 }
-                #pragma omp simd
+                #pragma omp simd simdlen($block)
                 for (int l = done; l < done + $block; l++) {
 $other
                 }

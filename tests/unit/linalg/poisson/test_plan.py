@@ -48,7 +48,10 @@ def test_two_dimensions(bc, centring):
 
 
 @pytest.mark.parametrize("centring", CENTRINGS)
-@pytest.mark.parametrize("bc", list(itertools.product(ENDS, repeat=3))[::3])
+@pytest.mark.parametrize("bc", [
+    pytest.param(bc, marks=[pytest.mark.long] if k % 2 else [])
+    for k, bc in enumerate(list(itertools.product(ENDS, repeat=3))[::3])
+])  # fmt: skip
 def test_three_dimensions(bc, centring):
     number = sum(5**k * ENDS.index(one) for k, one in enumerate(bc))
     shape = ((4, 6, 5), (5, 2, 3), (3, 7, 4))[number % 3]
@@ -164,8 +167,12 @@ def test_dats_with_ghosts(bc):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("bc", ["neumann", ["periodic", "dirichlet", "neumann"], "periodic"])
+@pytest.mark.parametrize(("bc", "dtype"), [
+    ("neumann", "float64"), (["periodic", "dirichlet", "neumann"], "float32"), ("periodic", "float64"),
+    pytest.param("neumann", "float32", marks=pytest.mark.long),
+    pytest.param(["periodic", "dirichlet", "neumann"], "float64", marks=pytest.mark.long),
+    pytest.param("periodic", "float32", marks=pytest.mark.long),
+])  # fmt: skip
 def test_kernels_of_work_items(bc, dtype):
     context = Context("opencl")
     check(Plan((6, 5, 8), (0.3, 0.4, 0.5), bc, dtype=dtype, device=context))

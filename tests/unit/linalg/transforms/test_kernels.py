@@ -39,8 +39,9 @@ def matrices(device):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 70])
+@pytest.mark.parametrize(("n", "dtype"), [
+    (1, "float64"), (1, "float32"), (2, "float64"), (3, "float32"), (8, "float64"), (17, "float32"), (70, "float64"),
+])  # fmt: skip
 def test_around_rows(rows, n, dtype):
     """Along and across the neighbours in memory, with gaps, into other memory and in place."""
     for axis in (0, 1, 2):
@@ -206,6 +207,8 @@ def test_nvcc_compiles(tmp_path):
         units = {"rows": (row_functions(real), helpers(real)), "copies": (copy_functions(real), helpers(real)),
                  "products": (product_functions(real), product_helpers(real))}  # fmt: skip
         for name, (functions, before) in units.items():
+            if real == "float" and name != "rows":
+                continue  # differs by the type alone
             paths.append(tmp_path / f"{name}_{real}.cu")
             paths[-1].write_text(primitive_unit(functions, "cuda", before).text)
     command = [nvcc, "-arch=sm_90", "-std=c++17", "-cubin", "--threads", "2", *map(str, paths)]

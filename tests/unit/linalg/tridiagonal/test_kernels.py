@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,10 +42,22 @@ def agree(method: Method, form: Form, rows: int, order: str, *, inner: int = 5, 
     np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * float(np.finfo(kind(form)).eps))
 
 
+def every(number: int, *lists: Iterable[Any]) -> list[Any]:
+    """Return the product of lists as parameters; only one in a number, of every value of each list, is no long test.
+
+    Each case is a kernel to compile.
+    """
+    found = []
+    for places in itertools.product(*(enumerate(values) for values in lists)):
+        chosen = sum(place for place, _ in places) % number == 0
+        found.append(pytest.param(*(value for _, value in places), marks=[] if chosen else [pytest.mark.long]))
+    return found
+
+
 @pytest.mark.opencl
-@pytest.mark.parametrize("rows", [1, 2, 3, 21])
-@pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("name", ["thomas", "partition", "cr", "pcr"])
+@pytest.mark.parametrize(
+    ("name", "periodic", "rows"), every(2, ["thomas", "partition", "cr", "pcr"], [False, True], [1, 2, 3, 21])
+)
 def test_few_rows(name: str, periodic: bool, rows: int) -> None:
     """One row and two have a meaning, and coefficients beyond the ends are not read."""
     order = CONTIGUOUS if rows % 2 else INTERLEAVED
@@ -57,31 +72,34 @@ FORMS = [
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize(("form", "order"), FORMS, ids=str)
-@pytest.mark.parametrize("name", list(METHODS_ITEMS))
-def test_forms(name: str, form: Form, order: str) -> None:
-    agree(METHODS_ITEMS[name](0), form, 35, order)
+@pytest.mark.parametrize(("name", "given"), every(3, METHODS_ITEMS, FORMS), ids=str)
+def test_forms(name: str, given: tuple[Form, str]) -> None:
+    agree(METHODS_ITEMS[name](0), given[0], 35, given[1])
+
+
+LONG_LINES = [
+    (Thomas(8, 64), 131),
+    (Partition(), 150),
+    (Partition(5, 2), 61),
+    (CyclicReduction("cr_pcr", 7), 91),
+    (Chunks(), 131),
+]
+LONGER_LINES = [(Partition(), 700), (CyclicReduction("cr_pcr"), 700), (Chunks(4), 1100)]
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("order", [INTERLEAVED, CONTIGUOUS])
 @pytest.mark.parametrize(
-    ("method", "rows"),
+    ("given", "order", "periodic"),
     [
-        (Thomas(8, 64), 131),
-        (Partition(), 150),
-        (Partition(5, 2), 61),
-        (CyclicReduction("cr_pcr", 7), 91),
-        (Chunks(), 131),
-        pytest.param(Partition(), 700, marks=pytest.mark.long),
-        pytest.param(CyclicReduction("cr_pcr"), 700, marks=pytest.mark.long),
-        pytest.param(Chunks(4), 1100, marks=pytest.mark.long),
+        *every(2, LONG_LINES, [INTERLEAVED, CONTIGUOUS], [False, True]),
+        *(pytest.param(*case, marks=pytest.mark.long)
+          for case in itertools.product(LONGER_LINES, [INTERLEAVED, CONTIGUOUS], [False, True])),
     ],
     ids=str,
-)
-def test_long_lines(method: Method, rows: int, order: str, periodic: bool) -> None:
+)  # fmt: skip
+def test_long_lines(given: tuple[Method, int], order: str, periodic: bool) -> None:
     """Rows that are no multiple of anything, and a solution that replaces the right-hand side."""
+    method, rows = given
     agree(method, replace(EACH, periodic=periodic), rows, order, inner=1, pinned=-1, inplace=True)
 
 

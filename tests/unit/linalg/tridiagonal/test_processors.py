@@ -36,7 +36,7 @@ def agree(name: str, form: Form, rows: int, order: str, *, inner: int = 19, pinn
     np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * np.finfo(kind(form)).eps)
 
 
-FEW = {name: (1, 2, 3, 17) for name in METHODS_PLAIN} | {"cr_pcr": (3, 17)}
+FEW = dict.fromkeys(METHODS_PLAIN, (1, 2, 3, 17)) | {"cr_pcr": (3, 17)}
 
 
 @pytest.mark.parametrize("periodic", [False, True])
