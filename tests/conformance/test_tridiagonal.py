@@ -47,11 +47,11 @@ def agree(name: str, method: str, form: Form, rows: int, order: str) -> None:
 
 
 def cases() -> Iterator[Any]:
-    """Yield devices, methods and forms; on devices of work items, where each is a kernel, one form of a method."""
+    """Yield devices, methods and forms; all but one form of a method are long tests, as each is code of its own."""
     for name in ("cpu", "opencl", "cuda"):
         for (i, method), (k, given) in itertools.product(enumerate(METHODS), enumerate(FORMS)):
             marks = [] if name == "cpu" else [getattr(pytest.mark, name)]
-            if name != "cpu" and (i + k) % 3:
+            if (i + k) % 3:
                 marks.append(pytest.mark.long)
             yield pytest.param(name, method, *given, marks=marks)
 

@@ -104,7 +104,12 @@ def check(found: list[dict[str, Any]], case: Case) -> None:
     assert len({piece["removed"] for piece in found}) == 1
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = ("data in pencils", "single in pencils", "plane in pencils", "ring")
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CASES
+])  # fmt: skip
 def test_three_ranks(name):
     check(fl.run_threads(3, in_threads, CASES[name]), CASES[name])
 

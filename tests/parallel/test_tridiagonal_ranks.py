@@ -209,7 +209,7 @@ def test_single_precision():
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("way", WAYS[1:], ids=str)
+@pytest.mark.parametrize("way", [pytest.param(WAYS[1], marks=pytest.mark.long), WAYS[2]], ids=str)
 def test_systems_by_kernels(way):
     check(2, Case(Form("double", "shifted", False, 2), pinned=1, way=way[0], pieces=way[1]), "opencl")
 

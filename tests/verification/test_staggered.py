@@ -88,13 +88,15 @@ def noisy(found: Staggered) -> Staggered:
     return found
 
 
-def test_energy_is_kept() -> None:
+@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_energy_is_kept(dimension: int) -> None:
     """Convection does no work: without viscosity what is lost vanishes with the third power of the step.
 
-    In a box stretched along z, periodic along x, between planes without friction.
+    In a stretched box, periodic along x, between planes without friction.
     """
-    sides = {name: Symmetry() for name in ("ymin", "ymax", "zmin", "zmax")}
-    found = noisy(flow((even(6), even(5), stretched(8)), (True, False, False), 0.0, sides))
+    sides = {name: Symmetry() for name in ("ymin", "ymax", "zmin", "zmax")[: 2 * dimension - 2]}
+    faces, periodic = (even(6), stretched(8), even(5)), (True, False, False)
+    found = noisy(flow(faces[:dimension], periodic[:dimension], 0.0, sides))
     start, lost = found.faces(), []
     for steps in (4, 8, 16):
         found.initialise(start)
@@ -147,19 +149,20 @@ def test_poiseuille() -> None:
     assert 1.9 < log2(errors[1] / errors[2]) < 2.1
 
 
-def test_couette() -> None:
-    """Between walls that slide along x and y the linear flow stays to rounding, on stretched cells."""
-    sides = {"zmin": NoSlip(), "zmax": NoSlip((1.0, -2.0, 0.0))}
-    found = flow((even(3), even(4), stretched(7)), (True, True, False), 0.5, sides, AB2)
-    found.initialise(lambda p: p[:, 2:] * [1.0, -2.0, 0.0])
+@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_couette(dimension: int) -> None:
+    """Between sliding walls the linear flow stays to rounding, on stretched cells, along z too."""
+    speeds = [1.0, 0.0, -2.0][:dimension]
+    sides = {"ymin": NoSlip(), "ymax": NoSlip(tuple(speeds))}
+    faces, periodic = (even(3), stretched(7), even(4)), (True, False, True)
+    found = flow(faces[:dimension], periodic[:dimension], 0.5, sides, AB2)
+    found.initialise(lambda p: p[:, 1:2] * speeds)
     for _ in range(5):
         found.step(found.stable_step())
-    z = found.grid.along(2, found.grid.centres(2))
-    u, v, w = found.faces()
-    assert np.abs(u - z).max() < 1e-14
-    assert np.abs(v + 2 * z).max() < 1e-14
-    assert np.abs(w).max() < 1e-14
-    assert StaggeredForces(found, ["zmin"]).now() == pytest.approx([0.5, -1.0, 0.0], rel=1e-12)
+    y = found.grid.along(1, found.grid.centres(1))
+    for values, speed in zip(found.faces(), speeds, strict=True):
+        assert np.abs(values - speed * y if speed else values).max() < 1e-14
+    assert StaggeredForces(found, ["ymin"]).now() == pytest.approx([0.5, 0.0, -1.0][:dimension], rel=1e-12)
 
 
 def test_inflow_and_outflow() -> None:

@@ -161,6 +161,32 @@ class BenchOptions:
         named = {"threads": place.threads, "comm": self.comm, "transport": self.transport} | changes
         return Context(named.pop("device", place.device), **named)
 
+    def native_context(self) -> Context:
+        """Return a new context on a device that runs generated code.
+
+        Raises
+        ------
+        CaseError
+            On one that does not.
+        """
+        context = self.context()
+        if not context.device.native:
+            raise CaseError(f"the device {context.device.name} runs kernels as Python: there is nothing to time")
+        return context
+
+    @property
+    def real_type(self) -> str:
+        """The type of values of benchmarks with real numbers: float64 by default, or float32.
+
+        Raises
+        ------
+        CaseError
+            For any other precision.
+        """
+        if self.precision not in ("", "float64", "float32"):
+            raise CaseError(f"--precision {self.precision!r} (allowed: float64, float32)")
+        return self.precision or "float64"
+
     @property
     def chosen_layout(self) -> Layout | None:
         """The layout of the values; None: the benchmark's default.

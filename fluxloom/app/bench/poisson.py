@@ -30,7 +30,6 @@ __all__ = ["MODELS", "Model", "PoissonBench"]
 
 ROUNDS = 7
 _SIDE, _SIDE_PROCESSOR = 512, 256
-_PRECISIONS = {"": "float64", "float64": "float64", "float32": "float32"}
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,8 @@ class PoissonBench:
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
-        context = options.context()
-        if not context.device.native:
-            raise CaseError(f"the device {context.device.name} runs kernels as Python: there is nothing to time")
-        dtype = _PRECISIONS.get(options.precision)
-        if dtype is None:
-            raise CaseError(f"--precision {options.precision!r} (allowed: float64, float32)")
+        context = options.native_context()
+        dtype = options.real_type
         shape = box_from_text(options.cells, usual_side(context, _SIDE_PROCESSOR, _SIDE_PROCESSOR, _SIDE), True)
         meter = meter_for(context.device, context.threads)
         copies, found = [_copy(context, meter.measure(3).copy_gbs)], {}

@@ -33,7 +33,6 @@ LAYOUTS = ("interleaved", "contiguous")
 METHODS = ("auto", "thomas", "partition", "pcr", "cr", "cr_pcr")
 _SIZES = "64x1048576,128x524288,256x262144,512x131072,1024x65536,4096x16384,65536x1024"
 _SIZES_PROCESSOR = "64x131072,128x65536,512x65536,4096x8192,65536x512"
-_PRECISIONS = {"": "float64", "float64": "float64", "float32": "float32"}
 
 
 def sizes_from_text(text: str) -> list[tuple[int, int]]:
@@ -122,12 +121,8 @@ class TridiagonalBench:
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
-        context = options.context()
-        if not context.device.native:
-            raise CaseError(f"the device {context.device.name} runs kernels as Python: there is nothing to time")
-        dtype = _PRECISIONS.get(options.precision)
-        if dtype is None:
-            raise CaseError(f"--precision {options.precision!r} (allowed: float64, float32)")
+        context = options.native_context()
+        dtype = options.real_type
         sizes = sizes_from_text(options.cells or (_SIZES if context.device.items else _SIZES_PROCESSOR))
         meter = meter_for(context.device, context.threads)
         copies, rows = [meter.measure(3).copy_gbs], []

@@ -247,6 +247,8 @@ class _Job:
         comm, reports = self.comm, list(runner.reports())
         # Launchers do not wait for long after an interruption.
         hurry = comm.size > 1 and end.status == "interrupted"
+        if not hurry:
+            self._tell("measuring the memory bandwidth, which the table is compared with")
         bandwidth = None if hurry else _bandwidth(context)
         mine, took = overall(reports)
         copy, moved = comm.reduce(np.array([bandwidth.copy_gbs if bandwidth else 0.0, mine]), "sum").tolist()

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from fluxloom.app.crew import place_of
 from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 
 __all__ = ["Check", "Tell", "Verification", "VerifyOptions", "as_json"]
@@ -92,6 +93,20 @@ class VerifyOptions:
         """Return a new context on the device of this rank, with other threads if they are given."""
         place = place_of(self.comm, self.device, self.threads if threads is None else threads, self.ranks)
         return Context(place.device, threads=place.threads, tuning=tuning, comm=self.comm)
+
+
+    def native_context(self) -> Context:
+        """Return a new context on a device that runs generated code.
+
+        Raises
+        ------
+        CaseError
+            On one that does not.
+        """
+        context = self.context()
+        if not context.device.native:
+            raise CaseError(f"the device {context.device.name} runs no generated code, which is what is verified here")
+        return context
 
 
 class Verification(Protocol):

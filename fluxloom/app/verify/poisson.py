@@ -14,7 +14,6 @@ import numpy.typing as npt
 from fluxloom.app.verify.base import Check, Tell, VerifyOptions
 from fluxloom.app.verify.poisson_lines import line_checks
 from fluxloom.app.verify.poisson_separable import separable_checks
-from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson import Plan
 
@@ -56,9 +55,7 @@ class PoissonVerification:
         CaseError
             On a device that runs no generated code.
         """
-        context = options.context()
-        if not context.device.native:
-            raise CaseError(f"the device {context.device.name} runs no generated code: choose another for poisson")
+        context = options.native_context()
         for precision in ("float64", "float32"):
             yield from _line_pairs(context, SIZES_FULL if options.full else SIZES, precision, tell)
             yield from _plane_pairs(context, precision, tell)

@@ -20,6 +20,7 @@ def verifications() -> Registry[Verification]:
     from fluxloom.app.verify.poisson import PoissonVerification
     from fluxloom.app.verify.published_airfoils import AirfoilsVerification
     from fluxloom.app.verify.published_walls import WallsVerification
+    from fluxloom.app.verify.staggered import StaggeredVerification
     from fluxloom.app.verify.tsunami import TsunamiVerification
     from fluxloom.app.verify.wing import WingVerification
 
@@ -33,6 +34,7 @@ def verifications() -> Registry[Verification]:
     registry.register("incompressible", IncompressibleVerification())
     registry.register("onera-m6", WingVerification())
     registry.register("poisson", PoissonVerification())
+    registry.register("staggered", StaggeredVerification())
     registry.register("tsunami", TsunamiVerification())
     registry.register("walls", WallsVerification())
     return registry

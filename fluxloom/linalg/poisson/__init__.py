@@ -1,7 +1,8 @@
 """Fast direct solvers of Poisson's equation on boxes."""
 
 from fluxloom.linalg.poisson.boundary import Dirichlet, Neumann
-from fluxloom.linalg.poisson.plan import Plan, solve
+from fluxloom.linalg.poisson.once import solve
+from fluxloom.linalg.poisson.plan import Plan
 from fluxloom.linalg.poisson.preconditioner import FastPoisson
 from fluxloom.linalg.separable import (
     Axis,

@@ -73,7 +73,7 @@ def each_axis(given: Any, dimensions: int, what: str, single: tuple[type, ...]) 
     SolverError
         If there are more or fewer entries than axes.
     """
-    if isinstance(given, single) or not isinstance(given, Sequence | np.ndarray):
+    if isinstance(given, single) or not isinstance(given, Sequence | np.ndarray) or getattr(given, "ndim", 1) == 0:
         return [given] * dimensions
     if len(given) != dimensions:
         raise SolverError(f"poisson: {what} has {len(given)} entries for {dimensions} axes: give one an axis, or one")
@@ -86,7 +86,8 @@ def read_conditions(bc: Any, shape: tuple[int, ...]) -> list[tuple[Side, Side]]:
     Parameters
     ----------
     bc
-        A condition for all sides; or for each axis a condition, or a pair for its low and its high end.
+        A condition for all sides; or for each axis a condition, or a pair for its low and its high end. In one
+        dimension the pair alone will do.
     shape
         Of the unknowns.
 
@@ -96,6 +97,8 @@ def read_conditions(bc: Any, shape: tuple[int, ...]) -> list[tuple[Side, Side]]:
         For an unknown name, a number of entries that does not fit, one periodic end, or data of a wrong shape.
     """
     found = []
+    if len(shape) == 1 and isinstance(bc, Sequence) and not isinstance(bc, str) and len(bc) == 2:
+        bc = [bc]
     for axis, given in enumerate(each_axis(bc, len(shape), "bc", (str, Dirichlet, Neumann))):
         pair = (given, given) if isinstance(given, str | Dirichlet | Neumann) else given
         if not isinstance(pair, Sequence) or len(pair) != 2:
@@ -127,6 +130,8 @@ def _side(given: Any, what: str, over: tuple[int, ...]) -> Side:
 
 def _data(given: Any, what: str, over: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
     """Return the data of a side as one number or an array over it; None where they are zero."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise SolverError(f"poisson: {what}: data are a masked array: fill the masked values, data.filled(value)")
     try:
         values = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -58,14 +58,16 @@ def choose(problem: Problem, line: Any, transforms: Any, *, host: bool = False) 
     Raises
     ------
     SolverError
-        For other values of them.
+        For other values of them; and if the axis given for the lines would lose the mean of the solution.
 
     Notes
     -----
     A stretched axis has no fast transform, so that the longest of them is that of the tridiagonal systems. Else it
     is the first that is not periodic: there neighbours in memory are of different systems, and half the transforms
     of an axis cost more than the systems. A positive shift makes some systems indefinite, whose elimination without
-    pivots is not stable: then every direction is transformed.
+    pivots is not stable: then every direction is transformed. So it is where ``L`` annuls constants and a negative
+    shift is small beside the eigenvalues of the systems: elimination would lose the mean of the solution
+    (`Problem.why_not_line`).
     """
     if transforms not in ("auto", "matrix"):
         hint = did_you_mean(str(transforms), ("auto", "matrix"))
@@ -73,10 +75,13 @@ def choose(problem: Problem, line: Any, transforms: Any, *, host: bool = False) 
     axes = range(len(problem.shape))
     if isinstance(line, str) and line == "auto":
         chosen = _line(problem)
+        chosen = None if chosen is None or problem.why_not_line(chosen) else chosen
     elif line is None:
         chosen = None
     elif isinstance(line, int | np.integer) and not isinstance(line, bool) and line in axes:
-        chosen = int(line)
+        if why := problem.why_not_line(int(line)):
+            raise SolverError(f"poisson: line={line}: {why}")
+        chosen = None if problem.directions[int(line)].n == 1 else int(line)  # a number, which is no system
     else:
         raise SolverError(f"poisson: line is 'auto', None or an axis of 0 to {len(axes) - 1}, not {line!r}")
     kinds = {k: "matrix" if transforms == "matrix" else problem.directions[k].kind for k in axes if k != chosen}

@@ -73,6 +73,10 @@ _GAINS: dict[str, Callable[[int], float]] = {
 """First coefficient of the transform of ones: of weighted sum over mean of any values."""
 
 
+_ROOM = 1e4
+"""Between squares of lengths and the ends of a type: for the sums and scales of the transforms."""
+
+
 @dataclass(frozen=True, eq=False)
 class Direction:
     """An axis of a Poisson problem.
@@ -160,6 +164,19 @@ class Direction:
         entries = scipy.sparse.coo_array((np.concatenate((a, b, c)), (np.tile(row, 3), columns)), (self.n, self.n))
         return scipy.sparse.csr_array(entries)
 
+    def check_range(self, axis: int, dtype: np.dtype[Any]) -> None:
+        """Raise `SolverError` where squares of the spacing, or of the whole length, or their inverses overflow."""
+        known = np.finfo(dtype)
+        with np.errstate(over="ignore"):
+            length = float(self.intervals.sum())
+        least = float(self.intervals.min())
+        shortest, longest = (_ROOM / float(known.max)) ** 0.5, (_ROOM * float(known.tiny)) ** -0.5
+        if least < shortest or length > longest:
+            raise SolverError(
+                f"poisson: spacing of axis {axis}: intervals from {least:.3g} on, {length:.3g} in all; their squares "
+                f"are beyond {dtype}, which takes lengths of {shortest:.1g} to {longest:.1g}: take another unit"
+            )
+
     # ------------------------------------------------------------------------------------ eigenvectors
     @property
     def kind(self) -> str:
@@ -213,21 +230,35 @@ def read_direction(axis: int, n: int, spacing: Any, ends: tuple[str, str], centr
     return Direction(n, *ends, centring, intervals, uniform)
 
 
-def _intervals(axis: int, spacing: Any, count: int, what: str) -> tuple[_Array, bool]:
+def _numbers(axis: int, spacing: Any) -> _Array:
+    """Return a spacing as numbers; what only looks like them is refused."""
+    if isinstance(spacing, np.ma.MaskedArray):
+        raise SolverError(f"poisson: spacing of axis {axis} is a masked array: give coordinates without gaps")
     try:
-        values = np.array(spacing, dtype=np.float64)
+        values = np.array(spacing)
     except (TypeError, ValueError):
-        raise SolverError(f"poisson: spacing of axis {axis} is a number or coordinates, not {spacing!r}") from None
+        values = None
+    if values is None or values.dtype.kind not in "iuf":
+        raise SolverError(f"poisson: spacing of axis {axis} is a number or coordinates, not {spacing!r}")
+    return values.astype(np.float64)
+
+
+def _intervals(axis: int, spacing: Any, count: int, what: str) -> tuple[_Array, bool]:
+    values = _numbers(axis, spacing)
     if values.ndim == 0:
         if not (np.isfinite(values) and values > 0):
             raise SolverError(f"poisson: spacing of axis {axis} is a positive length, not {float(values)}")
-        return np.full(count, float(values)), True
+        try:
+            return np.full(count, float(values)), True
+        except MemoryError:
+            raise SolverError(f"poisson: axis {axis} of {count} {what} is too long for the memory") from None
     if values.shape != (count + 1,):
         raise SolverError(
             f"poisson: spacing of axis {axis} has shape {values.shape}: give a number, or the coordinates of all "
             f"{count + 1} {what}, those of the boundary included"
         )
-    found = np.diff(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.diff(values)
     if not (found > 0).all() or not np.isfinite(values).all():
         at = int(np.argmin(np.where(np.isfinite(found), found, -np.inf)))
         raise SolverError(

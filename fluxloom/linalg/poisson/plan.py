@@ -1,8 +1,9 @@
-"""Fast direct solution of Poisson's equation on a box: a plan to solve again and again, and one solve in one call."""
+"""Fast direct solution of Poisson's equation on a box: a plan to solve again and again."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from math import prod
 from typing import Any, Literal
 
@@ -12,20 +13,20 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import DatError, SolverError
+from fluxloom.core.errors import DatError, SolverError, did_you_mean
 from fluxloom.device.base import Device
 from fluxloom.device.exchange import View, gapless, steps
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.named_device import open_device_of, open_named
+from fluxloom.dsl.named_device import open_named
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.poisson.choice import choose
 from fluxloom.linalg.poisson.problem import read_problem
 from fluxloom.linalg.poisson.stages import Stages, same
 from fluxloom.linalg.transforms.ranks import Extent
 
-__all__ = ["Plan", "floating", "solve"]
+__all__ = ["Plan", "floating"]
 
 _KEPT = 4
 """Pairs of right-hand side and solution for which the calls are kept."""
@@ -50,19 +51,22 @@ class Plan:
         included.
     bc
         ``"periodic"``, ``"dirichlet"``, ``"neumann"``, `Dirichlet` or `Neumann` with data; for all axes, or for
-        each axis one of these or a pair of them, for its low and its high end.
+        each axis one of these or a pair of them, for its low and its high end. In one dimension the pair alone will
+        do; in two, a pair of names is one for each axis.
     centring
         ``"cell"``: unknowns between faces, the outermost faces are the boundary; ``"node"``: nodes, of which the
         outermost are on the boundary: unknown where the derivative is given, not where the value is, and the last
         one left out where they are periodic. For all axes, or for each.
     shift
-        ``sigma``.
+        ``sigma``. One that is an eigenvalue of ``-L``, but for rounding, is refused; so is one that is zero but for
+        rounding where ``L`` annuls constants.
     dtype
         ``"float64"`` or ``"float32"``.
     device
         A name such as ``"cpu"``, a device or a context; None: the processors of this machine.
     line
-        Axis of the tridiagonal systems; None: none; ``"auto"``: see `fluxloom.linalg.poisson.choice.choose`.
+        Axis of the tridiagonal systems; None: none; ``"auto"``: see `fluxloom.linalg.poisson.choice.choose`. An axis
+        is refused where the mean of the solution would be lost to rounding, for a negative shift that is small.
     transforms
         ``"auto"``, or ``"matrix"``: dense eigenvectors also where there is a fast transform.
     library
@@ -70,7 +74,8 @@ class Plan:
     threads
         Of the processors; 0: as many as the device has.
     comm, cut, decomposition
-        Where ``comm``, or a context as the device, has several ranks, the plan is a `RankedPlan`.
+        Where ``comm``, or a context as the device, has several ranks, the plan is a `RankedPlan`. On one rank a cut
+        is all ones.
 
     Raises
     ------
@@ -89,6 +94,8 @@ class Plan:
     With periodic and Neumann conditions alone and no shift the problem is singular: the weighted mean of the
     right-hand side (`removed`) is taken away, and that of the solution is zero. Weights are the volumes.
 
+    A plan has working memory: two threads must not call it at the same time.
+
     References
     ----------
     P. N. Swarztrauber, SIAM Review 19 (1977); U. Schumann and R. A. Sweet, J. Comput. Phys. 75 (1988); R. E. Lynch,
@@ -97,6 +104,8 @@ class Plan:
 
     def __new__(cls, *_given: Any, device: Any = None, comm: Comm | None = None, **_named: Any) -> Plan:
         """Return a plan; that of this rank's part where there are several ranks."""
+        if comm is not None and not isinstance(comm, Comm):
+            raise SolverError(f"poisson: comm is what fl.world() returns, or None, not {comm!r}")
         ranked = device.ranked if isinstance(device, Context) else comm is not None and comm.size > 1
         if cls is not Plan or not ranked:
             return super().__new__(cls)
@@ -122,9 +131,11 @@ class Plan:
         cut: tuple[int, ...] | None = None,
         decomposition: Literal["auto", "slabs", "pencils"] = "auto",
     ) -> None:
-        del comm, cut, decomposition  # they matter on several ranks, see `RankedPlan`
-        self.problem = read_problem(shape, spacing, bc, centring, shift)
-        self.shape, self.dtype = self.problem.shape, floating(dtype)
+        del comm  # it matters on several ranks, see `RankedPlan`
+        self.dtype = floating(dtype)
+        self.problem = read_problem(shape, spacing, bc, centring, shift, self.dtype)
+        self.shape = self.problem.shape
+        _check_one_rank(self.shape, cut, decomposition)
         if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 0:
             raise SolverError(f"poisson: threads is a number, or 0 for all, not {threads!r}")
         self.device = device.device if isinstance(device, Context) else open_named("cpu" if device is None else device)
@@ -192,7 +203,11 @@ class Plan:
 
     @property
     def removed(self) -> float:
-        """Weighted mean that was taken from the last right-hand side of a singular problem; waits. Else 0."""
+        """Weighted mean that was taken from the last right-hand side of a singular problem; waits.
+
+        It is the mean of ``f`` less that of `boundary`, weighted with the volumes, in the units of ``f``; 0 before the
+        first solve, and for problems that are not singular.
+        """
         if not self.problem.singular:
             return 0.0
         self.device.synchronize()
@@ -217,6 +232,8 @@ class Plan:
         """Return values in the memory of the device; those that it cannot use there in memory of the plan."""
         if isinstance(values, Dat):
             values.context.settle(values)
+        elif isinstance(values, np.ma.MaskedArray):
+            raise DatError(f"poisson: {what} is a masked array: fill the masked values, {what}.filled(value)")
         elif isinstance(array := self.device.as_array(values), np.ndarray):
             gaps = not gapless(array.shape, array.strides, array.itemsize) or not array.size
             if gaps or self.device.why_not_shared(values, array):
@@ -236,6 +253,10 @@ class Plan:
     def _check_form(self, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> None:
         if shape != self.shape and shape != (prod(self.shape),):
             raise DatError(f"poisson: {what} has shape {shape}, the plan {self.shape}")
+        if dtype != self.dtype and dtype == self.dtype.newbyteorder():
+            raise DatError(
+                f"poisson: {what} is in another byte order than this machine's: give {what}.astype('{self.dtype}')"
+            )
         if dtype != self.dtype:
             raise DatError(f"poisson: {what} is of {dtype}, the plan of {self.dtype}: give dtype= to the plan")
 
@@ -279,7 +300,8 @@ class Plan:
     def inverse(self) -> LinearOperator:
         """The inverse of `matrix` for SciPy's solvers, on host memory; of data on the boundary it knows nothing.
 
-        In a singular problem it is that on right-hand sides of weighted mean zero, and annuls constants.
+        In a singular problem it is that on right-hand sides of weighted mean zero, and annuls constants. Its transpose
+        is ``W inverse W^-1`` with the `volumes` ``W``.
         """
         if self.problem.loads:
             raise SolverError("poisson: the inverse of a plan with boundary data is not linear: make one without")
@@ -288,7 +310,17 @@ class Plan:
         def apply(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             return self(np.array(values, self.dtype).reshape(self.shape)).reshape(size)
 
-        return LinearOperator((size, size), matvec=apply, dtype=self.dtype)  # pyright: ignore[reportCallIssue]
+        volumes = self.volumes().reshape(size)
+
+        def transposed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return (volumes * apply(np.reshape(values, size) / volumes)).astype(self.dtype)
+
+        given: dict[str, Any] = {"matvec": apply, "rmatvec": transposed, "dtype": self.dtype}
+        return LinearOperator((size, size), **given)
+
+    def __repr__(self) -> str:
+        """Return `describe`."""
+        return self.describe()
 
     def describe(self) -> str:
         """Return what is done, by which library, and how much memory it has taken."""
@@ -323,6 +355,17 @@ def _overlap(one: DeviceArray, other: DeviceArray) -> bool:
     return spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]
 
 
+def _check_one_rank(shape: tuple[int, ...], cut: Any, decomposition: Any) -> None:
+    """Raise `SolverError` for what divides a problem over ranks, where it is wrong though there is only one."""
+    names = ("auto", "slabs", "pencils")
+    if decomposition not in names:
+        hint = did_you_mean(str(decomposition), names)
+        raise SolverError(f"poisson: decomposition is one of {', '.join(names)}, not {decomposition!r}{hint}")
+    ones = isinstance(cut, Iterable) and tuple(cut) == (1,) * len(shape)
+    if cut is not None and not ones:
+        raise SolverError(f"poisson: cut={cut!r} on one rank: leave it out, or give comm= or a context with ranks")
+
+
 def floating(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return the type of a plan's values; `SolverError` for another than ``float64`` and ``float32``."""
     try:
@@ -330,42 +373,6 @@ def floating(dtype: npt.DTypeLike) -> np.dtype[Any]:
     except TypeError:
         found = None
     if found is None or found not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise SolverError(f"poisson: dtype is float64 or float32, not {dtype!r}")
+        order = " in the byte order of this machine" if found is not None and not found.isnative else ""
+        raise SolverError(f"poisson: dtype is float64 or float32{order}, not {dtype!r}")
     return found
-
-
-def solve(
-    f: Any,
-    spacing: Any,
-    bc: Any = "periodic",
-    *,
-    centring: Any = "cell",
-    shift: float = 0.0,
-    out: Any = None,
-) -> Any:
-    r"""Return the solution of :math:`(L + \sigma) u = f` on a box: `Plan` for one right-hand side.
-
-    Parameters
-    ----------
-    f
-        An array of NumPy or CuPy, or a dat: it decides shape, type (whole numbers become float64) and device.
-    spacing, bc, centring, shift
-        See `Plan`.
-    out
-        Where the solution goes; None: a new array, or dat, like ``f``.
-
-    Raises
-    ------
-    SolverError, DatError
-        As `Plan` does.
-
-    Examples
-    --------
-    >>> u = fl.poisson.solve(f, 1 / 64, bc="dirichlet")
-    """
-    if isinstance(f, list | tuple | int | float) or (isinstance(f, np.ndarray) and f.dtype.kind in "iub"):
-        f = np.array(f, dtype=np.float64)
-    shape = f.set.shape + f.shape if isinstance(f, Dat) else tuple(f.shape)
-    dtype = f.scalar.numpy if isinstance(f, Dat) else f.dtype
-    device = f.context.device if isinstance(f, Dat) else open_device_of(f)
-    return Plan(shape, spacing, bc, centring=centring, shift=shift, dtype=dtype, device=device)(f, out)

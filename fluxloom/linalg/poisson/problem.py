@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import isfinite, prod
@@ -20,6 +21,15 @@ __all__ = ["Load", "Problem", "read_problem"]
 _Array = npt.NDArray[np.float64]
 
 _MOST_AXES = 3
+
+_DOUBLE = np.dtype(np.float64)
+
+_EPSILON = float(np.finfo(_DOUBLE).eps)
+
+_LOSS = {8: 1e-10, 4: 1e-5}
+"""Relative error of the mean above which no systems are solved, for the bytes of a value."""
+
+_LEAVE = "leave the shift 0: the mean is then removed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +64,14 @@ class Problem:
         Conditions at the low and the high end of each axis.
     shift
         Is added to the diagonal.
+    dtype
+        Type in which it is solved.
     """
 
     directions: tuple[Direction, ...]
     sides: tuple[tuple[Side, Side], ...]
     shift: float
+    dtype: np.dtype[Any] = _DOUBLE
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,7 +86,7 @@ class Problem:
     @property
     def singular(self) -> bool:
         """Whether the solution is determined up to a constant only."""
-        return self.shift == 0 and all(direction.constant for direction in self.directions)
+        return self.shift == 0 and self.constant
 
     @cached_property
     def loads(self) -> tuple[Load, ...]:
@@ -105,9 +118,37 @@ class Problem:
             found = found + scipy.sparse.csr_array(scipy.sparse.kron(scipy.sparse.eye_array(before), inner))
         return scipy.sparse.csr_array(found + self.shift * scipy.sparse.eye_array(self.size))
 
+    @property
+    def constant(self) -> bool:
+        """Whether ``L`` annuls constants."""
+        return all(direction.constant for direction in self.directions)
+
+    def why_not_line(self, line: int) -> str:
+        """Return why the mean of the solution is lost where systems are solved along an axis, or an empty string.
+
+        Elimination finds the smallest eigenvalue, which is the shift, as what is left of the largest ones of the line,
+        to the rounding of these; a division by eigenvalues has it as it is.
+        """
+        if not self.constant or not self.shift or self.directions[line].n == 1:
+            return ""
+        epsilon = float(np.finfo(self.dtype).eps)
+        loss = epsilon * 2 * float(np.abs(self.directions[line].rows[1]).max()) / abs(self.shift)
+        if loss <= _LOSS[self.dtype.itemsize]:
+            return ""
+        return (
+            f"systems along axis {line} would find the mean of the solution to {loss:.1g} of it in {self.dtype} only, "
+            f"for shift {self.shift!r} is small beside their eigenvalues: give line=None"
+        )
+
     def check_shift(self, epsilon: float) -> None:
-        """Raise `SolverError` when the shift is an eigenvalue of ``-L`` but for rounding; all of them are positive."""
+        """Raise `SolverError` when the shift is an eigenvalue of ``-L`` but for rounding; none of them is negative.
+
+        A negative shift is refused where it is zero but for the rounding of double precision, in which it is given.
+        """
         if self.shift <= 0:
+            size = sum(2 * float(np.abs(direction.rows[1]).max()) for direction in self.directions)
+            if self.constant and 0 < -self.shift <= 4 * _EPSILON * size:
+                raise SolverError(f"poisson: shift {self.shift!r} is the rounding of zero: {_LEAVE}")
             return
         spectra = [direction.spectrum for direction in self.directions]
         order = np.argsort(spectra[-1])
@@ -120,6 +161,11 @@ class Problem:
             if rest.min() <= 4 * epsilon * size:
                 at = np.unravel_index(int(np.argmin(rest)), others.shape)
                 mode = (*(int(k) for k in at), int(order[near[at]]))
+                if self.constant and self.shift <= 4 * epsilon * size:
+                    raise SolverError(
+                        f"poisson: shift {self.shift!r} is the rounding of zero, which is an eigenvalue of -L, that of "
+                        f"mode {mode}: {_LEAVE}, or give one of more than {4 * epsilon * size:.2g}"
+                    )
                 raise SolverError(
                     f"poisson: shift {self.shift!r} is an eigenvalue of -L, that of mode {mode} "
                     f"(one number an axis, as the transforms count): the problem has no unique solution; change it by "
@@ -127,15 +173,17 @@ class Problem:
                 )
 
 
-def read_problem(shape: Any, spacing: Any, bc: Any, centring: Any, shift: Any) -> Problem:
-    """Return the problem that a user describes; see `Plan` for the parameters.
+def read_problem(
+    shape: Any, spacing: Any, bc: Any, centring: Any, shift: Any, dtype: npt.DTypeLike = np.float64
+) -> Problem:
+    """Return the problem that a user describes, solved in a floating type; see `Plan` for the parameters.
 
     Raises
     ------
     SolverError
         That says which axis is wrong, and how.
     """
-    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in sizes)
     if not 1 <= len(sizes) <= _MOST_AXES or not whole:
         raise SolverError(f"poisson: shape is one to three positive whole numbers, not {shape!r}")
@@ -149,7 +197,10 @@ def read_problem(shape: Any, spacing: Any, bc: Any, centring: Any, shift: Any) -
         read_direction(axis, n, spacings[axis], (sides[axis][0].kind, sides[axis][1].kind), centrings[axis])
         for axis, n in enumerate(sizes)
     )
-    return Problem(directions, tuple(sides), float(shift))
+    kind = np.dtype(dtype)
+    for axis, direction in enumerate(directions):
+        direction.check_range(axis, kind)
+    return Problem(directions, tuple(sides), float(shift), kind)
 
 
 def _spacings(spacing: Any, dimensions: int) -> list[Any]:

@@ -97,6 +97,11 @@ def decompose(
             raise SolverError(f"poisson: slabs are not possible: {why}")
     factors = _pencils(shape, ranks) if factors is None else factors
     way = choose(problem, _last(problem, factors) if line == "auto" else line, transforms, host=host)
+    if len(shape) == 1 and way.line is None and ranks > 1:
+        raise SolverError(
+            "poisson: the systems of one axis alone cannot be solved here (line=None, or a shift that is positive, or "
+            "small and negative), and its transform is not divided over ranks: give the problem to one rank"
+        )
     return Decomposition("pencils", way, tuple(_layouts(shape, factors, way.line)))
 
 
@@ -130,6 +135,8 @@ def _slab_axis(problem: Problem, ranks: int, factors: tuple[int, ...] | None, li
         axis = cuts[0]
         if line not in ("auto", axis):
             return 0, f"cut={factors} does not cut the axis of the lines, {line}"
+    if why := problem.why_not_line(axis):
+        return axis, why
     if shape[axis] < _LEAST * ranks:
         return axis, f"axis {axis} has {shape[axis]} unknowns, {_LEAST} for each of {ranks} ranks are needed"
     return axis, ""
@@ -154,8 +161,10 @@ def _last(problem: Problem, factors: tuple[int, ...]) -> int | None:
     axes = [k for k, n in enumerate(problem.shape) if n > 1]
     stretched = [k for k in axes if not problem.directions[k].uniform]
     if stretched:
-        return max(stretched, key=lambda k: problem.shape[k])
-    return min(axes, key=lambda k: (factors[k] == 1, problem.directions[k].periodic, k)) if axes else None
+        found = max(stretched, key=lambda k: problem.shape[k])
+    else:
+        found = min(axes, key=lambda k: (factors[k] == 1, problem.directions[k].periodic, k)) if axes else None
+    return None if found is None or problem.why_not_line(found) else found
 
 
 def _layouts(shape: Sequence[int], factors: tuple[int, ...], line: int | None) -> Iterator[Layout]:

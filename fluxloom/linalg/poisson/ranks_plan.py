@@ -76,8 +76,8 @@ class RankedPlan(Plan):
         cut: tuple[int, ...] | None = None, decomposition: Literal["auto", "slabs", "pencils"] = "auto",
         gathering: Literal["auto", "all", "shares"] = "auto", pieces: int = 1,
     ) -> None:  # fmt: skip
-        self.problem = read_problem(shape, spacing, bc, centring, shift)
         self.dtype = floating(dtype)
+        self.problem = read_problem(shape, spacing, bc, centring, shift, self.dtype)
         self.context = _context(device, comm, threads)
         self.device = self.context.device
         self.problem.check_shift(float(np.finfo(self.dtype).eps))

@@ -17,7 +17,7 @@ Source: Swarztrauber (1974), section 2; for derivatives at nodes: half of a fini
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.separable.coefficients import Rows, Separable
 
 if TYPE_CHECKING:
@@ -61,10 +62,19 @@ class Axis:
     centring: Literal["cell", "node"] = "cell"
 
     def __post_init__(self) -> None:
-        if self.unknowns < 1 or not self.interval[1] > self.interval[0]:
+        whole(self.unknowns, "unknowns of an axis", 1)
+        try:
+            low, high = (float(end) for end in self.interval)
+        except (TypeError, ValueError):
             raise SolverError(
-                f"an axis of {self.unknowns} unknowns on {self.interval}: give at least 1, and low < high"
-            )
+                f"interval of an axis: where it begins and ends, as in (0.0, 1.0), not {self.interval!r}"
+            ) from None
+        if not (high > low and np.isfinite(high - low)):
+            raise SolverError(f"interval of an axis: it begins at {low:g} and ends at {high:g}: give finite low < high")
+        for name in ("diffusion", "advection", "reaction"):
+            given = getattr(self, name)
+            if not callable(given):
+                _numbers(given, f"{name} of an axis")
         if self.centring not in ("cell", "node"):
             raise SolverError(f"centring {self.centring!r} is neither 'cell' nor 'node'")
 
@@ -116,10 +126,24 @@ class Axis:
 
 
 def _values(given: Coefficient, points: Values, name: str) -> Values:
-    found = np.asarray(given(points) if callable(given) else given, dtype=np.float64)
-    if found.shape not in ((), points.shape) or not np.all(np.isfinite(found)):
-        raise SolverError(f"{name} has shape {found.shape} or values that are no numbers at {points.size} points")
+    found = _numbers(given(points) if callable(given) else given, name)
+    if found.shape not in ((), points.shape):
+        raise SolverError(f"{name} has shape {found.shape} at {points.size} points: give a number, or one a point")
+    wrong = np.flatnonzero(~np.isfinite(found))
+    if wrong.size:
+        raise SolverError(f"{name} is not finite at {points[wrong[0]]:g} ({wrong.size} of {points.size} points)")
     return np.broadcast_to(found, points.shape).copy()
+
+
+def _numbers(given: Any, what: str) -> Values:
+    """Return values as real numbers in double precision."""
+    try:
+        found = np.asarray(given)
+    except (TypeError, ValueError):
+        found = np.asarray(None)
+    if found.dtype.kind not in "iuf":
+        raise SolverError(f"{what}: a real number, an array of them in host memory, or a function, not {given!r}")
+    return found.astype(np.float64)
 
 
 class SeparableEquation:
@@ -142,22 +166,47 @@ class SeparableEquation:
     Raises
     ------
     SolverError
-        If the discrete problem is none that block cyclic reduction solves.
+        If these are not two axes, a condition is unknown, or the discrete problem is none that block cyclic reduction
+        solves.
     """
 
     def __init__(self, axes: tuple[Axis, Axis], bc: Any = "dirichlet") -> None:
         from fluxloom.linalg.poisson.boundary import read_conditions  # that package exports what is here
 
-        self.axes = axes
+        if not isinstance(axes, Sequence) or len(axes) != 2 or not all(isinstance(axis, Axis) for axis in axes):
+            raise SolverError(f"separable: axes are two of Axis, (y, x), not {axes!r}")
+        self.axes = axes[0], axes[1]
         self.shape = axes[0].unknowns, axes[1].unknowns
-        self.sides = read_conditions(bc, self.shape)
+        try:
+            self.sides = read_conditions(bc, self.shape)
+        except SolverError as error:
+            raise SolverError(str(error).replace("poisson:", "separable:", 1)) from None
         (y, self._y), (x, self._x) = (axis.rows(sides) for axis, sides in zip(axes, self.sides, strict=True))
         self.problem = Separable(x, y)
-        self.points = tuple(axis.points(sides) for axis, sides in zip(axes, self.sides, strict=True))
+        self.points = axes[0].points(self.sides[0]), axes[1].points(self.sides[1])
 
-    def right_side(self, g: npt.ArrayLike) -> Values:
-        """Return the right-hand side of the discrete problem: ``g`` at the unknowns less the data of the sides."""
-        f = np.array(np.broadcast_to(np.asarray(g, dtype=np.float64), self.shape))
+    def right_side(self, g: npt.ArrayLike | Callable[[Values, Values], npt.ArrayLike]) -> Values:
+        """Return the right-hand side of the discrete problem: ``g`` at the unknowns less the data of the sides.
+
+        Parameters
+        ----------
+        g
+            A number, values of the shape of the unknowns, ``(n, m)``, or that can be broadcast to it; or a function of
+            ``y``, shape ``(n, 1)``, and ``x``, shape ``(1, m)``, that returns such values.
+
+        Raises
+        ------
+        SolverError
+            If the values are no numbers or have another shape.
+        """
+        y, x = self.points
+        values = _numbers(g(y[:, None], x[None, :]) if callable(g) else g, "right side")
+        try:
+            f = np.array(np.broadcast_to(values, self.shape))
+        except ValueError:
+            raise SolverError(
+                f"right side has shape {values.shape}; the equation has {self.shape} unknowns (y, x)"
+            ) from None
         for axis, weights in enumerate((self._y, self._x)):
             for place, weight, side in zip((0, -1), weights, self.sides[axis], strict=True):
                 if side.data is not None:

@@ -15,11 +15,13 @@ from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
+from fluxloom.linalg.arguments import device_of, floating_of, whole
 from fluxloom.linalg.separable.batches import Around, Batch, moved_columns
 from fluxloom.linalg.separable.coefficients import Separable
+from fluxloom.linalg.separable.equation import SeparableEquation
 from fluxloom.linalg.separable.native import Machine
 from fluxloom.linalg.separable.program import make_program
-from fluxloom.linalg.separable.solver import Timed, device_of
+from fluxloom.linalg.separable.solver import Timed, check_out, problem_of, real_values
 
 __all__ = ["SplitSolver"]
 
@@ -30,7 +32,7 @@ class SplitSolver:
     Parameters
     ----------
     problem
-        The equation.
+        The equation, discrete or not.
     device
         Runs the levels below ``split``.
     host
@@ -55,16 +57,17 @@ class SplitSolver:
     """
 
     def __init__(
-        self, problem: Separable, device: Device | Context | str, host: Device | Context | str | None = None, *,
-        split: int | Literal["auto"] = "auto", form: str = "product", mapping: str = "partition",
-        dtype: npt.DTypeLike = np.float64, threads: int = 0,
+        self, problem: Separable | SeparableEquation, device: Device | Context | str,
+        host: Device | Context | str | None = None, *, split: int | Literal["auto"] = "auto",
+        form: str = "product", mapping: str = "partition", dtype: npt.DTypeLike = np.float64, threads: int = 0,
     ) -> None:  # fmt: skip
-        self.problem, self.dtype = problem, np.dtype(dtype)
+        self.problem, self.dtype = problem_of(problem), floating_of(dtype, "separable")
+        threads = whole(threads, "separable: threads", 0, " (0: all of the host)")
         self.device, self.host = device_of(device), device_of(host)
-        self.program = make_program(problem, form)
-        given = problem, self.program.columns, mapping, dtype, np.zeros(1), self.program.stages
+        self.program = make_program(self.problem, form)
+        given = self.problem, self.program.columns, mapping, dtype, np.zeros(1), self.program.stages
         self._near, self._far = Machine(self.device, *given), Machine(self.host, *given, threads)
-        self._f, self._mean = (DeviceArray.zeros(self.device, shape, dtype) for shape in (problem.shape, (1,)))
+        self._f, self._mean = (DeviceArray.zeros(self.device, shape, dtype) for shape in (self.problem.shape, (1,)))
         self._rest = DeviceArray.zeros(self.device, (1,), dtype)
         self.predicted: tuple[float, ...] = ()
         if split == "auto":
@@ -112,7 +115,10 @@ class SplitSolver:
         ------
         SolverError
             If the shape does not fit.
+        DatError
+            If ``out`` has another shape or type, or is read-only.
         """
+        check_out(out, self.problem.shape, self.dtype)
         self._load(f)
         self._batch()
         found = self._f.host()
@@ -121,8 +127,20 @@ class SplitSolver:
         out[...] = found
         return out
 
+    def describe(self) -> str:
+        """Return one line: form, levels, which of them run where."""
+        program = self.program
+        return (
+            f"block cyclic reduction of {self.problem.shape[0]} columns of {self.problem.shape[1]} unknowns, "
+            f"{program.form}, {program.levels} levels, {program.solves} tridiagonal systems; from level {self.split} "
+            f"on with {self.host.name}, below with {self.device.name}"
+        )
+
+    def __str__(self) -> str:
+        return self.describe()
+
     def _load(self, f: npt.ArrayLike) -> None:
-        values = np.asarray(f, dtype=self.dtype)
+        values = real_values(f, self.dtype)
         if values.shape != self.problem.shape:
             raise SolverError(f"f has shape {values.shape}; the problem has {self.problem.shape} (columns, rows)")
         self._f.host(write=True)[...] = values

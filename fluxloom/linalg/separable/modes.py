@@ -25,11 +25,13 @@ from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
+from fluxloom.linalg.arguments import device_of, floating_of, whole
 from fluxloom.linalg.separable.batches import Around, Batch, pipeline
 from fluxloom.linalg.separable.coefficients import Separable
+from fluxloom.linalg.separable.equation import SeparableEquation
 from fluxloom.linalg.separable.native import Machine
 from fluxloom.linalg.separable.program import make_program
-from fluxloom.linalg.separable.solver import Timed, device_of
+from fluxloom.linalg.separable.solver import Timed, check_out, problem_of, real_values
 from fluxloom.linalg.transforms import Transforms
 
 __all__ = ["PeriodicSolver"]
@@ -44,7 +46,7 @@ class PeriodicSolver:
     Parameters
     ----------
     problem
-        ``L``, in the second and the third axis.
+        ``L``, discrete or not, in the second and the third axis.
     nodes
         Unknowns along the first axis.
     spacing
@@ -76,16 +78,19 @@ class PeriodicSolver:
     """
 
     def __init__(
-        self, problem: Separable, nodes: int, spacing: float, device: Device | Context | str | None = None, *,
-        host: Device | Context | str | None = None, split: int | None = None, batches: int | Literal["auto"] = "auto",
+        self, problem: Separable | SeparableEquation, nodes: int, spacing: float,
+        device: Device | Context | str | None = None, *, host: Device | Context | str | None = None,
+        split: int | None = None, batches: int | Literal["auto"] = "auto",
         form: str = "partial_fractions", mapping: str = "partition", dtype: npt.DTypeLike = np.float64,
         threads: int = 0, library: str = "auto",
     ) -> None:  # fmt: skip
-        if nodes < 3 or not spacing > 0:
-            raise SolverError(f"{nodes} periodic nodes {spacing} apart: at least 3 are needed, and a distance above 0")
-        self.problem, self.nodes, self.dtype = problem, int(nodes), np.dtype(dtype)
-        self.shape = (self.nodes, *problem.shape)
-        self.program = make_program(problem, form)
+        threads = whole(threads, "separable: threads", 0, " (0: all that the device has)")
+        nodes = whole(nodes, "separable: nodes", 3)
+        if not spacing > 0:
+            raise SolverError(f"{nodes} periodic nodes {spacing} apart: give a distance above 0")
+        self.problem, self.nodes, self.dtype = problem_of(problem), nodes, floating_of(dtype, "separable")
+        self.shape = (self.nodes, *self.problem.shape)
+        self.program = make_program(self.problem, form)
         self.split = self.program.levels if split is None else int(split)
         if not 0 <= self.split <= self.program.levels:
             raise SolverError(f"split {split!r}: a level from 0 to {self.program.levels}, or None")
@@ -181,7 +186,10 @@ class PeriodicSolver:
         ------
         SolverError
             If the shape does not fit.
+        DatError
+            If ``out`` has another shape or type, or is read-only.
         """
+        check_out(out, self.shape, self.dtype)
         self.load(f)
         self._solve()
         found = self._f.host()
@@ -190,9 +198,22 @@ class PeriodicSolver:
         out[...] = found
         return out
 
+    def describe(self) -> str:
+        """Return one line: modes, batches, form, levels, which of them run where."""
+        program = self.program
+        where = f", from level {self.split} on {self.host.name}" if self.split < program.levels else ""
+        return (
+            f"Fourier transform of {self.nodes} periodic nodes; block cyclic reduction of {self.modes} modes in "
+            f"{self.count} batches, {self.problem.shape[0]} columns of {self.problem.shape[1]} unknowns, "
+            f"{program.form}, {program.levels} levels; on {self.device.name}{where}"
+        )
+
+    def __str__(self) -> str:
+        return self.describe()
+
     def load(self, f: npt.ArrayLike) -> None:
         """Bring a right-hand side to the device."""
-        values = np.asarray(f, dtype=self.dtype)
+        values = real_values(f, self.dtype)
         if values.shape != self.shape:
             raise SolverError(f"f has shape {values.shape}; the problem has {self.shape}")
         self._f.host(write=True)[...] = values

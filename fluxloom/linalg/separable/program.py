@@ -131,8 +131,16 @@ def _check(problem: Separable, stages: Sequence[Stage]) -> None:
         if gaps.size and gaps.min() <= least:
             raise SolverError(
                 f"block cyclic reduction: a system of level {stage.level} is singular to rounding (eigenvalue "
-                f"{gaps.min():.1e}); the reaction makes the equation indefinite: change it, or use a sparse solver"
+                f"{gaps.min():.1e}); {_why_indefinite(problem)}"
             )
+
+
+def _why_indefinite(problem: Separable) -> str:
+    """Return what makes an equation indefinite: neighbours coupled with different signs, or else its diagonal."""
+    x, y = (float(np.sum(rows.a) + np.sum(rows.c)) for rows in (problem.x, problem.y))
+    if x * y < 0:
+        return "the diffusion of x and that of y have different signs: the equation is not elliptic, give both one sign"
+    return "the reaction (or the diagonals) makes the equation indefinite: change it, or use a sparse solver"
 
 
 class _Writer:

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import DatError, SolverError
 from fluxloom.device.base import Call, Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.named_device import open_named
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.primitive import Steps
+from fluxloom.linalg.arguments import device_of, floating_of, whole
 from fluxloom.linalg.separable.coefficients import Separable
+from fluxloom.linalg.separable.equation import SeparableEquation
 from fluxloom.linalg.separable.native import Machine
 from fluxloom.linalg.separable.program import Program, make_program
 
-__all__ = ["SeparableSolver", "Timed", "device_of"]
+__all__ = ["SeparableSolver", "Timed", "check_out", "problem_of", "real_values"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class SeparableSolver:
     Parameters
     ----------
     problem
-        The equation.
+        The equation: discrete, or a `SeparableEquation`.
     device
         A device, its name, or a context; the processor by default.
     form
@@ -69,7 +71,7 @@ class SeparableSolver:
         On a device of work items: "thread" a system, "block" a system, or "partition" (chunks of rows); the default is
         "partition". Elsewhere a lane of a vector solves a system.
     dtype
-        Of values.
+        Of values: float64 or float32.
     threads
         On a processor; 0: all that the device has.
     chunk
@@ -83,7 +85,7 @@ class SeparableSolver:
     Raises
     ------
     SolverError
-        If form or mapping are unknown or do not fit the problem.
+        If form or mapping are unknown or do not fit the problem, or a type or number is none.
 
     Notes
     -----
@@ -92,13 +94,18 @@ class SeparableSolver:
     """
 
     def __init__(
-        self, problem: Separable, device: Device | Context | str | None = None, *, form: str = "partial_fractions",
-        mapping: str = "partition", dtype: npt.DTypeLike = np.float64, threads: int = 0, chunk: int = 0,
+        self, problem: Separable | SeparableEquation, device: Device | Context | str | None = None, *,
+        form: str = "partial_fractions", mapping: str = "partition", dtype: npt.DTypeLike = np.float64,
+        threads: int = 0, chunk: int = 0,
     ) -> None:  # fmt: skip
-        self.problem, self.device, self.dtype = problem, device_of(device), np.dtype(dtype)
-        self.program: Program = make_program(problem, form)
+        self.problem, self.dtype = problem_of(problem), floating_of(dtype, "separable")
+        threads = whole(threads, "separable: threads", 0, " (0: all that the device has)")
+        chunk = whole(chunk, "separable: chunk", 0, " (0: 8 rows)")
+        self.device = device_of(device)
+        self.program: Program = make_program(self.problem, form)
+        stages = self.program.stages
         self._machine = Machine(
-            self.device, problem, self.program.columns, mapping, dtype, np.zeros(1), self.program.stages, threads, chunk
+            self.device, self.problem, self.program.columns, mapping, dtype, np.zeros(1), stages, threads, chunk
         )
         self._mean = [DeviceArray.zeros(self.device, (1,), dtype) for _ in range(2)]
         self._kept: tuple[Any, Any, Steps] | None = None
@@ -136,13 +143,18 @@ class SeparableSolver:
         f
             Right-hand side: of NumPy, of the device's library, or a dat.
         out
-            Where the solution goes, may be ``f``; by default a new array of the kind of ``f``.
+            Where the solution goes, may be ``f``; of the shape of the problem and the type of the solver. By default
+            a new array of the kind of ``f``.
 
         Raises
         ------
         SolverError
             If a shape or type does not fit.
+        DatError
+            If ``out`` is no array or dat, has another shape or type, or is read-only; or if an array is in the memory
+            of another device.
         """
+        check_out(out, self.problem.shape, self.dtype)
         if isinstance(f, np.ndarray) and (out is None or isinstance(out, np.ndarray)) and not self.device.shared:
             return self._by_copy(f, out)
         source = self._array(f)
@@ -152,21 +164,20 @@ class SeparableSolver:
         self._kept[2]()
         if out is None:
             return target.host().copy() if isinstance(f, np.ndarray | Sequence) else target.array()
-        if target.copied:
+        if isinstance(out, Dat):
+            out.version += 1
+        elif target.copied:
             out[...] = target.host() if isinstance(out, np.ndarray) else target.array()
         return out
 
     def _by_copy(self, f: npt.NDArray[Any], out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
         """Solve in memory of the device that is kept, for arrays of the host which it cannot use."""
-        if f.shape != self.problem.shape or (out is not None and out.shape != f.shape):
-            shapes = [f.shape] + ([out.shape] if out is not None else [])
-            raise SolverError(
-                f"f and out have the shapes {shapes}; the problem has {self.problem.shape} (columns, rows)"
-            )
+        if f.shape != self.problem.shape:
+            raise SolverError(f"f has shape {f.shape}; the problem has {self.problem.shape} (columns, rows)")
         if self._inside is None:
             self._inside = self._new()
             self._inside_steps = self.steps(self._inside, self._inside)
-        self._inside.host(write=True)[...] = f
+        self._inside.host(write=True)[...] = real_values(f, self.dtype)
         self._kept = (self._inside, self._inside, self._inside_steps)
         self._inside_steps()
         found = self._inside.host()
@@ -176,9 +187,11 @@ class SeparableSolver:
         return out
 
     def _array(self, values: Any) -> DeviceArray:
-        if isinstance(values, np.ndarray) and values.dtype != self.dtype:
-            values = values.astype(self.dtype)
-        return DeviceArray.of(self.device, values)
+        if not isinstance(values, np.ndarray | Sequence) or getattr(values, "dtype", None) == self.dtype:
+            return DeviceArray.of(self.device, values)
+        found = DeviceArray.of(self.device, real_values(values, self.dtype))
+        found.copied = True  # what the user writes later does not show in it
+        return found
 
     def _new(self) -> DeviceArray:
         return DeviceArray.zeros(self.device, self.problem.shape, self.dtype)
@@ -211,9 +224,52 @@ class SeparableSolver:
             f"{program.form}, {program.levels} levels, {program.solves} tridiagonal systems; {self.device.name}: {how}"
         )
 
+    def __str__(self) -> str:
+        return self.describe()
 
-def device_of(given: Device | Context | str | None) -> Device:
-    """Return the device that is meant; a processor when nothing is said."""
-    if isinstance(given, Context):
-        return given.device
-    return open_named("cpu" if given is None else given)
+
+def problem_of(given: Separable | SeparableEquation) -> Separable:
+    """Return the discrete problem of what a solver is given."""
+    if isinstance(given, SeparableEquation):
+        return given.problem
+    if not isinstance(given, Separable):
+        raise SolverError(f"separable: a problem is a Separable or a SeparableEquation, not {given!r}")
+    return given
+
+
+def real_values(f: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a right-hand side in a solver's type.
+
+    Raises
+    ------
+    SolverError
+        If the values are no real numbers.
+    """
+    array = np.asarray(f)
+    if array.dtype.kind not in "biuf":
+        raise SolverError(f"separable: f is of {array.dtype}: give real numbers")
+    return array.astype(dtype, copy=False)
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Complain of what cannot hold the solution: it would be left unwritten, or be rounded.
+
+    Raises
+    ------
+    DatError
+        See `SeparableSolver`.
+    """
+    if out is None:
+        return
+    if isinstance(out, Dat):
+        kind = np.dtype(out.scalar.numpy)
+    elif isinstance(out, DeviceArray) or (hasattr(out, "shape") and hasattr(out, "dtype")):
+        kind, size = np.dtype(out.dtype), tuple(out.shape)
+        if size != shape:
+            raise DatError(f"separable: out has shape {size}, the problem {shape}: give both the same")
+    else:
+        raise DatError(f"separable: out is an array that can be written to, or a dat, not a {type(out).__name__}")
+    if kind != dtype:
+        raise DatError(f"separable: out is of {kind}, the solver of {dtype}: give out as that, or dtype= to the solver")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise DatError("separable: out is read-only: give an array that can be written")

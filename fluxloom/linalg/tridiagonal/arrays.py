@@ -41,12 +41,14 @@ def solve(
     a, b, c
         The diagonals, all of one shape: that of ``y``; or ``(n,)``, which all systems share; or that of ``y`` without
         some of its first axes, along which the right-hand sides of the same systems stand. ``a`` of the first row and
-        ``c`` of the last are read in periodic systems only. In these, both couplings of two rows lead to the other row,
-        and one row is the number ``a + b + c``.
+        ``c`` of the last are read in periodic systems only, but they are there in all: off-diagonals of ``n - 1``
+        values are refused, since ``(n - 1,)`` may as well be a mistake in ``n`` (put a zero before ``a`` and behind
+        ``c``). Periodic systems of two rows have both couplings to the other row, one row is the number ``a + b + c``.
     y
-        Right-hand sides: float32 or float64. NumPy arrays are solved on the processors (also where a program uses the
-        ``reference`` device, which runs no compiled code), arrays of CuPy on their GPU, dats on the device of their
-        context.
+        Right-hand sides: float32 or float64, as the diagonals are. Whole numbers are refused: they say neither in which
+        precision to solve nor could ``out=y`` hold the solution. NumPy arrays are solved on the processors (also where
+        a program uses the ``reference`` device, which runs no compiled code), arrays of CuPy on their GPU, dats on the
+        device of their context.
     axis
         Of ``y``, along which the rows of a system stand.
     periodic
@@ -122,11 +124,13 @@ def _run(device: Device, layout: Layout, periodic: bool, method: str, check: boo
 
 
 def _checked_axis(axis: int, shape: tuple[int, ...]) -> int:
+    if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+        raise SolverError(f"tridiagonal: axis={axis!r}: give the number of one axis of y")
     if not shape or not -len(shape) <= axis < len(shape):
         raise SolverError(f"tridiagonal: axis={axis}, and y has the shape {shape}: give one of its axes")
     if not prod(shape):
         raise SolverError(f"tridiagonal: y has the shape {shape}: it has no values; give one system at least")
-    return axis % len(shape)
+    return int(axis) % len(shape)
 
 
 def _check_type(name: str, array: DeviceArray, wanted: np.dtype[Any] | None = None) -> None:

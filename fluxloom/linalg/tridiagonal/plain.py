@@ -14,7 +14,7 @@ __all__ = ["METHODS_PLAIN"]
 
 METHODS_PLAIN: Mapping[str, Callable[[int, int], Method]] = MappingProxyType(
     {
-        "thomas": lambda switch, threads: PlainThomas(threads, cache_bytes(2) * 3 // 4),
+        "thomas": lambda switch, threads: PlainThomas(threads, cache_bytes(2) * 5 // 8),
         "cr": lambda switch, threads: PlainCyclicReduction("cr", 0, threads),
         "pcr": lambda switch, threads: PlainCyclicReduction("pcr", 0, threads),
         "cr_pcr": lambda switch, threads: PlainCyclicReduction("cr_pcr", switch, threads),

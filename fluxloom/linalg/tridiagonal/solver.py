@@ -10,7 +10,9 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.device.base import Call, Device, RemoteBuffer
 from fluxloom.dsl.arrays import DeviceArray
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Operand, Primitive
+from fluxloom.linalg.arguments import device_of, whole
 from fluxloom.linalg.tridiagonal.auto import method_of
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.oracle import lost_row
@@ -29,7 +31,7 @@ class TridiagonalSolver:
     Parameters
     ----------
     device
-        Runs generated code.
+        Runs generated code: a device, its name, or a context; the processor for None.
     lines
         Where the values of ``y`` lie; those of ``x`` have the same steps.
     form
@@ -38,7 +40,7 @@ class TridiagonalSolver:
         ``"auto"``, or ``"thomas"``, ``"cr"``, ``"pcr"``, ``"cr_pcr"``; on devices of work items also
         ``"partition"`` and ``"chunks"``.
     threads
-        That share the systems, on processors.
+        That share the systems, on processors; 0: all that the device has.
     switch
         With ``"cr_pcr"``: rows of the reduced system where the parallel form takes over; 0: chosen.
 
@@ -50,14 +52,19 @@ class TridiagonalSolver:
     Raises
     ------
     SolverError
-        If the method is none of the device's, or cannot solve such systems.
+        If the method is none of the device's, or cannot solve such systems; if a number is none.
     DeviceUnavailable
         If the device runs no generated code.
     """
 
     def __init__(
-        self, device: Device, lines: Lines, form: Form, method: str = "auto", *, threads: int = 1, switch: int = 0
-    ) -> None:
+        self, device: Device | Context | str | None, lines: Lines, form: Form, method: str = "auto", *,
+        threads: int = 1, switch: int = 0,
+    ) -> None:  # fmt: skip
+        threads = whole(threads, "tridiagonal: threads", 0, " (0: all that the device has)")
+        switch = whole(switch, "tridiagonal: switch", 0, " (0: chosen)")
+        device = device_of(device)
+        threads = threads or int(getattr(device, "threads", 1))
         if lines.rows < 1 or lines.systems < 0:
             raise SolverError(f"tridiagonal: {lines.systems} systems of {lines.rows} rows: give one row at least")
         if not 1 <= form.rhs <= MOST_TOGETHER or form.rhs != lines.rhs:
@@ -189,6 +196,9 @@ class TridiagonalSolver:
             f"{lines.systems} {kind}tridiagonal systems of {lines.rows} rows of {form.real}, {order}{sides}: method "
             f"{self.method}, {self.nbytes / 2**20:.1f} MiB of working memory"
         )
+
+    def __str__(self) -> str:
+        return self.describe()
 
     def _check_type(self, name: str, values: Values) -> None:
         if values.dtype != self.dtype:

@@ -11,6 +11,25 @@
 #define LEFT(i, l) held[(int64_t)(i) * (2 * W) + W + (l)]
 #define D(i, l, r) held[(int64_t)(i) * (2 * W) + 1 * W + (r) * W + (l)]
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+/* Stores values; those that fill whole lines of a cache do not pass through it, and need not be read before. */
+AI void fl_store(REAL *restrict to, const REAL *restrict from, int64_t count) {
+#if defined(__AVX__)
+    for (; count > 0 && (uintptr_t)to % 64; count--) *to++ = *from++;
+    for (; count >= 8; count -= 8, to += 8, from += 8) {
+#if defined(__AVX512F__)
+        _mm512_stream_pd(to, _mm512_loadu_pd(from));
+#else
+        _mm256_stream_pd(to, _mm256_loadu_pd(from));
+        _mm256_stream_pd(to + 8 / 2, _mm256_loadu_pd(from + 8 / 2));
+#endif
+    }
+#endif
+    for (; count > 0; count--) *to++ = *from++;
+}
+
 typedef struct {
     const double * y;
     double * x;
@@ -64,7 +83,7 @@ void fl_thomas(const int64_t *S)
     const int64_t c_outer = A->c_outer;
     const int64_t pinned = A->pinned;
     const double scale = A->scale;
-    const int64_t pieces = (inner + 64 - 1) / 64, chunks = pieces * (outer);
+    const int64_t skew = (int64_t)((uintptr_t)(x + x_first) % 64 / 8), pieces = (inner + skew + 64 - 1) / 64, chunks = pieces * (outer);
 
     #pragma omp parallel num_threads(2)
     {
@@ -74,8 +93,9 @@ void fl_thomas(const int64_t *S)
     #pragma omp for schedule(static)
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
 
-        const int64_t o = chunk / pieces, s = chunk % pieces * 64, number = o * inner + s;
-        const int lanes = (int)(inner - s < 64 ? inner - s : 64);
+        const int64_t o = chunk / pieces, begin = chunk % pieces * 64 - skew, s = begin < 0 ? 0 : begin;
+        const int64_t number = o * inner + s;
+        const int lanes = (int)((begin + 64 < inner ? begin + 64 : inner) - s);
         const int64_t y_at = y_first + o * outer_step + s * INT64_C(1);
         const int64_t x_at = x_first + o * outer_step + s * INT64_C(1);
         const int64_t c_at = o * c_outer + s * c_inner;
@@ -107,15 +127,26 @@ void fl_thomas(const int64_t *S)
         for (int64_t i = 1; i < m; i++) {
             const REAL last = i == m - 1;
             (void)last;
-            if (i + 4 < m)
-                for (int l = 0; l < lanes; l += 8) {
-                    __builtin_prefetch(y + Y(l, i + 4, 0));
-                    __builtin_prefetch(a + K(l, i + 4));
-                    __builtin_prefetch(b + K(l, i + 4));
-                    __builtin_prefetch(c + K(l, i + 4));
+            int done = 0;
+            const int64_t far_row = i + 16 < m ? i + 16 : m - 1;
+            for (; done + 8 <= lanes; done += 8) {
+                for (int l = done; l < done + 8; l += 8) {
+                    __builtin_prefetch(y + Y(l, far_row, 0), 0, 2);
+                    __builtin_prefetch(a + K(l, far_row), 0, 2);
+                    __builtin_prefetch(b + K(l, far_row), 0, 2);
+                    __builtin_prefetch(c + K(l, far_row), 0, 2);
                 }
+                #pragma omp simd simdlen(8)
+                for (int l = done; l < done + 8; l++) {
+                const REAL low = a[K(l, i)], inverse = 1 / (((b[K(l, i)])) - low * (CP(i - 1, l))), cp = c[K(l, i)] * inverse;
+                CP(i, l) = cp;
+                const REAL d0 = (factor * y[Y(l, i, 0)] - low * (D(i - 1, l, 0))) * inverse;
+                D(i, l, 0) = d0;
+
+                }
+            }
             #pragma omp simd
-            for (int l = 0; l < lanes; l++) {
+            for (int l = done; l < lanes; l++) {
                 const REAL low = a[K(l, i)], inverse = 1 / (((b[K(l, i)])) - low * (CP(i - 1, l))), cp = c[K(l, i)] * inverse;
                 CP(i, l) = cp;
                 const REAL d0 = (factor * y[Y(l, i, 0)] - low * (D(i - 1, l, 0))) * inverse;
@@ -140,15 +171,26 @@ void fl_thomas(const int64_t *S)
         for (int64_t i = 1; i < m; i++) {
             const REAL last = i == m - 1;
             (void)last;
-            if (i + 4 < m)
-                for (int l = 0; l < lanes; l += 8) {
-                    __builtin_prefetch(y + Y(l, i + 4, 0));
-                    __builtin_prefetch(a + K(l, i + 4));
-                    __builtin_prefetch(b + K(l, i + 4));
-                    __builtin_prefetch(c + K(l, i + 4));
+            int done = 0;
+            const int64_t far_row = i + 16 < m ? i + 16 : m - 1;
+            for (; done + 8 <= lanes; done += 8) {
+                for (int l = done; l < done + 8; l += 8) {
+                    __builtin_prefetch(y + Y(l, far_row, 0), 0, 2);
+                    __builtin_prefetch(a + K(l, far_row), 0, 2);
+                    __builtin_prefetch(b + K(l, far_row), 0, 2);
+                    __builtin_prefetch(c + K(l, far_row), 0, 2);
                 }
+                #pragma omp simd simdlen(8)
+                for (int l = done; l < done + 8; l++) {
+                const REAL low = a[K(l, i)], inverse = 1 / (((b[K(l, i)])) - low * (CP(i - 1, l))), cp = c[K(l, i)] * inverse;
+                CP(i, l) = cp;
+                const REAL d0 = (factor * y[Y(l, i, 0)] - low * (D(i - 1, l, 0))) * inverse;
+                D(i, l, 0) = d0;
+
+                }
+            }
             #pragma omp simd
-            for (int l = 0; l < lanes; l++) {
+            for (int l = done; l < lanes; l++) {
                 const REAL low = a[K(l, i)], inverse = 1 / (((b[K(l, i)])) - low * (CP(i - 1, l))), cp = c[K(l, i)] * inverse;
                 CP(i, l) = cp;
                 const REAL d0 = (factor * y[Y(l, i, 0)] - low * (D(i - 1, l, 0))) * inverse;
@@ -171,16 +213,17 @@ void fl_thomas(const int64_t *S)
             }
         }
         for (int64_t i = m - 2; i >= 0; i--) {
-            #pragma omp simd
+            #pragma omp simd simdlen(8)
             for (int l = 0; l < lanes; l++) {
                 const REAL cp = CP(i, l);
                 const REAL u0 = D(i, l, 0) - cp * D(i + 1, l, 0);
                 D(i, l, 0) = u0;
-                x[X(l, i, 0)] = u0;
 
             }
+            fl_store(x + X(0, i, 0), &D(i, 0, 0), lanes * 1);
         }
 
+        fl_fence();
 
     }
     if (bad) {

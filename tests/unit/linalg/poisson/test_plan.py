@@ -27,7 +27,7 @@ def allowed(shape, bc, centring) -> bool:
 @pytest.mark.parametrize("centring", CENTRINGS)
 @pytest.mark.parametrize("ends", ENDS)
 def test_one_dimension(ends, centring, dtype):
-    for n in (1, 2, 3, 8, 13):
+    for n in (1, 2, 3, 8, 13) if dtype == "float64" else (1, 8, 13):
         if allowed((n,), [ends], centring):
             check(Plan(n, 0.3, [ends], centring=centring, dtype=dtype, device=DEVICE))
             x = coordinates(n, ends, centring, n)
@@ -310,8 +310,7 @@ def test_several_threads_share_large_problems(bc):
     np.testing.assert_array_equal(plan(f), Plan((30, 40, 32), 0.3, bc, device=CpuDevice(1))(f))
 
 
-@pytest.mark.parametrize("bc", ["neumann", "dirichlet"])
-@pytest.mark.parametrize("line", [0, 1, 2])
+@pytest.mark.parametrize(("bc", "line"), [("neumann", 0), ("dirichlet", 1), ("neumann", 2), ("dirichlet", 2)])
 def test_rows_of_a_power_of_two(bc, line):
     """Transforms across such rows go by way of other memory."""
     check(Plan((5, 6, 128), 0.3, bc, line=line, device=DEVICE))

@@ -76,7 +76,7 @@ def iterations(n: int, context: Context, stretched: bool, bc="dirichlet") -> int
 def test_iterations_do_not_depend_on_the_size(stretched, bc):
     """The condition is at most 1.3 / 0.7: an error of 1e-10 takes about 15 iterations."""
     context = Context("cpu", threads=2)
-    counts = [iterations(n, context, stretched, bc) for n in (12, 24, 48)]
+    counts = [iterations(n, context, stretched, bc) for n in (12, 48)]
     assert max(counts) <= 16
     assert max(counts) - min(counts) <= 3
 

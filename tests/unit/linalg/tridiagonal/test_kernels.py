@@ -56,7 +56,7 @@ def every(number: int, *lists: Iterable[Any]) -> list[Any]:
 
 @pytest.mark.opencl
 @pytest.mark.parametrize(
-    ("name", "periodic", "rows"), every(2, ["thomas", "partition", "cr", "pcr"], [False, True], [1, 2, 3, 21])
+    ("name", "periodic", "rows"), every(4, ["thomas", "partition", "cr", "pcr"], [False, True], [1, 2, 3, 21])
 )
 def test_few_rows(name: str, periodic: bool, rows: int) -> None:
     """One row and two have a meaning, and coefficients beyond the ends are not read."""
@@ -91,7 +91,7 @@ LONGER_LINES = [(Partition(), 700), (CyclicReduction("cr_pcr"), 700), (Chunks(4)
 @pytest.mark.parametrize(
     ("given", "order", "periodic"),
     [
-        *every(2, LONG_LINES, [INTERLEAVED, CONTIGUOUS], [False, True]),
+        *every(3, LONG_LINES, [INTERLEAVED, CONTIGUOUS], [False, True]),
         *(pytest.param(*case, marks=pytest.mark.long)
           for case in itertools.product(LONGER_LINES, [INTERLEAVED, CONTIGUOUS], [False, True])),
     ],

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fluxloom.codegen.primitive import primitive_unit
 from fluxloom.device.cpu import CpuDevice
+from fluxloom.linalg.tridiagonal import plain_thomas
 from fluxloom.linalg.tridiagonal.form import Form, Lines
 from fluxloom.linalg.tridiagonal.oracle import lost_row, thomas
 from fluxloom.linalg.tridiagonal.plain import METHODS_PLAIN
@@ -36,14 +40,22 @@ def agree(name: str, form: Form, rows: int, order: str, *, inner: int = 19, pinn
     np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * np.finfo(kind(form)).eps)
 
 
-FEW = dict.fromkeys(METHODS_PLAIN, (1, 2, 3, 17)) | {"cr_pcr": (3, 17)}
+def every(*lists: Iterable[Any]) -> list[Any]:
+    """Return the product of methods and other lists as parameters; of all but Thomas's half are long tests.
+
+    Each case is a function to compile.
+    """
+    found = []
+    for name in METHODS_PLAIN:
+        for places in itertools.product(*(enumerate(values) for values in lists)):
+            chosen = name == "thomas" or (sum(place for place, _ in places) + len(name)) % 2 == 0
+            found.append(
+                pytest.param(name, *(value for _, value in places), marks=[] if chosen else [pytest.mark.long])
+            )
+    return found
 
 
-@pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize(("name", "rows"), [
-    pytest.param(name, rows, marks=[] if rows in few else [pytest.mark.long])
-    for name, few in FEW.items() for rows in (1, 2, 3, 5, 17)
-])  # fmt: skip
+@pytest.mark.parametrize(("name", "periodic", "rows"), every([False, True], [1, 2, 3, 17]))
 def test_few_rows(name: str, periodic: bool, rows: int) -> None:
     """One row and two have a meaning, and coefficients beyond the ends are not read."""
     agree(name, replace(EACH, periodic=periodic), rows, CONTIGUOUS if rows % 2 else INTERLEAVED)
@@ -56,10 +68,9 @@ FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "order"), FORMS, ids=str)
-@pytest.mark.parametrize("name", list(METHODS_PLAIN))
-def test_forms(name: str, form: Form, order: str) -> None:
-    agree(name, form, 35, order)
+@pytest.mark.parametrize(("name", "given"), every(FORMS), ids=str)
+def test_forms(name: str, given: tuple[Form, str]) -> None:
+    agree(name, given[0], 35, given[1])
 
 
 @pytest.mark.long
@@ -108,7 +119,7 @@ def test_all_loops_over_systems_are_vectors() -> None:
     unit = primitive_unit(method.functions(EACH, lines), "c", method.helpers(EACH, lines))
     program = device.compile(unit.text, unit.symbols, "thomas")
     wanted = [k + 2 for k, line in enumerate(unit.text.splitlines(), 1) if "#pragma omp simd" in line]
-    assert len(wanted) == 5
+    assert len(wanted) == 7
     assert set(wanted) <= set(program.vectorised)
 
 
@@ -130,3 +141,23 @@ def test_lost_rows() -> None:
     assert lost_row(-one, ends, -one) == 5
     assert lost_row(-np.ones(4), 2 * np.ones(4), -np.ones(4)) == -1
     assert lost_row(one, np.array([1.0, 1, 3, 3, 3, 3]), one) == 1
+
+
+STREAMED = [
+    (EACH, 0), (Form("float"), 0), (Form("double", "shared"), 3), (Form("double", "shared", True, 2), 6),
+    (Form("float", "shifted", False, 2), 10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("form", "first"), STREAMED, ids=str)
+def test_solutions_past_the_caches(form: Form, first: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole lines of memory are stored past the caches; rows that begin and end inside one keep their neighbours."""
+    monkeypatch.setattr(plain_thomas, "_STREAMED", 0)
+    lines = replace(layout(7, 301, 2, form.rhs, "onir"), first=first)
+    systems = random_systems(form, lines, first)
+    method = PlainThomas(threads, cache=1 << 14)
+    assert "fl_store(x" in method.functions(form, lines)[0].body
+    found, status = solve(processors(), method, systems, -1.5)
+    assert status == 0
+    np.testing.assert_allclose(found, systems.solution(-1.5), rtol=0, atol=60 * np.finfo(kind(form)).eps)
