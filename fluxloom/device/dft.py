@@ -21,16 +21,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from fluxloom.core.errors import DeviceUnavailable, SolverError, did_you_mean
-from fluxloom.device.base import Buffer, Device
+from fluxloom.device.base import Buffer
 from fluxloom.device.exchange import View
 
-__all__ = ["INVERSE", "REAL_KINDS", "Library", "Values", "merged", "open_library", "pair_type"]
+__all__ = ["INVERSE", "REAL_KINDS", "Library", "Values", "merged", "pair_type"]
 
 REAL_KINDS = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4")
 """Transforms of real values to as many real ones, along one axis."""
@@ -116,54 +114,3 @@ def merged(lengths: Sequence[int], first: Sequence[int], second: Sequence[int]) 
         else:
             found.append((length, step, other))
     return found
-
-
-def open_library(device: Device, name: str = "auto", threads: int = 1) -> Library | None:
-    """Return the library of transforms of a device; None where there is none.
-
-    Parameters
-    ----------
-    name
-        ``"scipy"``, ``"pyfftw"`` (on the host), ``"cufft"``, ``"vkfft"``, or ``"auto"``: what is installed and quick.
-    threads
-        Of a library on the host.
-
-    Raises
-    ------
-    DeviceUnavailable
-        When the library is not installed; the message names the extra.
-    SolverError
-        When it does not work on this device.
-    """
-    where = "host" if device.shared else "cupy" if hasattr(device, "cupy") else "cl" if hasattr(device, "cl") else ""
-    known = {"host": ("scipy", "pyfftw"), "cupy": ("cufft",), "cl": ("vkfft",)}.get(where, ())
-    if name == "auto":
-        if where == "cl" and find_spec("pyvkfft") is None:
-            return None
-        name = "both" if where == "host" and find_spec("pyfftw") is not None else known[0] if known else ""
-    elif name not in known:
-        hint = did_you_mean(name, known) if known else ""
-        listed = ", ".join(map(repr, (*known, "matrix", "auto")))
-        raise SolverError(f"library {name!r} does not transform on the {device.name} device: use one of {listed}{hint}")
-    return _opened(device, name, threads) if name else None
-
-
-def _opened(device: Any, name: str, threads: int) -> Library:
-    from fluxloom.device.dft_host import FftwTransforms, HostTransforms, ScipyTransforms
-
-    if name == "scipy":
-        return ScipyTransforms(threads)
-    if name == "pyfftw":
-        return FftwTransforms(threads)
-    if name == "both":
-        try:
-            return HostTransforms(threads)
-        except DeviceUnavailable:  # it is there, but cannot be imported
-            return ScipyTransforms(threads)
-    if name == "cufft":
-        from fluxloom.device.dft_cufft import CufftTransforms
-
-        return CufftTransforms(device)
-    from fluxloom.device.dft_vkfft import VkfftTransforms
-
-    return VkfftTransforms(device)

@@ -4,68 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import median
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, device_name
 from fluxloom.app.bench.separable_peers import factors
+from fluxloom.app.bench.separable_problem import Manufactured, manufactured
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.separable import PeriodicSolver, Rows, Separable, SeparableSolver, SplitSolver, Timed
+from fluxloom.linalg.separable import PeriodicSolver, SeparableSolver, SplitSolver, Timed
 from fluxloom.perf.stopwatch import Stopwatch
 
-__all__ = ["SeparableBench", "manufactured", "variable_rows"]
+__all__ = ["SeparableBench"]
 
 ROUNDS = 5
 _SIDE, _SIDE_PROCESSOR = "511,1024", "127,255"
 _PLANES = (8, 32, 128)
 _FORMS = ("partial_fractions", "product")
 _MAPPINGS = ("partition", "block", "thread")
-
-
-def variable_rows(n: int, shift: float) -> Rows:
-    """Return the rows of ``d/dx(a u_x) + b u_x``, ``a = 1 + sin / 2``, ``b = 2 cos``, values given on both sides."""
-    h = 1.0 / n
-    faces, cells = np.arange(n + 1) * h, (np.arange(n) + 0.5) * h
-    diffusion = 1.0 + 0.5 * np.sin(2.0 * np.pi * faces + shift)
-    advection = 2.0 * np.cos(2.0 * np.pi * cells + shift)
-    a = diffusion[:-1] / h**2 - advection / (2.0 * h)
-    c = diffusion[1:] / h**2 + advection / (2.0 * h)
-    b = -(diffusion[:-1] + diffusion[1:]) / h**2
-    b[0] -= a[0]
-    b[-1] -= c[-1]
-    return Rows(a, b, c)
-
-
-@dataclass(frozen=True, eq=False)
-class Manufactured:
-    """A problem with a known solution: random values of order one."""
-
-    problem: Separable
-    exact: npt.NDArray[np.float64]
-    right: npt.NDArray[np.float64]
-
-    def errors(self, found: npt.NDArray[Any]) -> tuple[float, float]:
-        """Return the largest error, and the residual over size of matrix and solution in units of eps."""
-        u = found.astype(np.float64)
-        size = float(abs(self.problem.matrix()).sum(axis=1).max()) * float(np.abs(u).max())
-        residual = float(np.abs(self.problem.times(u) - self.right).max())
-        return float(np.abs(u - self.exact).max()), residual / size / float(np.finfo(found.dtype).eps)
-
-
-def manufactured(n: int, m: int) -> Manufactured:
-    """Return a problem of variable coefficients with ``n`` columns of ``m`` unknowns."""
-    problem = Separable(variable_rows(m, 0.3), variable_rows(n, 1.1))
-    exact = np.random.default_rng(n).standard_normal((n, m))
-    return Manufactured(problem, exact, problem.times(exact))
 
 
 class SeparableBench:

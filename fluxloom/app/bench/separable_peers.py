@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fluxloom.app.bench.base import Tell
+from fluxloom.app.bench.separable_problem import Manufactured
 from fluxloom.app.system import package_version
-
-if TYPE_CHECKING:
-    from fluxloom.app.bench.separable import Manufactured
 
 __all__ = ["factors"]
 

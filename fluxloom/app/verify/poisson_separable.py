@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import spsolve
 
-from fluxloom.app.bench.separable import manufactured
+from fluxloom.app.bench.separable_problem import manufactured
 from fluxloom.app.verify.base import Check, Tell
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.separable import SeparableSolver

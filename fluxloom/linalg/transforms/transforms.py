@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Enqueued
-from fluxloom.device.dft import INVERSE, Library, open_library, pair_type
+from fluxloom.device.dft import INVERSE, Library, pair_type
+from fluxloom.device.dft_libraries import open_library
 from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.linalg.transforms.checks import check, dense_view, require_kind, turned, values_of
@@ -44,7 +45,7 @@ class Transforms:
     threads
         Of a library on the host.
     library
-        ``"auto"``, ``"matrix"``, a name of `fluxloom.device.dft.open_library`, or a library.
+        ``"auto"``, ``"matrix"``, a name of `fluxloom.device.dft_libraries.open_library`, or a library.
     slab
         Bytes of the rows that are prepared, transformed and brought back together, where cosines and sines are made of
         Fourier transforms: they stay in the second-level cache, and the working memory is no larger.

@@ -11,7 +11,8 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.device.buffer import Buffer
 from fluxloom.device.cpu import CpuDevice
-from fluxloom.device.dft import INVERSE, REAL_KINDS, Values, merged, open_library, pair_type
+from fluxloom.device.dft import INVERSE, REAL_KINDS, Values, merged, pair_type
+from fluxloom.device.dft_libraries import open_library
 from fluxloom.device.exchange import View
 
 
