@@ -11,11 +11,11 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer, Device
-from fluxloom.device.exchange import View
+from fluxloom.device.exchange import View, steps
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.interop import require_view, view_of
 
-__all__ = ["DeviceArray"]
+__all__ = ["DeviceArray", "dense_view"]
 
 
 class DeviceArray:
@@ -41,7 +41,7 @@ class DeviceArray:
     def zeros(cls, device: Device, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> DeviceArray:
         """Return new memory in C order, of zeros."""
         kind = np.dtype(dtype)
-        return cls(device, device.allocate(max(1, prod(shape)) * kind.itemsize), _dense(shape, kind))
+        return cls(device, device.allocate(max(1, prod(shape)) * kind.itemsize), dense_view(shape, kind))
 
     @classmethod
     def of(cls, device: Device, values: Any) -> DeviceArray:
@@ -99,7 +99,7 @@ class DeviceArray:
     @property
     def dense(self) -> bool:
         """Whether the values lie in C order without gaps."""
-        return self.view.strides == _dense(self.shape, self.dtype).strides
+        return self.view.strides == dense_view(self.shape, self.dtype).strides
 
     def array(self, *, write: bool = True) -> Any:
         """Return the values as an array of the device's library, without a copy."""
@@ -119,12 +119,9 @@ class DeviceArray:
         return np.ndarray(view.shape, view.dtype, self.buffer.host(write=write), view.offset, view.strides)
 
 
-def _dense(shape: tuple[int, ...], kind: np.dtype[Any]) -> View:
-    steps, step = [], kind.itemsize
-    for length in reversed(shape):
-        steps.append(step)
-        step *= length
-    return View(shape, kind, tuple(reversed(steps)), 0)
+def dense_view(shape: tuple[int, ...], kind: np.dtype[Any]) -> View:
+    """Return a view in C order, without gaps."""
+    return View(shape, kind, tuple(kind.itemsize * step for step in steps(shape)))
 
 
 def _filled(view: View) -> bool:

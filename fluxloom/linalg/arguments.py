@@ -54,5 +54,6 @@ def floating_of(dtype: npt.DTypeLike, what: str) -> np.dtype[Any]:
     except TypeError:
         found = None
     if found is None or found not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise SolverError(f"{what}: dtype is float64 or float32, not {dtype!r}")
+        order = " in the byte order of this machine" if found is not None and not found.isnative else ""
+        raise SolverError(f"{what}: dtype is float64 or float32{order}, not {dtype!r}")
     return found

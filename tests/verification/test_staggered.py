@@ -8,9 +8,9 @@ from math import log2
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy.interpolate import CubicSpline, RegularGridInterpolator
 
 import fluxloom as fl
+from fluxloom.app.verify.staggered import BOTELLA_PEYRET, extremes, steady_cavity
 from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.generate import clustered
@@ -228,49 +228,18 @@ def test_devices(device: str) -> None:
     assert np.abs(found[1] - found[0]).max() < 1e-13
 
 
-def cavity(n: int, start: Staggered | None) -> Staggered:
-    """Return the steady cavity at Reynolds number 1000, from rest or from that of a coarser grid."""
-    sides = {"xmin": NoSlip(), "xmax": NoSlip(), "ymin": NoSlip(), "ymax": NoSlip((1.0, 0.0))}
-    found = flow((even(n), even(n)), (False, False), 1e-3, sides)
-    found.initialise(lambda p: 0 * p)
-    if start is not None:
-        velocity: list[Array] = []
-        for a, values in enumerate(start.faces()):
-            lines = [line.ravel() for line in reversed(start.grid.places(a))]
-            interpolate = RegularGridInterpolator(lines, values, bounds_error=False, fill_value=None)  # pyright: ignore
-            velocity.append(interpolate(np.stack(np.broadcast_arrays(*reversed(found.grid.places(a))), axis=-1)))
-        found.initialise(velocity)
-    found.every = 10
-    while not found.residual < 1e-6:
-        found.step(found.stable_step())
-    return found
-
-
-def extremes(found: Staggered) -> Array:
-    """Return the least u on the vertical centre line, the largest and the least v on the horizontal one."""
-    half = found.grid.counts[0] // 2
-    u, v = found.faces()
-    ends, y = (0.0, 1.0), found.grid.centres(1)
-    places = np.linspace(0, 1, 20001)
-    vertical = CubicSpline([0, *y, 1], [0, *u[:, half], ends[1]])(places)
-    across = CubicSpline([0, *y, 1], [0, *v[half], 0])(places)
-    return np.array([vertical.min(), across.max(), across.min()])
-
-
-BOTELLA_PEYRET = np.array([-0.3885698, 0.3769447, -0.5270771])
-"""O. Botella, R. Peyret, Computers & Fluids 27 (1998) 421-433, tables 9 and 10."""
-
-
 @pytest.mark.long
 def test_cavity() -> None:
     """Order 2, and the limit within two thousandths of the spectral solution."""
     found: list[Array] = []
     here: Staggered | None = None
+    context = fl.Context("cpu", threads=1, tuning=False)
     for n in (32, 64, 128):
-        here = cavity(n, here)
-        found.append(extremes(here))
-    errors = [np.abs(values / BOTELLA_PEYRET - 1).max() for values in found]
+        here = steady_cavity(context, n, here)
+        found.append(np.array(list(extremes(here).values())))
+    published = np.array(list(BOTELLA_PEYRET.values()))
+    errors = [np.abs(values / published - 1).max() for values in found]
     assert log2(errors[1] / errors[2]) > 1.8
     assert errors[2] < 0.016
     limit = found[2] + (found[2] - found[1]) / 3
-    assert np.abs(limit / BOTELLA_PEYRET - 1).max() < 2e-3
+    assert np.abs(limit / published - 1).max() < 2e-3

@@ -19,14 +19,14 @@ from fluxloom.device.exchange import View, gapless, steps
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.named_device import open_named
 from fluxloom.dsl.primitive import Steps
+from fluxloom.linalg.arguments import device_of, floating_of
 from fluxloom.linalg.poisson.choice import choose
 from fluxloom.linalg.poisson.problem import read_problem
 from fluxloom.linalg.poisson.stages import Stages, same
 from fluxloom.linalg.transforms.ranks import Extent
 
-__all__ = ["Plan", "floating"]
+__all__ = ["Plan"]
 
 _KEPT = 4
 """Pairs of right-hand side and solution for which the calls are kept."""
@@ -132,13 +132,13 @@ class Plan:
         decomposition: Literal["auto", "slabs", "pencils"] = "auto",
     ) -> None:
         del comm  # it matters on several ranks, see `RankedPlan`
-        self.dtype = floating(dtype)
+        self.dtype = floating_of(dtype, "poisson")
         self.problem = read_problem(shape, spacing, bc, centring, shift, self.dtype)
         self.shape = self.problem.shape
         _check_one_rank(self.shape, cut, decomposition)
         if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 0:
             raise SolverError(f"poisson: threads is a number, or 0 for all, not {threads!r}")
-        self.device = device.device if isinstance(device, Context) else open_named("cpu" if device is None else device)
+        self.device = device_of(device)
         on_host = self.device.shared and not self.device.items and library == "auto"
         self.way = choose(self.problem, line, transforms, host=on_host)
         self.problem.check_shift(float(np.finfo(self.dtype).eps))
@@ -364,15 +364,3 @@ def _check_one_rank(shape: tuple[int, ...], cut: Any, decomposition: Any) -> Non
     ones = isinstance(cut, Iterable) and tuple(cut) == (1,) * len(shape)
     if cut is not None and not ones:
         raise SolverError(f"poisson: cut={cut!r} on one rank: leave it out, or give comm= or a context with ranks")
-
-
-def floating(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the type of a plan's values; `SolverError` for another than ``float64`` and ``float32``."""
-    try:
-        found = np.dtype(dtype)
-    except TypeError:
-        found = None
-    if found is None or found not in (np.dtype(np.float64), np.dtype(np.float32)):
-        order = " in the byte order of this machine" if found is not None and not found.isnative else ""
-        raise SolverError(f"poisson: dtype is float64 or float32{order}, not {dtype!r}")
-    return found

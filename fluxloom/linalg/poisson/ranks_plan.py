@@ -15,7 +15,8 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.arrays import DeviceArray
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
-from fluxloom.linalg.poisson.plan import Plan, floating
+from fluxloom.linalg.arguments import floating_of
+from fluxloom.linalg.poisson.plan import Plan
 from fluxloom.linalg.poisson.problem import read_problem
 from fluxloom.linalg.poisson.ranks import RankedStages
 from fluxloom.linalg.transforms.ranks import Extent
@@ -76,7 +77,7 @@ class RankedPlan(Plan):
         cut: tuple[int, ...] | None = None, decomposition: Literal["auto", "slabs", "pencils"] = "auto",
         gathering: Literal["auto", "all", "shares"] = "auto", pieces: int = 1,
     ) -> None:  # fmt: skip
-        self.dtype = floating(dtype)
+        self.dtype = floating_of(dtype, "poisson")
         self.problem = read_problem(shape, spacing, bc, centring, shift, self.dtype)
         self.context = _context(device, comm, threads)
         self.device = self.context.device

@@ -13,6 +13,7 @@ from typing import Literal
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.linalg.separable import text_c, text_items
+from fluxloom.linalg.tridiagonal.kernels_text import up_to_power
 
 __all__ = ["MAPPINGS", "Mapping", "Shape", "choose_shape", "functions", "helpers"]
 
@@ -94,19 +95,14 @@ def choose_shape(rows: int, periodic: bool, real: str, mapping: str, chunk: int 
                     f"mapping 'block': cyclic reduction closes a ring of {rows} rows only if that is a power of two; "
                     "use 'partition'"
                 )
-            items = min(_MOST_ITEMS, _power(rows))
+            items = min(_MOST_ITEMS, up_to_power(rows))
             return Shape(rows, periodic, real, "block", items, items)
         case "partition":
-            items = min(_MOST_ITEMS, max(1, _power(-(-rows // (chunk or _ROWS_AN_ITEM)))))
+            items = min(_MOST_ITEMS, max(1, up_to_power(-(-rows // (chunk or _ROWS_AN_ITEM)))))
             while items > rows:
                 items //= 2
             return Shape(rows, periodic, real, "partition", max(items, _GROUP), items)
     raise SolverError(f"mapping {mapping!r} is none of {', '.join(MAPPINGS)}{did_you_mean(mapping, MAPPINGS)}")
-
-
-def _power(number: int) -> int:
-    """Return the least power of two that is not below a number."""
-    return 1 << max(0, number - 1).bit_length()
 
 
 def helpers(shape: Shape) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 
 from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.device.dft import REAL_KINDS, Values, pair_type
-from fluxloom.device.exchange import View, steps
+from fluxloom.device.exchange import View
 from fluxloom.dsl.arrays import DeviceArray
 
-__all__ = ["check", "dense_view", "require_kind", "turned", "values_of"]
+__all__ = ["check", "require_kind", "turned", "values_of"]
 
 _KINDS = ("dft", *REAL_KINDS, "matrix")
 
@@ -52,11 +52,6 @@ def check(
 def values_of(array: DeviceArray) -> Values:
     """Return an array as the layer of devices knows it."""
     return Values(array.buffer, array.view)
-
-
-def dense_view(shape: tuple[int, ...], dtype: np.dtype[Any]) -> View:
-    """Return a view in C order."""
-    return View(shape, dtype, tuple(dtype.itemsize * step for step in steps(shape)))
 
 
 def turned(array: DeviceArray, order: Sequence[int]) -> DeviceArray:

@@ -14,8 +14,8 @@ from fluxloom.device.base import Buffer, Call, Device, Enqueued
 from fluxloom.device.dft import INVERSE, Library, pair_type
 from fluxloom.device.dft_libraries import open_library
 from fluxloom.device.exchange import View
-from fluxloom.dsl.arrays import DeviceArray
-from fluxloom.linalg.transforms.checks import check, dense_view, require_kind, turned, values_of
+from fluxloom.dsl.arrays import DeviceArray, dense_view
+from fluxloom.linalg.transforms.checks import check, require_kind, turned, values_of
 from fluxloom.linalg.transforms.fourier import MatrixFourier
 from fluxloom.linalg.transforms.matrix import Basis, Products, real_matrix
 from fluxloom.linalg.transforms.recipes import recipe
