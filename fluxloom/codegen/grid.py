@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.lane import LaneLoop, address
 from fluxloom.codegen.member import Member
+from fluxloom.codegen.places import touched
 from fluxloom.codegen.reduce import combine, neutral
 from fluxloom.codegen.rows import RowShape
 from fluxloom.codegen.slots import slots_of
@@ -29,6 +31,8 @@ class GridDriver:
     group: Group
     dialect: Dialect
     helpers: set[RowShape] = field(default_factory=set)
+    constants: list[str] = field(default_factory=list)
+    """Declarations of the run-time constants that the kernel reads."""
 
     def entry(self) -> Entry:
         """Return the symbol and the argument block."""
@@ -41,11 +45,16 @@ class GridDriver:
         lines = [f"/* {member.spec.name}: grid */", "typedef struct {"]
         lines += [f"    {s.ctype} {s.name};" for s in self.entry().slots]
         lines += [f"}} {self.group.symbol}_args;", ""]
+        if self.group.listed:
+            from fluxloom.codegen.grid_lists import write_list
+
+            return "\n".join([*lines, *write_list(self, member), ""])
         lines += self._row(member) + self._driver(member)
         return "\n".join([*lines, ""])
 
     # ---------------------------------------------------------------------------------- geometry
-    def _spec(self) -> GridSpec:
+    def grid(self) -> GridSpec:
+        """Return the box with three axes."""
         grid = self.group.members[0].spec.grid
         assert grid is not None
         missing = 3 - len(grid.ghost)
@@ -62,7 +71,7 @@ class GridDriver:
         offsets = arg.stencil.offsets if arg.leg < 0 else (arg.stencil.offsets[arg.leg],)
         return [self._offset(o) for o in offsets]
 
-    def _rows(self, member: Member) -> dict[tuple[int, int], str]:
+    def rows(self, member: Member) -> dict[tuple[int, int], str]:
         """Name the base of every row of neighbours that is read: one an outer offset."""
         rows: dict[tuple[int, int], str] = {(0, 0): "row0"}
         for arg in member.spec.args:
@@ -74,8 +83,11 @@ class GridDriver:
         return max((abs(x) for a in member.spec.args for _, _, x in self._legs(a)), default=0)
 
     # -------------------------------------------------------------------------------------- text
-    def _row(self, member: Member) -> list[str]:
-        rows = self._rows(member)
+    def body(self, member: Member, rows: dict[tuple[int, int], str], shifted: Callable[[int], str]) -> list[str]:
+        """Return the kernel for the site ``x``, and before it in `constants` what it needs once.
+
+        ``shifted`` gives the C expression of the place in its row at some distance from ``x``.
+        """
 
         def element(arg: ArgSpec, leg: str, component: str, _member: int) -> str:
             if arg.kind == "global":
@@ -83,19 +95,36 @@ class GridDriver:
                     return f"A->d{arg.dat}[{component}]"
                 return f"g_{arg.parameter}_{component}"
             z, y, x = self._legs(arg)[int(leg)]
-            shift = "x" if x == 0 else f"(wrap ? fl_wrap(x + {x}, A->n2) : x + {x})"
-            return f"A->d{arg.dat}[{address(arg, f'{rows[(z, y)]} + {shift}', component)}]"
+            place = f"{rows[(z, y)]} + {shifted(x) if x else 'x'}"
+            return f"A->d{arg.dat}[{address(arg, place, component)}]"
 
         loop = LaneLoop(member.spec, member.number, self.dialect, member.spec.compute, element)
         body = loop.write()
-        reductions = self.group.reductions((member,))
+        self.constants = loop.constants
+        return body
+
+    def _row(self, member: Member) -> list[str]:
+        rows = self.rows(member)
+        body = self.body(member, rows, lambda x: f"(wrap ? fl_wrap(x + {x}, A->n2) : x + {x})")
         names = "".join(f", const int64_t {r}" for r in rows.values())
-        partial = "".join(f", {_kind(a)} *restrict acc_{a.parameter}" for _, a in reductions)
+        partial = self.partial_parameters(member)
         lines = [
             f"AI void {self.group.symbol}_row(const {self.group.symbol}_args *restrict A, const int64_t begin, "
             f"const int64_t end, const int wrap{names}{partial}) {{",
-            *loop.constants,
+            *self.constants,
         ]
+        heading = "for (int64_t x = begin; x < end; x++)"
+        return [*lines, *self.sites(member, heading, body), "}", ""]
+
+    def partial_parameters(self, member: Member) -> str:
+        """Return the parameters of the function of some sites that are its partial results."""
+        reductions = self.group.reductions((member,))
+        return "".join(f", {_kind(a)} *restrict acc_{a.parameter}" for _, a in reductions)
+
+    def sites(self, member: Member, heading: str, body: list[str]) -> list[str]:
+        """Return the loop over some sites, none of which touches what another one changes, and its reductions."""
+        reductions = self.group.reductions((member,))
+        lines: list[str] = []
         clauses = ""
         for _, a in reductions:
             op = {Access.INC: "+", Access.MIN: "min", Access.MAX: "max"}[a.access]
@@ -104,9 +133,11 @@ class GridDriver:
                 clauses += f" reduction({op}:t_{a.parameter}_{c})"
         lanes = f" simdlen({self.group.lanes})" if self.group.lanes > 1 else ""
         lines.append(f"#pragma omp simd{lanes}{clauses}")
-        lines.append(f"    for (int64_t x = begin; x < end; x++) {{ /* lanes {self.group.lanes}: {member.spec.name} */")
+        lines.append(f"    {heading} {{ /* lanes {self.group.lanes}: {member.spec.name} */")
         for _, a in reductions:
-            lines += [f"        {_kind(a)} g_{a.parameter}_{c};" for c in range(a.dim)]
+            used = touched(member.spec, a, 0)
+            starts = ["" if c in used else f" = {neutral(a)}" for c in range(a.dim)]
+            lines += [f"        {_kind(a)} g_{a.parameter}_{c}{start};" for c, start in enumerate(starts)]
         lines += body
         for _, a in reductions:
             for c in range(a.dim):
@@ -114,10 +145,10 @@ class GridDriver:
                 lines.append(f"        {t} = {combine(a, t, g)};")
         lines.append(f"    }} /* end lanes {self.group.lanes}: {member.spec.name} */")
         lines += [f"    acc_{a.parameter}[{c}] = t_{a.parameter}_{c};" for _, a in reductions for c in range(a.dim)]
-        return [*lines, "}", ""]
+        return lines
 
     def _driver(self, member: Member) -> list[str]:
-        symbol, grid, rows = self.group.symbol, self._spec(), self._rows(member)
+        symbol, grid, rows = self.group.symbol, self.grid(), self.rows(member)
         reductions = self.group.reductions((member,))
         lines = [f"void {symbol}(const int64_t *S) {{", f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
         count, first = ("(A->n - A->from) / A->n2", "A->from / A->n2") if self.group.ranged else ("A->n0 * A->n1", "0")
@@ -132,29 +163,45 @@ class GridDriver:
         row = f"({first} + r)" if self.group.ranged else "r"
         lines.append(f"        const int64_t z = {row} / A->n1, y = {row} % A->n1;")
         for (dz, dy), name in rows.items():
-            lines.append(f"        const int64_t {name} = {self._row_base(grid, dz, dy)};")
-        for _, a in reductions:
-            start = ", ".join([neutral(a)] * a.dim)
-            lines.append(f"        {_kind(a)} acc_{a.parameter}[{a.dim}] = {{{start}}};")
+            lines.append(f"        const int64_t {name} = {self.row_base(grid, dz, dy)};")
+        lines += self.partials(member)
         tail = "".join(f", {r}" for r in rows.values()) + "".join(f", acc_{a.parameter}" for _, a in reductions)
         for begin, end, wrap in (("0", "low", 1), ("low", "high", 0), ("high", "nx", 1)):
             lines.append(f"        {symbol}_row(A, {begin}, {end}, {wrap}{tail});")
-        for m, a in reductions:
-            lines.append(
-                f"        for (int c = 0; c < {a.dim}; c++) "
-                f"A->part{m.number}_{a.parameter}[r * {a.dim} + c] = acc_{a.parameter}[c];"
-            )
-        lines.append("    }")
-        for m, a in reductions:
+        lines += [*self.keep(member, "r"), "    }", *self.total(member, "rows")]
+        return [*lines, "}"]
+
+    def partials(self, member: Member) -> list[str]:
+        """Declare the partial results of some sites."""
+        lines = []
+        for _, a in self.group.reductions((member,)):
+            start = ", ".join([neutral(a)] * a.dim)
+            lines.append(f"        {_kind(a)} acc_{a.parameter}[{a.dim}] = {{{start}}};")
+        return lines
+
+    def keep(self, member: Member, place: str) -> list[str]:
+        """Keep the partial results of some sites in their place."""
+        return [
+            f"        for (int c = 0; c < {a.dim}; c++) "
+            f"A->part{m.number}_{a.parameter}[{place} * {a.dim} + c] = acc_{a.parameter}[c];"
+            for m, a in self.group.reductions((member,))
+        ]
+
+    def total(self, member: Member, count: str) -> list[str]:
+        """Combine partial results in order: the same sum for any number of threads."""
+        lines = []
+        for m, a in self.group.reductions((member,)):
             part = f"A->part{m.number}_{a.parameter}[p * {a.dim} + c]"
             lines.append(f"    for (int c = 0; c < {a.dim}; c++) {{")
             lines.append(f"        {_kind(a)} total = {neutral(a)};")
-            lines.append(f"        for (int64_t p = 0; p < rows; p++) total = {combine(a, 'total', part)};")
+            lines.append(f"        for (int64_t p = 0; p < {count}; p++) total = {combine(a, 'total', part)};")
             lines.append(f"        A->d{a.dat}[c] = ({a.scalar.c})({combine(a, f'A->d{a.dat}[c]', 'total')});")
             lines.append("    }")
-        return [*lines, "}"]
+        return lines
 
-    def _row_base(self, grid: GridSpec, dz: int, dy: int) -> str:
+    def row_base(self, grid: GridSpec, dz: int, dy: int) -> str:
+        """Return the C expression of the storage place before a row, of ``z`` and ``y`` and a distance from them."""
+
         def place(axis: int, name: str, shift: int) -> str:
             text = f"{name} + {shift}" if shift else name
             if shift and grid.periodic[axis]:

@@ -14,10 +14,10 @@ __all__ = ["GridKernels"]
 
 
 class GridKernels(KernelDriver):
-    """Writes the kernel of one loop over a grid.
+    """Writes the kernel of one loop over a grid, or over some of its elements.
 
     The lattice is treated as ``(n0, n1, n2)`` with the last axis contiguous; missing axes have one
-    element. Neighbouring items are neighbours along the last axis.
+    element. Neighbouring items are neighbours along the last axis, or in the list of elements.
     """
 
     def _direct(self) -> list[str]:
@@ -25,6 +25,11 @@ class GridKernels(KernelDriver):
         (member,) = group.members
         item = _Site(group, self.dialect, self.constants)
         item.lines = self._open("_run")
+        if group.listed:
+            with self._elements(item, "n", group.members, "const int e = list[item];"):
+                item.site(member, "e")
+            self._launch("_run", "n")
+            return [*item.lines, *self.close("item", "n", group.members), "}", ""]
         if group.work.serial:
             bounds(self, item, "n")
             with chunks(self, item, group.members, ("begin", "end")):
@@ -65,9 +70,10 @@ class GridKernels(KernelDriver):
 class _Site(Item):
     """The body for one lattice site."""
 
-    def site(self, member: Member) -> None:
-        """Write places of the site and its neighbours, the kernel, and the stores."""
-        self.line("const int x = item % (int)n2, y = item / (int)n2 % (int)n1, z = item / (int)n2 / (int)n1;")
+    def site(self, member: Member, number: str = "item") -> None:
+        """Write places of the site of that number and its neighbours, the kernel, and the stores."""
+        self.line(f"const int x = {number} % (int)n2, y = {number} / (int)n2 % (int)n1, "
+                  f"z = {number} / (int)n2 / (int)n1;")  # fmt: skip
         grid = self._grid(member)
         self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
         self.offsets(member, (0, 1, 2))
@@ -153,9 +159,26 @@ class _Site(Item):
             if not used:
                 continue
             names = [_shifted(axis, shift) for axis, shift in enumerate(leg)]
-            place = f"i{member.number}_{arg.parameter}_{k}"
+            place = _place_name(member, arg, k)
             self.line(f"const int {place} = {self._place3(grid, (names[0], names[1], names[2]))};")
-            self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
+            if arg.access is not Access.WRITE:
+                self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
+
+    def _commit(self, member: Member, commit: str, element: str) -> None:
+        """Also store what the kernel writes through stencils: no other site reads or writes those places."""
+        super()._commit(member, commit, element)
+        for arg in member.spec.args:
+            if arg.kind != "stencil" or arg.access is Access.READ:
+                continue
+            for k in range(len(self._legs(arg))):
+                used = self.mine(touched(member.spec, arg, k))
+                value, place = f"p{member.number}_{arg.parameter}[{k}]", _place_name(member, arg, k)
+                self._store(arg, value, f"d{arg.dat}", place, used)
+
+
+def _place_name(member: Member, arg: ArgSpec, leg: int) -> str:
+    """Return the C name of the place to which a leg leads."""
+    return f"i{member.number}_{arg.parameter}_{leg}"
 
 
 def _shifted(axis: int, shift: int) -> str:

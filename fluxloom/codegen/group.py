@@ -134,6 +134,11 @@ class Group:
         """Every loop, in order."""
         return (*self.scatter, *self.direct)
 
+    @property
+    def counted(self) -> bool:
+        """Whether the number of elements lies behind the places of their list: ``n`` counts the places then."""
+        return any(m.spec.counted for m in self.members)
+
     def since(self, place: str, block: str = "") -> str:
         """Return the C expression of the distance of a place from where the elements begin.
 

@@ -98,7 +98,8 @@ class Item(Values):
                 used.setdefault(arg.map, (arg, set()))[1].update(legs)
         for number, (arg, legs) in used.items():
             name = f"m{number}"
-            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity and not self.group.work.serial:
+            kind = "int64_t" if arg.wide else "int"
+            if arg.arity in (2, 4) and 2 * len(legs) > arg.arity and not self.group.work.serial and not arg.wide:
                 vector = f"int{arg.arity}"
                 pointed = self.words.cast.format(const="const ", type=vector)
                 self.line(f"const {vector} {name}_row = *{pointed}({name} + (int64_t){element} * {arg.arity});")
@@ -107,7 +108,7 @@ class Item(Values):
                 continue
             for leg in sorted(legs):
                 row = f"(int64_t){element} * {arg.arity} + {leg}" if arg.arity > 1 else element
-                self.line(f"const int {name}_{leg} = {name}[{row}];")
+                self.line(f"const {kind} {name}_{leg} = {name}[{row}];")
 
     def _load_table(self, member: Member, arg: ArgSpec, element: str) -> None:
         name = f"p{member.number}_{arg.parameter}"
@@ -127,7 +128,8 @@ class Item(Values):
         """Write what follows for each leg ``g`` of an argument with many; of an element, with its target."""
         with self.block(f"for (int g = 0; g < {arg.legs}; g++)"):
             if element:
-                self.line(f"const int m{arg.map}_g = m{arg.map}[(int64_t){element} * {arg.arity} + g];")
+                kind = "int64_t" if arg.wide else "int"
+                self.line(f"const {kind} m{arg.map}_g = m{arg.map}[(int64_t){element} * {arg.arity} + g];")
             yield
 
     def _load_legs(self, member: Member, arg: ArgSpec, element: str) -> None:

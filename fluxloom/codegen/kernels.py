@@ -45,7 +45,7 @@ def prelude(dialect: Dialect, contract: bool, *, half: bool = False) -> str:
 
 def opening(
     words: KernelWords, name: str, slots: Sequence[Slot], written: frozenset[str], block: int, registers: int = 0,
-    tail: Sequence[str] = (), meeting: frozenset[str] = frozenset(),
+    tail: Sequence[str] = (), meeting: frozenset[str] = frozenset(), counted: bool = False,
 ) -> list[str]:  # fmt: skip
     """Return the first lines of a kernel: its name, limits and parameters.
 
@@ -57,6 +57,8 @@ def opening(
         Names of trailing 64-bit parameters.
     meeting
         Names of the pointers that may lead to the same values.
+    counted
+        Whether ``n`` counts the places of a list, behind which the number of its elements lies.
     """
     limit = words.limit.format(groups=max(1, _REGISTERS // (registers * block))) if registers else ""
     lines = [words.kernel.format(block=block, limit=limit, name=name)]
@@ -67,10 +69,11 @@ def opening(
             kind, alone = slot.ctype.removesuffix(" *"), "" if slot.name in meeting else words.alone
             parameters.append(words.pointer.format(const=const, type=kind, alone=alone, name=slot.name))
         else:
-            parameters.append(f"const {slot.ctype} {slot.name}")
+            const = "" if counted and slot.name == "n" else "const "
+            parameters.append(f"{const}{slot.ctype} {slot.name}")
     parameters += [f"const int64_t {name}" for name in tail]
     lines += [f"    {p}," for p in parameters[:-1]]
-    return [*lines, f"    {parameters[-1]})", "{"]
+    return [*lines, f"    {parameters[-1]})", "{", *(["    n = list[n];"] if counted else [])]
 
 
 @dataclass
@@ -144,7 +147,8 @@ class KernelDriver:
     def _open(self, suffix: str, tail: Sequence[str] = (), block: int = 0) -> list[str]:
         work, name = self.group.work, self.group.symbol + suffix
         block = block or (1 if work.serial else work.block)
-        return opening(self.words, name, self.slots, self._written(), block, work.registers, tail, self._meeting())
+        return opening(self.words, name, self.slots, self._written(), block, work.registers, tail, self._meeting(),
+                       self.group.counted)  # fmt: skip
 
     def _launch(self, suffix: str, extent: str = "", **more: int | bool) -> None:
         work = self.group.work

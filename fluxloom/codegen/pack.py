@@ -172,9 +172,10 @@ class Pack:
             self._ids.add(name)
             lanes = self.style.lanes
             row = "(size_t)e[l]" if self.style.listed else "(i + l)"
-            self.line(f"uint32_t {name}[{lanes}];")
+            kind = "uint64_t" if arg.wide else "uint32_t"
+            self.line(f"{kind} {name}[{lanes}];")
             self.line(
-                f"for (int l = 0; l < {lanes}; l++) {name}[l] = (uint32_t)A->m{arg.map}[{row} * {arg.arity} + {leg}];"
+                f"for (int l = 0; l < {lanes}; l++) {name}[l] = ({kind})A->m{arg.map}[{row} * {arg.arity} + {leg}];"
             )
         return name
 
@@ -206,7 +207,8 @@ class Pack:
     ) -> None:
         """Load the needed components of a pack's elements into ``out[component][lane]``, leaving those in ``have``."""
         lanes = self.style.lanes
-        vectors = lanes >= 4 and arg.scalar.floating and arg.scalar.size > 2 and not isinstance(arg.layout, Blocked)
+        rows = not isinstance(arg.layout, Blocked) and not arg.wide
+        vectors = lanes >= 4 and arg.scalar.floating and arg.scalar.size > 2 and rows
         if not vectors:
             index = f"{ids}[l]" if ids else f"({first} + l)"
             for loop, c in self._singly(needed):
@@ -298,7 +300,7 @@ class Pack:
         for arg in spec.args:
             name = f"p{number}_{arg.parameter}"
             if arg.kind == "global" and arg.access is not Access.READ:
-                self._reduce(arg, name, number)
+                self._reduce(arg, name, number, touched(spec, arg, 0))
             elif arg.kind == "direct" and arg.access is not Access.READ:
                 places = touched(spec, arg, 0)
                 self._available.setdefault(arg.dat, set()).update(places)
@@ -309,11 +311,11 @@ class Pack:
         if increments:
             Commit(self, member, increments).write()
 
-    def _reduce(self, arg: ArgSpec, name: str, number: int) -> None:
+    def _reduce(self, arg: ArgSpec, name: str, number: int, components: set[int]) -> None:
         lanes = self.style.lanes
         # A range may start anywhere: the slots of a pack must stay inside the row.
         slot = f"(i & {REDUCTION_LANES - lanes})" if lanes < REDUCTION_LANES else "0"
-        for c in range(arg.dim):
+        for c in sorted(components):
             target = f"acc{number}_{arg.parameter}[{c}][{slot} + l]"
             value = f"{name}[0][{c}][l]"
             self.line(f"for (int l = 0; l < {lanes}; l++) {target} = {combine(arg, target, value)};")

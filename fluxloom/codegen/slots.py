@@ -59,7 +59,7 @@ def _arg_slots(arg: ArgSpec, group: Group, member: Member, add: _Add) -> None:
     if arg.positioned:
         add("int32_t *", f"z{arg.dat}", "position", arg.dat)
     if arg.kind == "table":
-        add("int32_t *", f"m{arg.map}", "map", arg.map)
+        add("int64_t *" if arg.wide else "int32_t *", f"m{arg.map}", "map", arg.map)
     if arg.kind in ("ragged", "entries"):
         assert arg.ragged is not None
         start = "int32_t *" if arg.ragged.narrow else "int64_t *"

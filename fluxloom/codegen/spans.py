@@ -47,7 +47,7 @@ def apart(driver: KernelDriver) -> bool:
         return False
     if any(m.spec.used[a.parameter] is None for m, a in args if a.kind not in ("ragged", "entries")):
         return False
-    stores = [a for _, a in args if a.kind == "direct" and a.access is not Access.READ]
+    stores = [a for _, a in args if a.kind in ("direct", "stencil") and a.access is not Access.READ]
     return bool(driver.group.renamed) or any(a.dim > 1 and not isinstance(a.layout, AoS) for a in stores)
 
 

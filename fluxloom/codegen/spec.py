@@ -84,6 +84,8 @@ class ArgSpec:
         The one leg that is used, ``-1`` for the whole map.
     positioned
         Direct argument on a set whose elements are stored in another order or padded.
+    wide
+        Whether the entries of the table have 64 bits.
     """
 
     parameter: str
@@ -97,6 +99,7 @@ class ArgSpec:
     arity: int = 1
     leg: int = -1
     positioned: bool = False
+    wide: bool = False
     stencil: StencilSpec | None = None
     ragged: RaggedStorage | None = None
 
@@ -113,7 +116,17 @@ class ArgSpec:
 
 @dataclass(frozen=True)
 class LoopSpec:
-    """A kernel bound to the kinds of its arguments."""
+    """A kernel bound to the kinds of its arguments.
+
+    Attributes
+    ----------
+    grid
+        The box it runs over, or whose elements are listed, where neighbours are found by arithmetic.
+    listed
+        Whether the elements are those of a list.
+    counted
+        Whether their number lies behind the places of the list, so that it can change.
+    """
 
     name: str
     kernel: LoweredKernel
@@ -121,6 +134,7 @@ class LoopSpec:
     compute: Scalar
     grid: GridSpec | None = None
     listed: bool = False
+    counted: bool = False
 
     @cached_property
     def used(self) -> Mapping[str, Mapping[int | None, frozenset[tuple[int, ...]]] | None]:

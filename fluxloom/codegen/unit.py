@@ -9,6 +9,8 @@ from importlib import resources
 from fluxloom.codegen.dialect import DIALECTS, C, Dialect
 from fluxloom.codegen.grid import GridDriver
 from fluxloom.codegen.grid_kernels import GridKernels
+from fluxloom.codegen.grid_stream import StreamDriver
+from fluxloom.codegen.grid_stream_places import streams
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.kernels import KernelDriver, prelude
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
@@ -54,11 +56,18 @@ def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = Tr
     helpers: set[RowShape] = set()
     bodies, entries = [], []
     for group in groups:
-        driver = GridDriver(group, C) if group.members[0].spec.grid else Driver(group, C)
+        driver = _driver(group)
         bodies.append(driver.write())
         entries.append(driver.entry())
         helpers |= driver.helpers
     return Unit(whole([*tables_of(groups, C), row_helpers(helpers), *bodies]), tuple(entries))
+
+
+def _driver(group: Group) -> Driver | GridDriver:
+    """Return what writes the function of a group."""
+    if group.members[0].spec.grid is None:
+        return Driver(group, C)
+    return StreamDriver(group, C) if streams(group) else GridDriver(group, C)
 
 
 def fixed_part() -> str:

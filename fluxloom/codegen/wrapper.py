@@ -140,7 +140,7 @@ class Driver:
         lines = self._open()
         if self.group.listed:
             lines.append("    const int32_t *const L = A->list;")
-        lines.append("    const int64_t n = A->n;")
+        lines.append(f"    const int64_t n = {'A->list[A->n]' if self.group.counted else 'A->n'};")
         if parallel:
             lines.append(self._parallel())
         first = "A->from" if self.group.ranged else "0"

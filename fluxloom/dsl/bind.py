@@ -13,12 +13,15 @@ from fluxloom.core.errors import LoopError, did_you_mean
 from fluxloom.core.layout import AoS
 from fluxloom.device.base import Device
 from fluxloom.dsl.args import Argument
+from fluxloom.dsl.changing import check_changing
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, Map, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.ragged import CSR
 from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.slots import SlotMap
+from fluxloom.dsl.stencil_writes import check_stencil_writes, spreads
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel
+from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel, SpreadShape
 
 __all__ = ["Bound", "Numbering", "bind", "executes_halo", "leads_away", "specialise"]
 
@@ -87,8 +90,10 @@ def bind(
     _check_covers(name, args, [p.access for p in kernel.parameters])
     values = _constants(name, kernel, constants)
     baked = {c.name: values[c.name] for c in kernel.constants if c.baked}
-    shapes = {p.name: _shape(a) for p, a in zip(kernel.parameters, args, strict=True)}
+    shapes = {p.name: _shape(a, p.access) for p, a in zip(kernel.parameters, args, strict=True)}
     lowered = kernel.lower(shapes, baked)
+    check_stencil_writes(name, over, kernel.parameters, args, lowered)
+    check_changing(name, over, kernel.parameters, args)
     run_time = {c.name: values[c.name] for c in kernel.constants if not c.baked}
     return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args, over.context.device))
 
@@ -122,20 +127,37 @@ def _check_argument(name: str, parameter: str, access: Access, arg: Argument, ov
         return
     if through.source is not over.parent:
         raise LoopError(f"{where}: map {through.name!r} starts at {through.source}, the loop runs over {over}")
-    if isinstance(through, OffsetMap) and access is not Access.READ:
+    if isinstance(through, OffsetMap) and access.reduces:
         raise LoopError(
             f"{where} is {access.value} through a stencil: elements would race; write the kernel from the target's side"
         )
     if isinstance(through, RaggedMap) and access in (Access.WRITE, Access.RW):
         raise LoopError(f"{where} is {access.value} through a ragged map; only Read and Inc, Min, Max are possible")
+    if isinstance(through, SlotMap) and access.writes:
+        _check_slots(where, access, through)
+
+
+def _check_slots(where: str, access: Access, through: SlotMap) -> None:
+    """Check that a rank changes its own elements only, and that nobody else would have to add to them."""
+    if access.reduces and through.target.part is not None:
+        raise LoopError(
+            f"{where} is {access.value} through slots, on several ranks: elements of other ranks may add to the same; "
+            "let a loop over the targets read"
+        )
+    if not through.stays:
+        raise LoopError(
+            f"{where} is {access.value} through slots {through.name!r}: {through.foreign_entry()} leads to an element "
+            "of another rank; a rank may only change its own"
+        )
 
 
 def _check_covers(name: str, args: Sequence[Argument], modes: Sequence[Access]) -> None:
     """Check that a loop which has to run over elements of other ranks too has their rows in every map."""
-    short = [a.map for a in args if isinstance(a.map, RaggedMap | EntriesMap) and not a.map.covers]
+    short = [a.map for a in args if isinstance(a.map, RaggedMap | EntriesMap | SlotMap) and not a.map.covers]
     for arg, mode in zip(args, modes, strict=True):
-        if not (mode.writes and isinstance(arg.data, Dat) and arg.map is not None and leads_away(arg)):
+        if not (mode.writes and isinstance(arg.data, Dat) and arg.map is not None and changes_away(arg)):
             continue
+        _check_no_slots(name, args, modes)
         if not arg.map.covers or short:
             through = short[0] if arg.map.covers else arg.map
             raise LoopError(
@@ -145,25 +167,43 @@ def _check_covers(name: str, args: Sequence[Argument], modes: Sequence[Access]) 
             )
 
 
+def _check_no_slots(name: str, args: Sequence[Argument], modes: Sequence[Access]) -> None:
+    """Check that a loop which runs over elements of other ranks too writes through no slots: these are their own."""
+    for arg, mode in zip(args, modes, strict=True):
+        if isinstance(arg.map, SlotMap) and mode.writes and arg.map.source.part is not None:
+            raise LoopError(
+                f"{name}: on several ranks a loop may not change {arg.data.name!r} through slots and another dat "
+                "through a map: write two loops"
+            )
+
+
 def leads_away(argument: Argument) -> bool:
     """Whether an argument may lead to elements of other ranks; a row and its entries are always together."""
     return argument.map is not None and not isinstance(argument.map, EntriesMap)
 
 
+def changes_away(argument: Argument) -> bool:
+    """Whether what changes through an argument may be changed by elements of other ranks; slots are a rank's own."""
+    return leads_away(argument) and not isinstance(argument.map, SlotMap)
+
+
 def executes_halo(bound: Bound) -> bool:
     """Whether a loop runs over the execute halo too: it changes what maps lead to."""
     pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    return any(leads_away(a) and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
+    return any(changes_away(a) and p.access.writes for a, p in pairs if isinstance(a.data, Dat))
 
 
-def _shape(arg: Argument) -> ArgShape:
+def _shape(arg: Argument, access: Access) -> ArgShape:
     kind = Kind.REAL if arg.data.scalar.floating else Kind.INT
     if isinstance(arg.data, Global):
         return ArgShape(None, arg.data.shape, kind, is_global=True)
     legs: int | None = None
     if arg.map is not None and arg.leg < 0:
         legs = RAGGED if arg.map.legs < 0 else arg.map.legs
-    return ArgShape(legs, arg.data.shape, kind)
+    if isinstance(arg.map, SlotMap):
+        return ArgShape(legs, (), kind)
+    spread = legs is not None and access is Access.WRITE and spreads(arg, access)
+    return (SpreadShape if spread else ArgShape)(legs, arg.data.shape, kind)
 
 
 def _compute(args: Sequence[Argument], device: Device) -> Scalar:
@@ -189,12 +229,18 @@ def specialise(bound: Bound, numbering: Numbering) -> LoopSpec:
         _arg_spec(p.name, p.access, a, numbering) for p, a in zip(bound.kernel.parameters, bound.arguments, strict=True)
     )
     over = bound.over
-    grid = None
-    if isinstance(over, Grid) and all(a.kind in ("direct", "stencil", "global") for a in args):
-        grid = GridSpec(over.periodic, over.ghost)
-    elif any(a.kind == "stencil" for a in args):
-        raise LoopError(f"{bound.name}: a stencil argument needs a loop over the whole grid, without table maps")
-    return LoopSpec(comment_text(bound.name), bound.lowered, args, bound.compute, grid, isinstance(over, Subset))
+    listed, lattice, grid = isinstance(over, Subset), over.parent, None
+    reached = any(a.kind == "stencil" for a in args)
+    plain = all(a.kind in ("direct", "stencil", "global") for a in args)
+    if isinstance(lattice, Grid) and plain and (reached or not listed):
+        grid = GridSpec(lattice.periodic, lattice.ghost)
+    elif reached:
+        raise LoopError(
+            f"{bound.name}: beside a stencil argument no other one may go through a table, slots or entries; copy what "
+            "it needs to a dat on the grid in a loop of its own"
+        )
+    name, counted = comment_text(bound.name), over.most is not None
+    return LoopSpec(name, bound.lowered, args, bound.compute, grid, listed, counted)
 
 
 def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numbering) -> ArgSpec:
@@ -202,6 +248,8 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
     number = numbering.dat(data)
     if isinstance(data, Global):
         return ArgSpec(parameter, access, "global", number, data.scalar, data.shape, AoS())
+    if isinstance(through, SlotMap):
+        return _slot_spec(parameter, access, arg, number, numbering)
     common: dict[str, Any] = {"scalar": data.scalar, "components": data.shape, "layout": data.layout}
     if through is None:
         return ArgSpec(parameter, access, "direct", number, positioned=data.set.position is not None, **common)
@@ -220,3 +268,15 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
     storage = RaggedStorage(store.column_major, store.slice, compact, narrow, store.group, store.short)
     kind = "entries" if isinstance(through, EntriesMap) else "ragged"
     return ArgSpec(parameter, access, kind, number, map=mapped, ragged=storage, **common)
+
+
+def _slot_spec(parameter: str, access: Access, arg: Argument, number: int, numbering: Numbering) -> ArgSpec:
+    """Return the spec of slots: a table map to the numbers of the dat's storage, each an element of one component."""
+    data, through = arg.data, arg.map
+    assert isinstance(data, Dat)
+    assert isinstance(through, SlotMap)
+    places = through.places(data)
+    return ArgSpec(
+        parameter, access, "table", number, data.scalar, (), AoS(),
+        map=numbering.map(places), arity=places.legs, leg=arg.leg, wide=places.wide,
+    )  # fmt: skip

@@ -142,7 +142,7 @@ def _exchanged(shape: Shape, factors: Shape, periodic: tuple[bool, ...], layers:
 
 def box_of(
     shape: Shape, rank: int, ranks: int, *, periodic: tuple[bool, ...], ghost: Shape, reach: Shape,
-    factors: Shape | None = None,
+    factors: Shape | None = None, shares: Sequence[float] | None = None,
 ) -> Box:  # fmt: skip
     """Return a rank's box of a lattice and what it exchanges with its neighbours; the same rules on every rank.
 
@@ -156,6 +156,9 @@ def box_of(
         Layers along each axis that have to be exchanged where the axis is cut.
     factors
         Boxes along each axis; by default as `cut` chooses.
+    shares
+        Part of the lattice that each rank gets, for ranks of unequal speed: slabs of so many layers, along the one axis
+        that is cut (the slowest by default). By default all boxes are as even as can be.
 
     Notes
     -----
@@ -169,16 +172,41 @@ def box_of(
     """
     layers = tuple(max(g, r) for g, r in zip(ghost, reach, strict=True))
     if factors is None:
-        factors = cut(shape, ranks, periodic, layers)
+        factors = cut(shape, ranks, periodic, layers) if shares is None else (ranks, *(1 for _ in shape[1:]))
     _check_factors(shape, ranks, layers, factors)
     place = tuple(int(k) for k in np.unravel_index(rank, factors))
     bounds = [(i * n // k, (i + 1) * n // k) for i, n, k in zip(place, shape, factors, strict=True)]
+    if shares is not None and ranks > 1:
+        axis = _slab_axis(factors, shares)
+        bounds[axis] = _slab(shape[axis], shares, rank, max(1, layers[axis]))
     local = tuple(end - begin for begin, end in bounds)
     offset = tuple(begin for begin, _ in bounds)
     stored = tuple(w if k > 1 else g for w, g, k in zip(layers, ghost, factors, strict=True))
     wraps = tuple(p and k == 1 for p, k in zip(periodic, factors, strict=True))
     part = None if ranks == 1 else _part(_Halo(local, stored, place, factors, periodic), shape, offset)
     return Box(local, offset, stored, wraps, factors, part)
+
+
+def _slab_axis(factors: Shape, shares: Sequence[float]) -> int:
+    """Return the axis that is cut into slabs."""
+    axes = [axis for axis, k in enumerate(factors) if k > 1]
+    if len(axes) != 1 or len(shares) != factors[axes[0]] or not all(np.isfinite(s) and s > 0 for s in shares):
+        raise DatError(
+            f"shares {tuple(shares)} do not fit cut={factors}: they need one positive number a rank and "
+            "one axis that is cut"
+        )
+    return axes[0]
+
+
+def _slab(length: int, shares: Sequence[float], rank: int, least: int) -> tuple[int, int]:
+    """Return the first layer of a slab and the one behind its last; no slab is thinner than ``least`` layers."""
+    if length < least * len(shares):
+        raise DatError(f"{length} layers cannot be cut into {len(shares)} slabs of at least {least}: take fewer ranks")
+    ends = np.rint(np.cumsum(np.asarray(shares, dtype=np.float64)) / sum(shares) * length).astype(np.int64)
+    for k in range(len(ends)):  # room for this slab, and for those behind it
+        low = least * (k + 1) if k == 0 else int(ends[k - 1]) + least
+        ends[k] = min(max(int(ends[k]), low), length - least * (len(ends) - 1 - k))
+    return (int(ends[rank - 1]) if rank else 0), int(ends[rank])
 
 
 def _check_factors(shape: Shape, ranks: int, layers: Shape, factors: Shape) -> None:

@@ -17,7 +17,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.maps import TableMap
+from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.steps import Reset
 
@@ -119,7 +119,7 @@ def _covers(loop: Loop, dat: Dat) -> bool:
     for arg in loop.bound.arguments:
         if arg.data is not dat:
             continue
-        if arg.map is None:
+        if arg.map is None or isinstance(arg.map, OffsetMap):  # a Write through a stencil writes every component once
             return True
         if isinstance(arg.map, TableMap):
             table = arg.map.table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.transports import TRANSPORTS
 
 __all__ = ["Context", "device_registry", "open_device"]
@@ -237,13 +239,14 @@ class Context:
         ghost: int | tuple[int, ...] = 0,
         reach: int | tuple[int, ...] = 1,
         cut: tuple[int, ...] | None = None,
+        shares: Sequence[float] | None = None,
     ) -> Grid:
         """Declare a lattice by its whole shape, slowest axis first; on several ranks each one has a box of it."""
-        return Grid(self, shape, name, periodic, ghost, reach, cut)
+        return Grid(self, shape, name, periodic, ghost, reach, cut, shares)
 
-    def subset(self, parent: Set, indices: npt.ArrayLike, name: str = "") -> Subset:
-        """Declare a subset by element numbers or a mask."""
-        return Subset(parent, indices, name)
+    def subset(self, parent: Set, indices: npt.ArrayLike, name: str = "", *, capacity: int | None = None) -> Subset:
+        """Declare a subset by element numbers or a mask; with a capacity its members may change later."""
+        return Subset(parent, indices, name, capacity)
 
     def map(
         self, source: Set, target: Set, table: npt.ArrayLike, name: str = "map", *, stays: bool = False
@@ -262,6 +265,19 @@ class Context:
     ) -> RaggedMap:
         """Declare a ragged map by compressed rows."""
         return RaggedMap(source, target, offsets, indices, name, layout)
+
+    def slots(
+        self,
+        source: Set,
+        target: Set,
+        cells: npt.ArrayLike,
+        components: npt.ArrayLike,
+        name: str = "slots",
+        *,
+        stored: bool = False,
+    ) -> SlotMap:
+        """Declare slots: a component of an element for each leg, by tables ``(source.size, legs)`` of both."""
+        return SlotMap(source, target, cells, components, name, stored=stored)
 
     def stencil(self, grid: Grid, offsets: npt.ArrayLike, name: str = "stencil") -> OffsetMap:
         """Declare a stencil by its offsets ``(legs, dimensions)``."""

@@ -18,7 +18,8 @@ from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.plan import Plan
-from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.slots import SlotPlaces
 from fluxloom.dsl.spans import Span
 
 __all__ = ["ArgumentBlock"]
@@ -194,6 +195,8 @@ class ArgumentBlock:
                 return self._keep(dat.set.position, slot.ctype)
             case "map":
                 through = self.numbering.maps[int(key)]
+                if isinstance(through, SlotPlaces):
+                    return self._keep(through.table, slot.ctype)
                 assert isinstance(through, TableMap)
                 return self._keep(_stored_at(through.table, through.target), slot.ctype)
             case "partial" | "scratch":
@@ -208,13 +211,16 @@ class ArgumentBlock:
     def _size(self, key: str) -> int:
         if key == "threads":
             return self.threads
+        if key == "n" and self.over.most is not None:
+            return self.over.most  # the places of the list of members, behind which their number lies
         if self.span is None:
             return self.over.size if key == "n" else 0
         return self.span.end if key == "n" else self.span.begin
 
     def _grid(self, key: str) -> int:
-        assert isinstance(self.over, Grid)
-        shape = (1,) * (3 - len(self.over.shape)) + self.over.shape
+        grid = self.over.parent
+        assert isinstance(grid, Grid)
+        shape = (1,) * (3 - len(grid.shape)) + grid.shape
         return shape[int(key[1:])]
 
     def _ragged(self, slot: Slot) -> int:
@@ -253,6 +259,8 @@ class ArgumentBlock:
     def _plan(self, slot: Slot) -> int:
         if slot.name == "targets" and self.span is not None:
             return self.span.end
+        if slot.name == "list" and isinstance(self.over, Subset) and self.over.most is not None:
+            return self.over.members.address
         value = self._plan_value(slot.name)
         return value if isinstance(value, int) else self._keep(value, slot.ctype)
 

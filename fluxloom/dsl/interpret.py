@@ -15,6 +15,9 @@ from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
+from fluxloom.dsl.slots import SlotMap
+from fluxloom.dsl.stencil_writes import spreads
+from fluxloom.kernel.analysis import used_components
 
 __all__ = ["run_reference"]
 
@@ -27,9 +30,9 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
     Increments are collected in private zeroed values and added after each element, as every other
     device does; arithmetic is in the compute precision of the loop.
     """
-    accesses = [p.access for p in bound.kernel.parameters]
     shared: dict[int, Array] = {}
-    views = [_View(a, m, bound, shared) for a, m in zip(bound.arguments, accesses, strict=True)]
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    views = [_View(a, p.name, p.access, bound, shared) for a, p in pairs]
     baked = {c.name: bound.constants_baked[c.name] for c in bound.kernel.constants if c.baked}
     elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
     with np.errstate(all="ignore"):
@@ -45,16 +48,20 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
 class _View:
     """One argument: loads what the kernel sees of an element, stores what it left."""
 
-    def __init__(self, arg: Argument, access: Access, bound: Bound, shared: dict[int, Array]) -> None:
+    def __init__(self, arg: Argument, parameter: str, access: Access, bound: Bound, shared: dict[int, Array]) -> None:
         self.arg, self.access = arg, access
         self.data = arg.data
         self.dtype = _dtype(arg.data.scalar, bound.compute)
+        self.inner = () if isinstance(arg.map, SlotMap) else arg.data.shape
+        """Shape of what a leg leads to."""
         self.shape = arg.data.shape or (1,)
         self.places: Array | int = 0
+        self.spread = used_components(bound.lowered, parameter) if spreads(arg, access) and arg.leg < 0 else None
         if isinstance(self.data, Dat):
             if id(self.data) not in shared:
                 shared[id(self.data)] = _values(self.data)
-            self.values = shared[id(self.data)]
+            values = shared[id(self.data)]
+            self.values = values.reshape(-1) if isinstance(arg.map, SlotMap) else values
             self.data.version += access.writes
         else:
             self.values = np.array(self.data.value, dtype=self.data.scalar.numpy).reshape(self.shape)
@@ -77,7 +84,7 @@ class _View:
 
     def _seen(self, stored: Array) -> Array:
         """Scalars lose the component index when there is a leg index, and get one when there is none."""
-        if not self.data.shape and isinstance(self.places, int):
+        if not self.inner and isinstance(self.places, int):
             return np.reshape(stored, (1,))
         return np.asarray(stored)
 
@@ -89,10 +96,19 @@ class _View:
             self.partial = _reduce(self.access, self.partial, value)
             return
         if isinstance(self.places, int):
-            self._store_one(self.places, value.reshape(self.data.shape))
+            self._store_one(self.places, value.reshape(self.inner))
+        elif self.spread is not None:
+            self._store_spread(value)
         else:
             for leg, place in enumerate(self.places):
                 self._store_one(int(place), value[leg])
+
+    def _store_spread(self, value: Array) -> None:
+        """Store each component at the leg through which the kernel reaches it: legs may lead to one element."""
+        assert isinstance(self.places, np.ndarray)
+        for leg, component in self.spread or ():
+            with np.errstate(over="ignore"):
+                self.values[(self.places[leg or 0], *component)] = value[(leg or 0, *component)]
 
     def _store_one(self, place: int, value: Array) -> None:
         old = self.values[place]
@@ -123,6 +139,8 @@ class _View:
         if isinstance(through, TableMap):
             row = self._stored_at(through.table[element])
             return row.astype(np.int64) if self.arg.leg < 0 else int(row[self.arg.leg])
+        if isinstance(through, SlotMap):
+            return self._slots(through, element)
         if isinstance(through, RaggedMap):
             row = through.indices[through.offsets[element] : through.offsets[element + 1]]
             return self._stored_at(row).astype(np.int64)
@@ -133,6 +151,13 @@ class _View:
         if self.arg.leg >= 0:
             return int(self._offset_place(element, through.offsets[self.arg.leg]))
         return np.array([self._offset_place(element, o) for o in through.offsets], dtype=np.int64)
+
+    def _slots(self, through: SlotMap, element: int) -> Array | int:
+        """Return places in the values as one row of numbers."""
+        assert isinstance(self.data, Dat)
+        cells = through.cells[element] if through.stored else self._stored_at(through.cells[element])
+        row = cells.astype(np.int64) * self.data.dim + through.components[element]
+        return row if self.arg.leg < 0 else int(row[self.arg.leg])
 
     def _stored_at(self, elements: Array) -> Array:
         """Turn element numbers into storage places where `_values` holds those."""
@@ -160,7 +185,7 @@ def _values(dat: Dat) -> Array:
     """Return a copy of a dat's values by logical element (by storage place on a grid with ghosts)."""
     if isinstance(dat.set, Grid) and any(dat.set.ghost):
         version = dat.version
-        full = np.array(dat.storage(), copy=True)
+        full = np.array(dat.storage(), copy=True, order="C")
         dat.version = version
         return full.reshape(dat.set.storage_size, *dat.shape)
     return dat.read().reshape(dat.set.size, *dat.shape)

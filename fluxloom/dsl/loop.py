@@ -297,9 +297,9 @@ class Loop:
         return generate([self.group(Numbering())], self.context.device.dialect or "c").text
 
     # ------------------------------------------------------------------------------------ report
-    @cached_property
+    @property
     def useful_bytes(self) -> int:
-        """Bytes one call has to move at least (see `useful_bytes`)."""
+        """Bytes one call has to move at least (see `useful_bytes`), over the members that a subset has now."""
         return useful_bytes((self.bound,))
 
     def report(self) -> LoopReport:
@@ -337,7 +337,7 @@ class Loop:
 
 def serial_below(over: Set) -> bool:
     """Return whether a set is so small that waking threads would cost more than they save."""
-    return over.size < 4096
+    return (over.most or over.size) < 4096
 
 
 class _Native:
@@ -381,9 +381,12 @@ def _direct(wanted: Schedule, threads: int, loop: Loop) -> Schedule:
 def _streamed(member: Member, numbering: Numbering) -> frozenset[int]:
     """Dats that the kernel writes completely without reading, in memory of our own: candidates for streaming stores.
 
-    Such a store needs rows that begin at multiples of their size, which arrays of somebody else need not have.
+    Such a store needs rows that begin at multiples of their size, which arrays of somebody else need not have. Of a
+    grid they are all that it changes: rows that stay where they are too are moved line by line.
     """
-    written = (a.dat for a in member.spec.args if a.kind == "direct" and a.access is Access.WRITE)
+    grid = member.spec.grid is not None
+    changed = (a for a in member.spec.args if a.access is Access.WRITE or (grid and a.access.writes))
+    written = (a.dat for a in changed if a.kind == "direct" or (grid and a.kind == "stencil"))
     return frozenset(k for k in written if not numbering.dats[k].buffer.foreign)
 
 

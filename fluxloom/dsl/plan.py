@@ -91,9 +91,9 @@ def increments(bound: Bound) -> list[Argument]:
 
 
 def _build(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span) -> Plan:
-    chunks = -(-len(span) // CHUNK)
+    chunks = -(-(bound.over.most or len(span)) // CHUNK)
     values: dict[str, Array | int] = {}
-    if isinstance(bound.over, Subset):
+    if isinstance(bound.over, Subset) and bound.over.most is None:
         values["list"] = bound.over.indices
     if strategy in ("direct", "serial", "atomic"):
         return Plan(values, chunks)

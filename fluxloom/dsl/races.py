@@ -17,9 +17,14 @@ from fluxloom.dsl.entries import entries_of
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.slot_races import check_slots
+from fluxloom.dsl.slots import SlotMap
 from fluxloom.graph import is_injective
 
 __all__ = ["RaceInfo", "analyse"]
+
+_ADDED_THROUGH = (TableMap, RaggedMap, SlotMap)
+"""Maps that may lead two elements to the same value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +74,18 @@ def analyse(bound: Bound) -> RaceInfo:
     for arg, access, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
         if isinstance(arg.map, TableMap) and access in (Access.WRITE, Access.RW):
             _check_injective(bound, arg, arg.map, parameter.name)
-    _check_aliases(bound, modes)
+    _check_aliases(bound, modes, check_slots(bound))
     tables: list[npt.NDArray[np.int32]] = []
     targets: list[Set] = []
     seen: set[tuple[int, int]] = set()
     for arg, access in zip(bound.arguments, modes, strict=True):
-        if isinstance(arg.data, Global) or not access.reduces or not isinstance(arg.map, (TableMap, RaggedMap)):
+        if isinstance(arg.data, Global) or not access.reduces or not isinstance(arg.map, _ADDED_THROUGH):
             continue
         key = (id(arg.map), arg.leg)
         if key not in seen:
             seen.add(key)
             tables.append(_targets(bound.over, arg))
-            targets.append(arg.map.target)
+            targets.append(arg.map.numbered[1] if isinstance(arg.map, SlotMap) else arg.map.target)
     allowed, reasons = _allowed(bound, modes, targets) if tables else ((), {})
     return RaceInfo(tuple(tables), tuple(targets), allowed, reasons)
 
@@ -91,8 +96,9 @@ def _targets(over: Set, arg: Argument) -> npt.NDArray[np.int32]:
     if isinstance(through, RaggedMap):
         table = _padded_rows(through)
     else:
-        assert isinstance(through, TableMap)
-        table = through.table if arg.leg < 0 else np.ascontiguousarray(through.table[:, arg.leg : arg.leg + 1])
+        assert isinstance(through, (TableMap, SlotMap))
+        whole = through.table if isinstance(through, TableMap) else through.numbered[0]
+        table = whole if arg.leg < 0 else np.ascontiguousarray(whole[:, arg.leg : arg.leg + 1])
     return np.ascontiguousarray(table[over.indices]) if isinstance(over, Subset) else table
 
 
@@ -116,11 +122,15 @@ def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: 
         )
 
 
-def _check_aliases(bound: Bound, modes: list[Access]) -> None:
-    """A dat that is written may appear again only where no element meets what another one writes."""
+def _check_aliases(bound: Bound, modes: list[Access], known: set[int]) -> None:
+    """A dat that is written may appear again only where no element meets what another one writes.
+
+    ``known`` are ``id`` of the dats of which that has been found already.
+    """
     by_dat: dict[int, list[tuple[Argument, Access, str]]] = {}
     for arg, access, parameter in zip(bound.arguments, modes, bound.kernel.parameters, strict=True):
-        by_dat.setdefault(id(arg.data), []).append((arg, access, parameter.name))
+        if id(arg.data) not in known:
+            by_dat.setdefault(id(arg.data), []).append((arg, access, parameter.name))
     for uses in by_dat.values():
         written = [u for u in uses if u[1].writes]
         if len(uses) == 1 or not written or all(a is Access.INC for _, a, _ in uses):
@@ -170,15 +180,19 @@ def _allowed(bound: Bound, modes: list[Access], targets: list[Set]) -> tuple[tup
     racing = [
         (a, m)
         for a, m in zip(bound.arguments, modes, strict=True)
-        if m.reduces and isinstance(a.map, (TableMap, RaggedMap))
+        if m.reduces and isinstance(a.map, _ADDED_THROUGH)
     ]
     ragged = any(isinstance(a.map, RaggedMap) for a, _ in racing)
     if ragged:
         text = "increments go through a ragged map"
         reasons |= {"gather": text, "two_pass": text}
+    if any(isinstance(a.map, SlotMap) for a, _ in racing):
+        text = "increments go through slots"
+        reasons |= {"gather": text, "two_pass": text}
+        reasons |= {"block_colour": text} if bound.over.context.device.items else {}
     if any(m is not Access.INC for _, m in racing):
         reasons["atomic"] = "it has Min or Max increments, which have no atomic form here"
-    if not ragged:
+    if "gather" not in reasons:
         reason = _not_gatherable(bound, modes, targets)
         if reason:
             reasons["gather"] = reason

@@ -9,10 +9,12 @@ from itertools import product
 from fluxloom.codegen.spec import comment_text
 from fluxloom.core.access import Access
 from fluxloom.core.layout import Blocked, SoA
+from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import EntriesMap, RaggedMap, TableMap
 from fluxloom.dsl.plan import targets_met
+from fluxloom.dsl.slots import SlotMap
 from fluxloom.kernel.touched import touched_components
 
 __all__ = ["LoopReport", "Moved", "layouts", "moved", "useful_bytes", "vectorised"]
@@ -107,14 +109,14 @@ def moved(bounds: tuple[Bound, ...], *, elided: frozenset[int] = frozenset()) ->
             if not isinstance(arg.data, Dat):
                 continue
             reached = _reached(bound, arg.map)
-            for name, width in _touched(bound, parameter.name, arg.data):
+            for name, width in _met(bound, parameter.name, arg):
                 known = parts.get((id(arg.data), name), _Part(0, False, False))
                 old = arg.map is not None if known.written else parameter.access is not Access.WRITE
                 size = max(known.size, reached * width * arg.data.scalar.size)
                 written = known.written or parameter.access.writes
                 parts[id(arg.data), name] = _Part(size, known.read or old, written)
             if arg.map is not None:
-                maps[id(arg.map)] = _map_bytes(bound, arg.map)
+                maps[id(arg.map)] = _map_bytes(bound, arg.map, arg.data)
     counted = [part for (key, _), part in parts.items() if key not in elided]
     read, written = (sum(p.size for p in counted if p.read), sum(p.size for p in counted if p.written))
     return Moved(read, written, sum(maps.values()))
@@ -127,6 +129,14 @@ class _Part:
     size: int
     read: bool
     written: bool
+
+
+def _met(bound: Bound, parameter: str, arg: Argument) -> Iterable[tuple[Hashable, int]]:
+    """Yield what a kernel meets of a dat: through slots one number a leg, else what it touches."""
+    assert isinstance(arg.data, Dat)
+    if isinstance(arg.map, SlotMap):
+        return [(("slots", id(arg.map), arg.leg), arg.map.legs if arg.leg < 0 else 1)]
+    return _touched(bound, parameter, arg.data)
 
 
 def _touched(bound: Bound, parameter: str, dat: Dat) -> Iterable[tuple[Hashable, int]]:
@@ -161,11 +171,13 @@ def _reached(bound: Bound, through: object) -> int:
     return bound.over.size
 
 
-def _map_bytes(bound: Bound, through: object) -> int:
+def _map_bytes(bound: Bound, through: object, dat: Dat) -> int:
     if isinstance(through, TableMap):
         return bound.over.size * through.legs * 4
     if isinstance(through, RaggedMap):
         return through.indices.size * 4 + through.offsets.size * 8
+    if isinstance(through, SlotMap):
+        return bound.over.size * through.legs * (8 if through.places(dat).wide else 4)
     return 0
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
+from fluxloom.device.base import Buffer
 from fluxloom.dsl.boxes import box_of, held
+from fluxloom.dsl.element_numbers import element_numbers
 from fluxloom.dsl.parts import Part, refresh_host
 
 if TYPE_CHECKING:
@@ -68,6 +70,11 @@ class Set:
         return self.size if self.part is None else self.part.total
 
     @property
+    def most(self) -> int | None:
+        """Elements that it can have at most, where its members may change; None: they cannot."""
+        return None
+
+    @property
     def shared(self) -> bool:
         """Whether other ranks may need values of its elements; the same on every rank."""
         return self.part is not None
@@ -121,32 +128,69 @@ class Subset(Set):
     indices
         Element numbers, or a boolean mask over the set; on several ranks, of the elements that this one owns.
         Declaring a subset is collective then.
+    capacity
+        Elements that it may have at most, if `assign` shall change them later.
 
     Attributes
     ----------
     mirrored
         Whether some rank stores elements of it that another one owns.
+    indices
+        Element numbers, ascending.
+
+    Raises
+    ------
+    DatError
+        If an element does not exist, there are more than the capacity, or a capacity is given on several ranks.
     """
 
-    def __init__(self, parent: Set, indices: npt.ArrayLike, name: str = "") -> None:
-        values = np.asarray(indices)
-        if values.dtype == bool:
-            if values.shape != (parent.size,):
-                raise DatError(f"mask of shape {values.shape} does not fit {parent}")
-            values = np.flatnonzero(values)
-        values = np.unique(values)
-        if values.size and not np.issubdtype(values.dtype, np.integer):
-            raise DatError(f"subset of {parent}: element numbers must be integers, got {values.dtype}")
-        values = values.astype(np.int64)
-        if values.size and (values[0] < 0 or values[-1] >= parent.size):
-            raise DatError(f"subset of {parent}: element {values[-1] if values[0] >= 0 else values[0]} does not exist")
+    def __init__(self, parent: Set, indices: npt.ArrayLike, name: str = "", capacity: int | None = None) -> None:
+        values = element_numbers(parent, indices)
         super().__init__(parent.context, values.size, name or f"{parent.name}[subset]")
-        self._parent = parent
-        self.mirrored = False
+        self._parent, self.mirrored = parent, False
         if parent.part is not None:
             halo, self.mirrored = members_of_halo(parent, values)
             values = np.append(values, halo)
         self.indices = np.ascontiguousarray(values, dtype=np.int32)
+        self._capacity, self._members = capacity, None
+        if capacity is not None:
+            self._make_room(capacity)
+
+    def _make_room(self, capacity: int) -> None:
+        if self.context.ranked:
+            raise DatError(f"subset {self.name!r}: on several ranks members cannot change; declare it without capacity")
+        if not isinstance(capacity, int | np.integer) or not 0 < capacity < 2**31:
+            raise DatError(f"subset {self.name!r}: capacity {capacity!r} is no number of elements")
+        self._members = self.context.allocate(4 * (int(capacity) + 1))
+        self._keep(self.indices)
+
+    def _keep(self, members: npt.NDArray[np.int32]) -> None:
+        capacity = self._capacity or 0
+        if members.size > capacity:
+            raise DatError(f"subset {self.name!r}: {members.size} elements are more than its capacity {capacity}")
+        self.indices, self.size = members, members.size
+        stored = self.members.host(write=True).view(np.int32)
+        stored[: members.size] = members
+        stored[capacity] = members.size
+
+    def assign(self, indices: npt.ArrayLike) -> None:
+        """Give the subset other members; loops and chains that hold it visit them from now on.
+
+        Parameters
+        ----------
+        indices
+            Element numbers, or a boolean mask over the set.
+
+        Raises
+        ------
+        DatError
+            If it was declared without a capacity or has more members than that, or an element does not exist.
+        """
+        if self._capacity is None:
+            raise DatError(f"subset {self.name!r}: its members cannot change; declare it with capacity=...")
+        members = element_numbers(self._parent, indices).astype(np.int32)
+        self.context.settle()  # what was put off has to run over the members of that time
+        self._keep(members)
 
     @property
     def parent(self) -> Set:
@@ -157,6 +201,17 @@ class Subset(Set):
     def executed(self) -> int:
         """Elements that loops with indirect writes run over."""
         return self.indices.size
+
+    @property
+    def most(self) -> int | None:
+        """Elements that it can have at most, where its members may change; None: they cannot."""
+        return self._capacity
+
+    @property
+    def members(self) -> Buffer:
+        """Members (int32) as the device sees them, where they may change; their number lies behind the last place."""
+        assert self._members is not None
+        return self._members
 
 
 class Grid(Set):
@@ -178,6 +233,8 @@ class Grid(Set):
         layers of their neighbours' values, which loops keep up to date.
     cut
         Boxes along each axis on several ranks; by default as `fluxloom.dsl.boxes.cut` chooses.
+    shares
+        Part of the lattice that each rank gets, as slabs: for ranks of unequal speed.
 
     Attributes
     ----------
@@ -207,6 +264,7 @@ class Grid(Set):
         ghost: int | tuple[int, ...] = 0,
         reach: int | tuple[int, ...] = 1,
         cut: tuple[int, ...] | None = None,
+        shares: Sequence[float] | None = None,
     ) -> None:
         if not 1 <= len(shape) <= 3 or min(shape) < 1:
             raise DatError(f"grid {name!r}: shape {shape} must have one to three positive entries")
@@ -220,7 +278,9 @@ class Grid(Set):
             raise DatError(f"grid {name!r}: reach needs one entry, not negative, for each of the {n} axes")
         whole = tuple(int(k) for k in shape)
         try:
-            box = box_of(whole, comm.rank, comm.size, periodic=wraps, ghost=layers, reach=far, factors=cut)
+            box = box_of(
+                whole, comm.rank, comm.size, periodic=wraps, ghost=layers, reach=far, factors=cut, shares=shares
+            )
         except DatError as error:
             raise DatError(f"grid {name!r}: {error}") from None
         super().__init__(context, prod(box.shape), name, part=box.part)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fluxloom.device.base import RemoteBuffer, Where
 from fluxloom.dsl.identity import unique
+from fluxloom.dsl.sets import Subset
 
 if TYPE_CHECKING:
     from fluxloom.dsl.dats import Dat, Global
@@ -25,6 +26,9 @@ class Traffic:
     def __init__(self, loops: Iterable[Loop], more: Iterable[Dat | Global] = ()) -> None:
         loops = list(loops)
         self._used: list[Dat | Global] = unique([a.data for loop in loops for a in loop.bound.arguments] + list(more))
+        self._members: list[Subset] = unique(
+            loop.over for loop in loops if isinstance(loop.over, Subset) and loop.over.most is not None
+        )
         self._written: list[Dat | Global] = unique([data for loop in loops for data in loop.written] + list(more))
 
     def before(self) -> None:
@@ -32,6 +36,9 @@ class Traffic:
         for data in self._used:
             if data.buffer.where is Where.HOST:
                 data.buffer.device()
+        for over in self._members:
+            if over.members.where is Where.HOST:
+                over.members.device()
 
     def after(self) -> None:
         """Note what the device has changed."""

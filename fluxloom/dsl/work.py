@@ -233,7 +233,7 @@ def racing(bound: Bound) -> bool:
 
 def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, span: Span) -> Plan:
     values: dict[str, Array | int] = {}
-    if isinstance(bound.over, Subset):
+    if isinstance(bound.over, Subset) and bound.over.most is None:
         values["list"] = bound.over.indices
     match strategy:
         case "element_colour":
@@ -248,7 +248,7 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
             return _staged(bound.over, races, span, schedule.block, values)
         case "gather":
             return gather_plan([bound.over], [races])
-    return Plan(values, -(-bound.over.executed // PART))
+    return Plan(values, -(-(bound.over.most or bound.over.executed) // PART))
 
 
 def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:

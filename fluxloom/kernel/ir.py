@@ -38,6 +38,7 @@ __all__ = [
     "Parameter",
     "Read",
     "ReadConstant",
+    "SpreadShape",
     "Statement",
     "Store",
     "StoreLocal",
@@ -89,6 +90,11 @@ class ArgShape:
     components: tuple[int, ...]
     kind: Kind
     is_global: bool = False
+
+
+@dataclass(frozen=True)
+class SpreadShape(ArgShape):
+    """How a ``Write`` parameter through a whole stencil is indexed: each component is written through one leg."""
 
 
 @dataclass(frozen=True)

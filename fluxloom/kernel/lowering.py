@@ -20,7 +20,9 @@ from fluxloom.kernel.ir import (
     Local,
     LocalArray,
     LoweredKernel,
+    Parameter,
     ReadConstant,
+    SpreadShape,
     Statement,
     Table,
     TableElement,
@@ -122,10 +124,23 @@ def _run(
         missing = builder.first_unwritten(item.name) if item.access is Access.WRITE else None
         if missing is None:
             continue
+        if isinstance(shapes[item.name], SpreadShape):
+            _check_spread(source, item, builder)
+            continue
         text = item.name + "".join("[j]" if index == RAGGED else f"[{index}]" for index in missing)
         raise source.error(item.location, f"{item.name!r} is Write but {text} is not written on every path",
                            "assign it on every path, or annotate it RW", kind=AccessError)  # fmt: skip
     return builder
+
+
+def _check_spread(source: FunctionSource, item: Parameter, builder: Builder) -> None:
+    """Check that every component of a ``Write`` through a stencil is written on every path, through whatever leg."""
+    missing = builder.first_unspread(item.name)
+    if missing is not None:
+        text = "it" if not missing else f"component {missing[0] if len(missing) == 1 else missing}"
+        raise source.error(item.location, f"{item.name!r} is Write through a stencil but {text} is not written on "
+                           "every path", "assign it through one leg on every path, or annotate it RW",
+                           kind=AccessError)  # fmt: skip
 
 
 def _finish(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from fluxloom.kernel.analysis import node_count
@@ -307,6 +308,14 @@ class Builder:
                 component.insert(0, choice[digit])
             if tuple(component) not in entries and not any(_covers(entry, component) for entry in wide):
                 return tuple(component)
+        return None
+
+    def first_unspread(self, parameter: str) -> tuple[int, ...] | None:
+        """Return a component that may not have been written yet, through whatever leg, or ``None``."""
+        found = {item.path[1:] for item in self.flow.written if item.parameter == parameter and not item.loops}
+        for component in product(*map(range, self.shapes[parameter].components)):
+            if not any(_covers(entry, list(component)) for entry in found):
+                return component
         return None
 
 

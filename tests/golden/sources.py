@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 import fluxloom as fl
-from fluxloom import Const, Inc, Loop, Read, Schedule, Write
+from fluxloom import RW, Const, Inc, Loop, Read, Schedule, Write
 from fluxloom.codegen.exchange import Field, exchange_unit
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.dtypes import scalar
+from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.mesh.airfoil import airfoil_mesh
@@ -71,6 +72,19 @@ def spread(x: Read, y: Inc):
         total += x[c][0] * x[c][1]
     for c in fl.rolled(len(x)):
         y[c] += total * x[c][1]
+
+
+@fl.kernel
+def swap(f: RW, *, rate: float):
+    here = f[0][0]
+    f[0][0] = rate * f[1][1]
+    f[1][1] = here
+
+
+@fl.kernel
+def drain(f: Read, v: RW, total: Inc):
+    v[0] = f[0][0] - f[1][1]
+    total[0] += v[0]
 
 
 def context(dialect: str, threads: int = 2) -> fl.Context:
@@ -139,6 +153,28 @@ def stencil(dialect: str) -> list[Group]:
     return alone(Loop(five_points, grid, ctx.dat(grid)[s], ctx.dat(grid), h=0.1, schedule=schedule))
 
 
+def ring(dialect: str) -> tuple[fl.Grid, Argument]:
+    """A periodic lattice and what a kernel changes through both of its directions, each component through its own."""
+    ctx = context(dialect)
+    grid = ctx.grid((4, 5), periodic=True)
+    return grid, ctx.dat(grid, shape=(2,), dtype="float32", layout=fl.SoA())[ctx.stencil(grid, [(0, 1), (-1, 0)], "s")]
+
+
+def swapped(dialect: str) -> list[Group]:
+    """Reads and writes through a stencil."""
+    grid, f = ring(dialect)
+    return alone(Loop(swap, grid, f, schedule=Schedule(lanes=8 if dialect == "c" else 0, stream=False), rate=0.5))
+
+
+def members(dialect: str) -> list[Group]:
+    """A stencil over elements of a list that may change, with a sum."""
+    grid, f = ring(dialect)
+    ctx = grid.context
+    some = ctx.subset(grid, [3, 7], capacity=9)
+    schedule = Schedule(lanes=8 if dialect == "c" else 0, stream=False)
+    return alone(Loop(drain, some, f, ctx.dat(grid), ctx.scalar(), schedule=schedule))
+
+
 def fused(dialect: str) -> list[Group]:
     """The fused groups of an iteration, and what starts them."""
     chain = airfoil(dialect, Schedule(strategy="gather", block=1024 if dialect == "c" else 0)).chain
@@ -176,6 +212,8 @@ def makers(dialect: str) -> dict[str, Make]:
         "spmv_sliced": lambda: product(dialect, fl.SlicedELL(8)),
         "spmv_grouped": lambda: product(dialect, RowGroupedCSR(4, 2), lanes=1),
         "five_points": lambda: stencil(dialect),
+        "swap": lambda: swapped(dialect),
+        "drain": lambda: members(dialect),
         "rolled": lambda: rolled(dialect),
         "legs": lambda: legs(dialect),
         "airfoil_fused": lambda: fused(dialect),

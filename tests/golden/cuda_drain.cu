@@ -1,0 +1,92 @@
+/* drain: direct */
+extern "C" __global__ void __launch_bounds__(128) fl_loop_drain_run(
+    int64_t n,
+    const float *__restrict__ d0,
+    const int64_t s0,
+    double *__restrict__ d1,
+    double *__restrict__ d2,
+    double *__restrict__ part0_total,
+    const int32_t *__restrict__ list,
+    const int64_t n0,
+    const int64_t n1,
+    const int64_t n2)
+{
+    n = list[n];
+    const int item = (int)(blockIdx.x * 128 + threadIdx.x);
+    double g0_total[1] = {0};
+    if (item < n) {
+        const int e = list[item];
+        const int x = e % (int)n2, y = e / (int)n2 % (int)n1, z = e / (int)n2 / (int)n1;
+        const int i = (z * (int)n1 + y) * (int)n2 + x;
+        const int y_m1 = y >= 1 ? y - 1 : y - 1 + (int)n1;
+        const int x_p1 = x < (int)n2 - 1 ? x + 1 : x + 1 - (int)n2;
+        double o1[1];
+        double p0_f[2][2];
+        const int i0_f_0 = (z * (int)n1 + y) * (int)n2 + x_p1;
+        p0_f[0][0] = (double)d0[(0) * s0 + ((int64_t)i0_f_0)];
+        const int i0_f_1 = (z * (int)n1 + y_m1) * (int)n2 + x;
+        p0_f[1][1] = (double)d0[(1) * s0 + ((int64_t)i0_f_1)];
+        o1[0] = d1[((int64_t)i)];
+        double v_v_0_0 = o1[0];
+        double v_total_0_0;
+        v_v_0_0 = (((double)p0_f[0][0]) - ((double)p0_f[1][1]));
+        v_total_0_0 = v_v_0_0;
+        o1[0] = v_v_0_0;
+        g0_total[0] = v_total_0_0;
+        d1[((int64_t)i)] = o1[0];
+    }
+    const int l = (int)threadIdx.x;
+    __shared__ double s_double[128];
+    {
+        double w = g0_total[0];
+        w = w + fl_down_double(w, 16);
+        w = w + fl_down_double(w, 8);
+        w = w + fl_down_double(w, 4);
+        w = w + fl_down_double(w, 2);
+        w = w + fl_down_double(w, 1);
+        if (l % 32 == 0) s_double[l] = w;
+    }
+    __syncthreads();
+    if (l % 128 == 0 && item < n) part0_total[(item / 128) * 1 + 0] = s_double[l] + s_double[l + 32] + s_double[l + 64] + s_double[l + 96];
+}
+
+extern "C" __global__ void __launch_bounds__(1024) fl_loop_drain_finish(
+    int64_t n,
+    const float *__restrict__ d0,
+    const int64_t s0,
+    double *__restrict__ d1,
+    double *__restrict__ d2,
+    double *__restrict__ part0_total,
+    const int32_t *__restrict__ list,
+    const int64_t n0,
+    const int64_t n1,
+    const int64_t n2)
+{
+    n = list[n];
+    const int l = (int)threadIdx.x;
+    __shared__ double s_double[1024];
+    for (int c = 0; c < 1; c++) {
+        const int count = (int)((n + 127) / 128);
+        for (int v = l; v < 1024; v += 1024) {
+            double total = 0;
+            for (int first = v; first < count; first += 16384) {
+                double w[16];
+                for (int k = 0; k < 16; k++) {
+                    const int p = first + k * 1024;
+                    w[k] = p < count ? part0_total[(int64_t)p * 1 + c] : 0;
+                }
+                for (int k = 0; k < 16; k++) total = total + w[k];
+            }
+            s_double[v] = total;
+        }
+        __syncthreads();
+        for (int h = 512; h > 0; h /= 2) {
+            for (int v = l; v < h; v += 1024)
+                s_double[v] = s_double[v] + s_double[v + h];
+            __syncthreads();
+        }
+        if (l == 0) d2[c] = (double)d2[c] + s_double[0];
+        __syncthreads();
+    }
+}
+
