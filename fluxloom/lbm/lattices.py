@@ -1,14 +1,14 @@
 """Lattices: sets of discrete velocities with their weights.
 
 Y. H. Qian, D. d'Humieres, P. Lallemand, "Lattice BGK models for Navier-Stokes equation", Europhysics
-Letters 17 (1992) 479-484. The speed of sound is ``1 / sqrt(3)`` lattice units a step in both lattices.
+Letters 17 (1992) 479-484. The speed of sound is ``1 / sqrt(3)`` lattice units a step in all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["D2Q9", "D3Q19", "SOUND_SPEED_SQUARED", "Lattice"]
+__all__ = ["D2Q9", "D3Q19", "D3Q27", "LATTICES", "SOUND_SPEED_SQUARED", "Lattice"]
 
 SOUND_SPEED_SQUARED = 1.0 / 3.0
 
@@ -77,3 +77,16 @@ D3Q19 = _lattice(
     (1 / 3, 1 / 18, 1 / 36),
 )  # fmt: skip
 """Three dimensions; the pairs run along x, y, z, x + y, x - y, x + z, x - z, y + z and y - z."""
+
+D3Q27 = _lattice(
+    "D3Q27",
+    (
+        (0, 0, 1), (0, 1, 0), (1, 0, 0),
+        (0, 1, 1), (0, -1, 1), (1, 0, 1), (-1, 0, 1), (1, 1, 0), (-1, 1, 0),
+        (1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1),
+    ),
+    (8 / 27, 2 / 27, 1 / 54, 1 / 216),
+)  # fmt: skip
+"""Three dimensions; the pairs of `D3Q19`, then those along the diagonals of the cube."""
+
+LATTICES = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}

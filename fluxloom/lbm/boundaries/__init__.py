@@ -1,0 +1,14 @@
+"""Conditions at walls, sides and bodies of a lattice.
+
+Each is a frozen dataclass, and becomes loops over its links or cells that put what arrives from beyond in its place
+before every step: see `fluxloom.lbm.streaming`.
+"""
+
+from fluxloom.lbm.boundaries.assemble import Body, parts_of
+from fluxloom.lbm.boundaries.outflow import Outflow
+from fluxloom.lbm.boundaries.part import Condition, Part, Site
+from fluxloom.lbm.boundaries.side import Pressure, Velocity
+from fluxloom.lbm.boundaries.slip import Slip
+from fluxloom.lbm.boundaries.wall import Wall
+
+__all__ = ["Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Velocity", "Wall", "parts_of"]

@@ -1,0 +1,112 @@
+"""All conditions of a flow: sides and bodies with their links, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.lbm.boundaries.edges import edge_parts
+from fluxloom.lbm.boundaries.part import Condition, Part, Site
+from fluxloom.lbm.boundaries.side import Pressure, Velocity
+from fluxloom.lbm.boundaries.wall import Wall
+from fluxloom.lbm.links import Links, find_links
+from fluxloom.lbm.shapes import Shape
+from fluxloom.lbm.space import Space
+
+__all__ = ["Body", "parts_of"]
+
+PLAIN = "walls"
+"""Name of the part that has all walls at rest whose force nobody wants."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A solid body in the box.
+
+    Attributes
+    ----------
+    name
+        For forces and messages; not that of a side.
+    shape
+        Where it is, from `fluxloom.lbm.shapes`.
+    condition
+        Of its surface: a wall at rest whose force is measured by default.
+    """
+
+    name: str
+    shape: Shape
+    condition: Condition = field(default_factory=lambda: Wall(measure=True))
+
+
+def parts_of(
+    space: Space, sides: Mapping[str, Condition], bodies: Sequence[Body], labels: npt.NDArray[np.int16]
+) -> dict[str, Part]:
+    """Return the parts of all sides and bodies by name, in the order in which they run before a step.
+
+    Links through an edge belong to the side whose condition has the least `Condition.order`; what runs first is the
+    condition of the least `Condition.stage`. All walls that are at rest, half-way and not measured are one part,
+    ``"walls"``. Cells where sides meet that set velocity or pressure have a part of their own, ``"xmin+ymax"``.
+
+    Parameters
+    ----------
+    sides
+        Conditions of all sides across axes that are not periodic, by name.
+    labels
+        Over the grid: 0 where there is fluid, ``n`` in body ``n - 1``, -1 beyond the sides.
+
+    Raises
+    ------
+    SolverError
+        If a side has no condition, or a condition does not fit.
+    """
+    priority = sorted(sides, key=lambda name: (sides[name].order, list(sides).index(name)))
+    found = find_links(space.box, space.lattice, labels, [body.shape for body in bodies], priority)
+    sites = {name: _side(space, name, found[name], labels) for name in priority if name in found}
+    sites |= {b.name: Site(b.name, found[n + 1], labels) for n, b in enumerate(bodies) if n + 1 in found}
+    conditions = {name: sides[name] for name in sites if name in sides}
+    conditions |= {body.name: body.condition for body in bodies if body.name in sites}
+    if PLAIN in conditions:
+        raise SolverError(f"a body cannot be called {PLAIN!r}: that stands for all walls at rest; choose another name")
+    together = {n: c for n, c in conditions.items() if isinstance(c, Velocity | Pressure) and c.on_cells}
+    shared = _shared([sites[name].cells for name in together])
+    parts: dict[str, Part] = {}
+    plain = [name for name, condition in conditions.items() if isinstance(condition, Wall) and condition.plain]
+    if plain:
+        sites[PLAIN] = Site(PLAIN, _joined([sites[name].links for name in plain]), labels)
+        conditions = {PLAIN: Wall()} | {name: one for name, one in conditions.items() if name not in plain}
+    # of two outflows that meet the one that has the links through the edge looks at what the other one has done
+    last_first = {name: -place for place, name in enumerate(conditions)}
+    for name in sorted(conditions, key=lambda name: (conditions[name].stage, last_first[name])):
+        site = sites[name]
+        own = replace(site, cells=np.setdiff1d(site.cells, shared)) if name in together else site
+        parts[name] = conditions[name].part(space, own)
+    for part in edge_parts(space, together, sites, parts):
+        parts[part.name] = part
+    return parts
+
+
+def _side(space: Space, name: str, links: Links, labels: npt.NDArray[np.int16]) -> Site:
+    axis, outward = space.box.axis(name)
+    fluid = np.zeros(labels.shape, dtype=bool)
+    at = list(space.box.inside)
+    at[axis] = slice(0, 1) if outward < 0 else slice(space.box.shape[axis] - 1, space.box.shape[axis])
+    fluid[tuple(at)] = labels[tuple(at)] == 0
+    return Site(name, links, labels, axis, outward, np.flatnonzero(fluid).astype(np.int64))
+
+
+def _shared(cells: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return the cells that are in several lists."""
+    if not cells:
+        return np.zeros(0, dtype=np.int64)
+    number, count = np.unique(np.concatenate(cells), return_counts=True)
+    return number[count > 1]
+
+
+def _joined(links: Sequence[Links]) -> Links:
+    return Links(
+        **{name: np.concatenate([getattr(one, name) for one in links]) for name in Links.__dataclass_fields__}
+    )

@@ -1,0 +1,116 @@
+"""Edges: cells at which two sides meet that both set velocity or pressure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import SoA
+from fluxloom.dsl.loop import Loop
+from fluxloom.lbm.boundaries.cell_kernels import edge
+from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.boundaries.side import Pressure, Velocity, cell_places, pull_at
+from fluxloom.lbm.boundaries.values import scalars_at, speeds_at
+from fluxloom.lbm.space import Space
+
+__all__ = ["edge_parts"]
+
+Cells = npt.NDArray[np.int64]
+
+
+def edge_parts(
+    space: Space, sides: Mapping[str, Velocity | Pressure], sites: Mapping[str, Site], parts: Mapping[str, Part]
+) -> list[Part]:
+    """Return the parts of cells that belong to several of some sides.
+
+    The velocity is that of the first of the sides (in the order given) that sets one, the density that of the first
+    which sets one; new values of a side (`Part.assign`) hold at its edges too.
+
+    Parameters
+    ----------
+    sites
+        Of the sides, with all their cells.
+    parts
+        Of the sides.
+
+    Raises
+    ------
+    SolverError
+        If a body covers the next cell inwards, or the box is too thin to have one.
+    """
+    met: dict[tuple[str, ...], list[int]] = {}
+    of: dict[int, list[str]] = {}
+    for name in sides:
+        for cell in sites[name].cells.tolist():
+            of.setdefault(cell, []).append(name)
+    for cell, names in of.items():
+        if len(names) > 1:
+            met.setdefault(tuple(names), []).append(cell)
+    return [
+        _edge(space, names, np.array(sorted(cells), dtype=np.int64), sides, sites, parts)
+        for names, cells in met.items()
+    ]
+
+
+def _edge(
+    space: Space,
+    names: Sequence[str],
+    cells: Cells,
+    sides: Mapping[str, Velocity | Pressure],
+    sites: Mapping[str, Site],
+    parts: Mapping[str, Part],
+) -> Part:
+    label, lattice, d = "+".join(names), space.lattice, space.lattice.dimensions
+    near = _inner(space, label, cells, [sites[name] for name in names])
+    over = space.context.set(len(cells), f"{label} cells")
+    above = space.context.dat(over, name=f"{label} density", shape=(1,), dtype=space.real)
+    u = space.context.dat(over, name=f"{label} velocity", shape=(d,), dtype=space.real, layout=SoA())
+    fast = next((name for name in names if isinstance(sides[name], Velocity)), "")
+    dense = next((name for name in names if isinstance(sides[name], Pressure)), "")
+
+    def set_velocity(values: Any) -> None:
+        u.write(speeds_at(values, cell_places(space, _with_cells(sites[fast], cells))))
+
+    def set_density(values: Any) -> None:
+        above.write(scalars_at(values, cell_places(space, _with_cells(sites[dense], cells)))[:, None] - 1.0)
+
+    for name, assign in ((fast, set_velocity), (dense, set_density)):
+        if name:
+            condition = sides[name]
+            assign(condition.value if isinstance(condition, Velocity) else condition.density)
+            parts[name].follow(assign)
+    tables: dict[str, Any] = {
+        "velocities": lattice.velocities, "weights": lattice.weights,
+        "density": int(bool(dense)), "velocity": int(bool(fast)), "unit": space.unit,
+    }  # fmt: skip
+    every = np.arange(lattice.q)[None, :]
+    pull = pull_at(space, over, cells, label)
+    froms = space.arriving(over, near[:, None], every, f"{label} near")
+    tos = space.arriving(over, cells[:, None], every, f"{label} arriving")
+    steps = [
+        [Loop(edge, over, a, above, u, pull, b, name=f"{label} edge", **tables)]
+        for a, b in zip(froms, tos, strict=True)
+    ]
+    return Part(label, steps, links=len(cells), begin=((),))
+
+
+def _with_cells(site: Site, cells: Cells) -> Site:
+    return Site(site.name, site.links, site.labels, site.axis, site.outward, cells)
+
+
+def _inner(space: Space, label: str, cells: Cells, sites: Sequence[Site]) -> Cells:
+    """Return the next cells away from all of the sides."""
+    shift = np.zeros((len(cells), space.box.dimensions), dtype=np.int64)
+    for site in sites:
+        axis, outward = site.side()
+        if space.box.shape[axis] < 3:
+            raise SolverError(f"{label}: such sides can meet only in a box of three cells or more")
+        shift[:, axis] = -outward
+    near = space.box.shifted(cells, shift)
+    if not np.all(sites[0].is_fluid(near)):
+        raise SolverError(f"{label}: a body covers a cell next to the edge of these sides; move it away")
+    return near

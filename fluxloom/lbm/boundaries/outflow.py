@@ -1,0 +1,144 @@
+"""Outflow: sides that let the flow leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.access import RW, Const, Inc, Read, Write
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.kernel.frontend import kernel
+from fluxloom.lbm.boundaries.link_kernels import copy
+from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.space import Space
+
+__all__ = ["Outflow"]
+
+
+@dataclass(frozen=True)
+class Outflow:
+    r"""A side through which the flow leaves, whatever it brings.
+
+    What arrives at a cell :math:`x` of the side is carried out of the box with a speed :math:`U`, implicitly, so that
+    no speed is too high:
+
+    .. math:: \partial_t f_i + U \partial_n f_i = 0: \qquad
+       f_i(x, t) = \frac{f_i(x, t-1) + U f_i(x - n, t)}{1 + U} + w_i K (\rho_0 - \bar\rho)
+
+    (I. Orlanski, *Journal of Computational Physics* 21 (1976) 251; Q. Lou, Z. Guo, B. Shi, *Physical Review E* 87
+    (2013) 063301, eqs. 11 and 14). With :math:`U = \infty` it is a copy: no gradient.
+
+    Nothing of that holds the pressure. The last term does, as T. J. Poinsot and S. K. Lele (*Journal of Computational
+    Physics* 101 (1992) 104, section 3.3) do: it draws the mean density :math:`\bar\rho` at the side back, slowly enough
+    to leave waves alone. Without it and with a velocity set at the other end the density drifts, fast where walls ask
+    for a pressure that falls towards the side.
+
+    Attributes
+    ----------
+    speed
+        :math:`U`, cells a step; `math.inf` for a copy. None: the mean velocity out of the side, measured in every
+        step (nothing is carried while it is not positive).
+    density
+        :math:`\rho_0`, to which the mean is drawn; None: it is free.
+    rate
+        :math:`K`, a step. More than 0.05 or so may make waves grow.
+
+    Raises
+    ------
+    SolverError
+        For a speed, a density or a rate that is not positive.
+    """
+
+    speed: float | None = None
+    density: float | None = 1.0
+    rate: float = 0.01
+    order = 3
+    stage = 3
+
+    def __post_init__(self) -> None:
+        for name, value in (("speed", self.speed), ("density", self.density), ("rate", self.rate)):
+            if value is not None and not value > 0:
+                raise SolverError(f"Outflow({name}={value!r}): it must be positive")
+        if not self.rate < 1:
+            raise SolverError(f"Outflow(rate={self.rate!r}): a share of the difference each step is wanted, about 0.01")
+
+    def part(self, space: Space, site: Site) -> Part:
+        """Return what runs before every step."""
+        axis, outward = site.side()
+        if not len(site.links):
+            return Part(site.name, [()], links=0)
+        links = site.links[space.order(site.links.cells, site.links.directions)]
+        cells, directions = links.cells, links.directions
+        inner = _inwards(space, cells, axis, outward)
+        if not np.all(site.is_fluid(inner)):
+            raise SolverError(f"{site.name}: an Outflow needs two cells of fluid along its normal; move the body away")
+        over = space.context.set(len(cells), f"{site.name} links")
+        sources = space.arriving(over, inner, directions, f"{site.name} inner")
+        backs = space.arriving(over, cells, directions, f"{site.name} back")
+        weights = space.unit * np.array(space.lattice.weights)[directions]
+        weight = space.context.dat(over, weights[:, None], f"{site.name} weights", dtype=space.real)
+        target = 0.0 if self.density is None else self.density - 1.0
+        drawn: dict[str, Any] = {
+            "keep": 0.0 if self.speed is None else 1.0 / (1.0 + self.speed), "follow": float(self.speed is None),
+            "target": target, "rate": 0.0 if self.density is None else self.rate,
+        }  # fmt: skip
+        memory = space.context.dat(over, name=f"{site.name} memory", shape=(1,), dtype=space.real)
+        mean, measures = self._means(space, site, axis, outward)
+        steps = [
+            [*measure, Loop(convect, over, a, mean, weight, memory, b, name=f"{site.name} outflow", **drawn)]
+            for measure, a, b in zip(measures, sources, backs, strict=True)
+        ]
+        begin = [[Loop(copy, over, a, memory, name=f"{site.name} begin")] for a in sources]
+        return Part(site.name, steps, links=len(cells), begin=begin, state=(memory,))
+
+    def _means(self, space: Space, site: Site, axis: int, outward: int) -> tuple[Global, list[list[Loop | Reset]]]:
+        """Return the speed and the mean of ``rho - 1``, and for each parity what measures them."""
+        mean = space.context.scalar(np.zeros(2), f"{site.name} means", dtype=space.total)
+        if self.speed is not None and self.density is None:
+            return mean, [[] for _ in space.parities]
+        cells = site.cells if len(site.cells) else np.unique(site.links.cells)
+        over = space.context.set(len(cells), f"{site.name} cells")
+        tables: dict[str, Any] = {
+            "along": [outward * c[axis] for c in space.lattice.velocities],
+            "share": 1.0 / len(cells), "unit": space.unit,
+        }  # fmt: skip
+        seen = space.departed(over, cells[:, None], np.arange(space.lattice.q)[None, :], f"{site.name} out")
+        return mean, [[Reset(mean), Loop(means, over, f, mean, name=f"{site.name} means", **tables)] for f in seen]
+
+
+def _inwards(space: Space, cells: npt.NDArray[np.int64], axis: int, outward: int) -> npt.NDArray[np.int64]:
+    """Return the next cells away from a side."""
+    shift = np.zeros((len(cells), space.box.dimensions), dtype=np.int64)
+    shift[:, axis] = -outward
+    return space.box.shifted(cells, shift)
+
+
+@kernel
+def means(f: Read, mean: Inc, *, along: Const[list[int]], share: float, unit: Const[float]):
+    """Add to the mean velocity out of the side, and to the mean of ``rho - 1``: ``share`` is one over the cells."""
+    total = 0.0
+    momentum = 0.0
+    for k in range(len(along)):
+        total += f[k]
+        if along[k] != 0:
+            momentum += along[k] * f[k]
+    mean[0] += share * momentum / (unit + total)
+    mean[1] += share * total / unit
+
+
+@kernel
+def convect(
+    inner: Read, mean: Read, weight: Read, memory: RW, back: Write,
+    *, keep: float, follow: float, target: float, rate: float,
+):  # fmt: skip
+    """Carry a population out of the box, ``keep`` what is there, or ``follow`` the speed that was measured."""
+    share = keep + follow / (1.0 + max(mean[0], 0.0))
+    value = inner[0] + share * (memory[0] - inner[0]) + weight[0] * rate * (target - mean[1])
+    memory[0] = value
+    back[0] = value

@@ -1,0 +1,165 @@
+"""What a condition is at run time: loops before every step, values that can be changed, forces measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.lbm.links import Links
+from fluxloom.lbm.space import Space
+
+__all__ = ["Condition", "Part", "Site"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a condition acts.
+
+    Attributes
+    ----------
+    name
+        Of the side or body.
+    links
+        Populations that arrive from it; those through an edge of the box belong to one side alone.
+    labels
+        Over the grid: 0 where there is fluid.
+    axis, outward
+        Across the side, slowest first, and -1 or 1: which way out; None and 0 for a body.
+    cells
+        Numbers in the grid of the fluid cells at the side, less those in which an edge condition acts.
+    """
+
+    name: str
+    links: Links
+    labels: npt.NDArray[np.int16]
+    axis: int | None = None
+    outward: int = 0
+    cells: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def is_fluid(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which cells of the grid are fluid."""
+        return self.labels.reshape(-1)[cells] == 0
+
+    def side(self) -> tuple[int, int]:
+        """Return the axis and the way out.
+
+        Raises
+        ------
+        SolverError
+            For a body.
+        """
+        if self.axis is None:
+            raise SolverError(f"body {self.name!r}: only sides of the box take this condition; give the body a Wall")
+        return self.axis, self.outward
+
+
+class Condition(Protocol):
+    """What happens at a side or body: a frozen dataclass that makes its part of a flow.
+
+    Attributes
+    ----------
+    order
+        Which condition has the links through an edge where sides meet: that of the least number.
+    stage
+        When it runs: ascending. What arrives from walls is known before cells at sides are completed.
+    """
+
+    @property
+    def order(self) -> int:
+        """Ascending: who has the links through edges."""
+        ...
+
+    @property
+    def stage(self) -> int:
+        """Ascending: what runs first."""
+        ...
+
+    def part(self, space: Space, site: Site) -> Part:
+        """Return what runs before every step."""
+        ...
+
+
+Steps = Sequence[Loop | Reset]
+
+
+class Part:
+    """A condition at a side or on a body, at run time.
+
+    Parameters
+    ----------
+    name
+        Of the side or body.
+    steps
+        What runs before a step: one sequence for each of the parities of the space.
+    links
+        How many populations it puts in place.
+    begin
+        As ``steps``: what runs once, when a flow is started; by default the same, so that conditions that remember
+        find what arrives from walls.
+    force, torque
+        Momentum, and moment of momentum, that went from the fluid to the wall in the last step; None where it is not
+        measured.
+    assign
+        Takes new values; None where there are none.
+    halfway
+        Links that were to be interpolated but are half-way, as the second cell is no fluid.
+    state
+        What differs from step to step: a copy of it is needed to go on from a saved flow.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        steps: Sequence[Steps],
+        *,
+        links: int,
+        begin: Sequence[Steps] | None = None,
+        force: Global | None = None,
+        torque: Global | None = None,
+        assign: Callable[[Any], None] | None = None,
+        halfway: int = 0,
+        state: tuple[Dat, ...] = (),
+    ) -> None:
+        self.name, self.links, self.halfway, self.state = name, links, halfway, state
+        self.force, self.torque = force, torque
+        self._steps = tuple(steps)
+        self._begin = self._steps if begin is None else tuple(begin)
+        self._assign = assign
+        self._followers: list[Callable[[Any], None]] = []
+
+    def loops(self, parity: int) -> list[Loop | Reset]:
+        """Return what runs before a step of that parity."""
+        return list(self._steps[parity % len(self._steps)])
+
+    def begin(self, parity: int) -> list[Loop | Reset]:
+        """Return what runs once, when a flow is started at a step of that parity."""
+        return list(self._begin[parity % len(self._begin)])
+
+    def assign(self, values: Any) -> None:
+        """Change the values that are set: as the condition takes them, from the next step on.
+
+        Raises
+        ------
+        SolverError
+            If the condition has none, or they do not fit.
+        """
+        if self._assign is None:
+            raise SolverError(f"{self.name}: this condition sets no values that could be changed")
+        self._assign(values)
+        for follow in self._followers:
+            follow(values)
+
+    def follow(self, assign: Callable[[Any], None]) -> None:
+        """Let others know of new values: edges where this side meets another one."""
+        self._followers.append(assign)
+
+    def __repr__(self) -> str:
+        return f"Part({self.name}, {self.links} links)"

@@ -1,0 +1,94 @@
+"""The box of a lattice: its cells, its sides, and the layer of cells beyond sides that are not periodic.
+
+Populations live on a grid that is periodic along every axis. An axis that is not periodic has one cell more than the
+box: index ``n``, which is also index ``-1``. That layer is no fluid; what arrives at a cell of the box from beyond a
+side is stored in it, and the conditions of the sides put it there before every step. One layer serves both sides, as
+a population that leads up and one that leads down are stored apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+
+__all__ = ["AXES", "Box", "side_names"]
+
+AXES = "xyz"
+
+
+def side_names(dimensions: int) -> tuple[str, ...]:
+    """Return the names of the sides: ``xmin``, ``xmax``, ``ymin``, ... ."""
+    return tuple(f"{axis}{end}" for axis in AXES[:dimensions] for end in ("min", "max"))
+
+
+@dataclass(frozen=True)
+class Box:
+    """Cells of a box of a lattice, slowest axis first.
+
+    Attributes
+    ----------
+    shape
+        Cells along each axis: ``(nz, ny, nx)`` or ``(ny, nx)``.
+    periodic
+        Whether the two sides across each axis are joined.
+    """
+
+    shape: tuple[int, ...]
+    periodic: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.shape) not in (2, 3) or min(self.shape) < 1 or len(self.periodic) != len(self.shape):
+            raise SolverError(f"a box has two or three axes of at least one cell, not {self.shape} ({self.periodic})")
+
+    @property
+    def dimensions(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def cells(self) -> int:
+        """Cells of the box."""
+        return prod(self.shape)
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        """Shape of the grid: the box and the layer beyond axes that are not periodic."""
+        return tuple(n + (not joined) for n, joined in zip(self.shape, self.periodic, strict=True))
+
+    @property
+    def inside(self) -> tuple[slice, ...]:
+        """Slices that cut the box out of an array over the grid."""
+        return tuple(slice(0, n) for n in self.shape)
+
+    def axis(self, side: str) -> tuple[int, int]:
+        """Return the axis across a side, slowest first, and -1 or 1: which way out of the box it is.
+
+        Raises
+        ------
+        SolverError
+            For a name of no side.
+        """
+        if side not in side_names(self.dimensions):
+            raise SolverError(f"{side!r} is no side of the box (there are: {', '.join(side_names(self.dimensions))})")
+        return self.dimensions - 1 - AXES.index(side[0]), 1 if side.endswith("max") else -1
+
+    def place(self, coordinates: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return the number in the grid of cells whose coordinates may lie beyond the box; ends wrap round."""
+        shape = self.grid_shape
+        wrapped = [np.mod(x, n) for x, n in zip(coordinates, shape, strict=True)]
+        return np.ravel_multi_index(tuple(wrapped), shape).astype(np.int64)
+
+    def coordinates(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return the coordinates of cells, given by their numbers in the grid."""
+        return tuple(np.asarray(x, dtype=np.int64) for x in np.unravel_index(places, self.grid_shape))
+
+    def shifted(self, places: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the numbers of the cells at some distance, ``(..., dimensions)`` for ``places`` ``(...)``."""
+        at = self.coordinates(np.asarray(places, dtype=np.int64))
+        return self.place([x + shifts[..., k] for k, x in enumerate(at)])

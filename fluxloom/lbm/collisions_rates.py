@@ -1,0 +1,108 @@
+"""Rates of relaxation, and the constants that kernels make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED, Lattice
+from fluxloom.lbm.units import storage_unit
+
+__all__ = ["Rates", "check_rates", "check_smagorinsky", "shear_rate", "words"]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Shares of the distance to equilibrium that one collision removes, between 0 and 2.
+
+    Attributes
+    ----------
+    shear
+        Of the stresses without their trace: the viscosity.
+    bulk
+        Of the trace.
+    odd
+        Of moments of odd orders, 3 and up.
+    even
+        Of moments of even orders, 4 and up.
+    """
+
+    shear: float
+    bulk: float
+    odd: float
+    even: float
+
+
+def check_rates(name: str, rates: Mapping[str, float | None]) -> None:
+    """Raise `SolverError` if a rate that was set is out of range."""
+    for which, rate in rates.items():
+        if rate is not None and not 0 < rate < 2:
+            raise SolverError(f"{name}: the rate {which} is between 0 and 2, not {rate!r}")
+
+
+def check_smagorinsky(name: str, constant: float) -> None:
+    """Raise `SolverError` if the constant of the subgrid model is out of range."""
+    if not 0 <= constant < 1:
+        raise SolverError(f"{name}: the Smagorinsky constant is in [0, 1), not {constant!r} (0.1 to 0.2 is usual)")
+
+
+def shear_rate(viscosity: float) -> float:
+    """Return ``1 / (nu / c_s^2 + 1/2)``.
+
+    Raises
+    ------
+    SolverError
+        If the viscosity is not positive and finite.
+    """
+    if not 0 < viscosity < float("inf"):
+        raise SolverError(f"the viscosity must be positive, not {viscosity!r} (lattice units: cells^2 a step)")
+    return 1.0 / (viscosity / SOUND_SPEED_SQUARED + 0.5)
+
+
+def words(lattice: Lattice, rates: Rates, smagorinsky: float, dtype: npt.DTypeLike) -> dict[str, float]:
+    """Return the constants of collision kernels, rounded to the arithmetic such that nothing is lost.
+
+    ``unit``
+        What populations in memory are multiplied by.
+    ``half_odd``, ``half_even``
+        Half of what is kept of the odd and the even part: ``(1 - rate) / 2``.
+    ``share``, ``scale``, ``curve``
+        ``w rate_even`` and ``3 w rate_odd``, with the least weight ``w``, and ``1.5 share / scale^2``.
+    ``rest``
+        What the rounding of ``share`` would take from the mass.
+    ``keep_shear``, ``keep_bulk``
+        What is kept of the stresses and of their trace: ``1 - rate``.
+    ``eddy``
+        ``18 sqrt(2) C^2``, see `fluxloom.lbm.collisions_orders`.
+
+    With ``n = 1 / w``, ``2 half_odd + (n / 3) scale`` and ``2 half_even + n share + rest`` are one, the former exactly,
+    the latter but for the rounding of ``rest``, which is small itself: sums of populations have no trend, in single
+    precision neither. For that the odd rate is rounded to a multiple of ``n / 3`` places of the last bit.
+    """
+    real = np.float32 if np.dtype(dtype).itemsize < 8 else np.float64
+    digits, count = (24 if real is np.float32 else 53), round(1 / lattice.weights[-1])
+    third = count // 3
+    one = 1 << (digits + (third & -third).bit_length() - 1)
+    pieces = round(rates.odd * one / third)
+    scale, odd = pieces / one, (one - third * pieces) / one
+    even = float(real(1.0 - rates.even))
+    share = float(real((1.0 - even) / count))
+    rest = 1 - Fraction(even) - count * Fraction(share)
+    return {
+        "unit": storage_unit(dtype),
+        "share": share,
+        "scale": scale,
+        "rest": float(real(float(rest))),
+        "curve": float(real(1.5 * share / scale**2)),
+        "half_odd": 0.5 * odd,
+        "half_even": 0.5 * even,
+        "keep_shear": float(real(1.0 - rates.shear)),
+        "keep_bulk": float(real(1.0 - rates.bulk)),
+        "eddy": float(real(18.0 * sqrt(2.0) * smagorinsky**2)),
+    }

@@ -1,0 +1,230 @@
+"""Markers: points on the surface of a body, about one cell apart.
+
+Positions are in cells in the order of the grid's axes, slowest first, ``(y, x)`` or ``(z, y, x)``; the centre of cell
+``(j, i)`` is at ``(j, i)``. Each marker stands for a piece of the surface, its measure: arc length in two dimensions,
+area in three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import KDTree
+
+from fluxloom.core.errors import SolverError
+
+__all__ = ["Markers", "circle", "curve", "ellipse", "sphere", "surface"]
+
+Points = npt.NDArray[np.float64]
+
+_FINE = 4000
+"""Pieces of an ellipse whose lengths are added up."""
+
+_SAMPLES = 3.0
+"""Samples of a triangle a spacing, of which markers are chosen."""
+
+_NEAREST = 0.9
+"""Markers of a triangulated surface are no nearer than so many spacings."""
+
+
+@dataclass(frozen=True)
+class Markers:
+    """Points on a surface.
+
+    Attributes
+    ----------
+    positions : (n, d)
+        In cells, slowest axis first.
+    measures : (n,)
+        Of the pieces that the markers stand for, in cells or cells squared.
+    velocities : (n, d)
+        Wanted velocities, in cells a step: of a fixed surface that moves along itself; beside the motion of a body.
+    """
+
+    positions: Points
+    measures: Points
+    velocities: Points
+
+    @staticmethod
+    def at(positions: npt.ArrayLike, measures: npt.ArrayLike = 1.0, velocities: npt.ArrayLike = 0.0) -> Markers:
+        """Return markers; measures and velocities are broadcast.
+
+        Raises
+        ------
+        SolverError
+            If positions are no ``(n, 2)`` or ``(n, 3)``, or a number is not finite or a measure not positive.
+        """
+        x = np.array(positions, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] not in (2, 3) or not len(x):
+            raise SolverError(f"markers: positions are (n, 2) or (n, 3) numbers, not of shape {x.shape}")
+        size = np.array(np.broadcast_to(np.asarray(measures, dtype=np.float64), x.shape[:1]))
+        u = np.array(np.broadcast_to(np.asarray(velocities, dtype=np.float64), x.shape))
+        if not (np.isfinite(x).all() and np.isfinite(u).all() and (size > 0).all() and np.isfinite(size).all()):
+            raise SolverError("markers: positions and velocities have to be finite, measures positive")
+        return Markers(x, size, u)
+
+    @property
+    def count(self) -> int:
+        """Number of markers."""
+        return len(self.positions)
+
+    @property
+    def dimensions(self) -> int:
+        """Number of axes."""
+        return int(self.positions.shape[1])
+
+    @property
+    def centre(self) -> Points:
+        """The mean of the positions, weighted with the measures."""
+        return np.average(self.positions, axis=0, weights=self.measures)
+
+    def moving(self, velocities: npt.ArrayLike) -> Markers:
+        """Return the same markers with wanted velocities, ``(n, d)`` or what broadcasts to it."""
+        return Markers.at(self.positions, self.measures, velocities)
+
+    def spinning(self, spin: npt.ArrayLike, centre: npt.ArrayLike | None = None) -> Markers:
+        """Return the same markers with the velocities of a rotation (radians a step), counter-clockwise in x, y."""
+        about = self.centre if centre is None else np.asarray(centre, dtype=np.float64)
+        return self.moving(cross(np.asarray(spin, dtype=np.float64), self.positions - about))
+
+    def moved(self, shift: npt.ArrayLike) -> Markers:
+        """Return the markers elsewhere."""
+        return replace(self, positions=self.positions + np.asarray(shift, dtype=np.float64))
+
+
+def cross(a: Points, b: Points) -> Points:
+    """Return the vector product, right-handed in ``x, y, z``, of vectors whose components are the slowest axis first.
+
+    In two dimensions a spin (a scalar, or ``(..., 1)``) times a vector is a vector; a vector times a vector is
+    ``(..., 1)``, positive from x to y.
+    """
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if b.shape[-1] == 3:
+        return -np.cross(a, b)  # turning the order of three axes round is a reflection
+    if a.ndim and a.shape[-1] == 2:
+        return (a[..., 1] * b[..., 0] - a[..., 0] * b[..., 1])[..., None]
+    spin = a[..., 0] if a.ndim else a
+    return np.stack([spin * b[..., 1], -spin * b[..., 0]], axis=-1)
+
+
+def _count(length: float, spacing: float, least: int, what: str) -> int:
+    if not (np.isfinite(length) and length > 0 and spacing > 0):
+        raise SolverError(f"{what}: size and spacing of markers have to be positive, not {length} and {spacing}")
+    return max(least, round(length / spacing))
+
+
+def circle(centre: Sequence[float], radius: float, spacing: float = 1.0, count: int = 0) -> Markers:
+    """Return markers on a circle, evenly spread, from the direction of x on counter-clockwise.
+
+    Parameters
+    ----------
+    centre
+        ``(y, x)``.
+    spacing
+        Arc length between markers, about.
+    count
+        Number of markers, instead of the spacing.
+    """
+    n = count or _count(2 * np.pi * radius, spacing, 3, "circle")
+    angle = 2 * np.pi * np.arange(n) / n
+    return Markers.at(
+        np.asarray(centre, float) + radius * np.stack([np.sin(angle), np.cos(angle)], axis=1), 2 * np.pi * radius / n
+    )
+
+
+def ellipse(centre: Sequence[float], radii: Sequence[float], angle: float = 0.0, spacing: float = 1.0) -> Markers:
+    """Return markers on an ellipse, evenly spread along its arc.
+
+    Parameters
+    ----------
+    centre, radii
+        ``(y, x)``; the second radius is along x where the angle is zero.
+    angle
+        By which it is turned, counter-clockwise.
+    """
+    t = 2 * np.pi * np.arange(_FINE) / _FINE
+    a, b = radii[1] * np.cos(t), radii[0] * np.sin(t)
+    x, y = a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)
+    return curve(np.stack([centre[0] + y, centre[1] + x], axis=1), spacing=spacing)
+
+
+def curve(points: npt.ArrayLike, spacing: float = 1.0, *, closed: bool = True) -> Markers:
+    """Return markers on a line through points, ``(n, 2)`` in the order ``(y, x)``, evenly spread along its arc."""
+    p = np.asarray(points, dtype=np.float64)
+    if p.ndim != 2 or p.shape[1] != 2 or len(p) < 2:
+        raise SolverError(f"curve: at least two points (y, x) are wanted, not an array of shape {p.shape}")
+    line = np.concatenate([p, p[:1]]) if closed else p
+    lengths = np.hypot(*np.diff(line, axis=0).T)
+    arc = np.concatenate([[0.0], np.cumsum(lengths)])
+    n = _count(float(arc[-1]), spacing, 3 if closed else 2, "curve")
+    at = arc[-1] * (np.arange(n) / n if closed else (np.arange(n) + 0.5) / n)
+    return Markers.at(np.stack([np.interp(at, arc, line[:, k]) for k in (0, 1)], axis=1), arc[-1] / n)
+
+
+def sphere(centre: Sequence[float], radius: float, spacing: float = 1.0) -> Markers:
+    """Return markers on a sphere, evenly spread along a spiral.
+
+    Equal areas: the heights are those of ``n`` equal zones, the angle from one to the next is the golden one (R.
+    Swinbank, R. J. Purser, Q. J. R. Meteorol. Soc. 132 (2006) 1769).
+    """
+    area = 4 * np.pi * radius**2
+    n = _count(area, spacing**2, 4, "sphere")
+    height = 1 - (2 * np.arange(n) + 1) / n
+    angle = np.pi * (3 - np.sqrt(5)) * np.arange(n)
+    ring = np.sqrt(1 - height**2)
+    points = np.stack([height, ring * np.sin(angle), ring * np.cos(angle)], axis=1)
+    return Markers.at(np.asarray(centre, float) + radius * points, area / n)
+
+
+def surface(triangles: npt.ArrayLike, spacing: float = 1.0) -> Markers:
+    """Return markers on a triangulated surface, whatever the size of its triangles.
+
+    Samples are laid on every triangle a third of the spacing apart; markers are chosen among them, none nearer to
+    another one than nine tenths of the spacing, and get the areas of the samples that are nearest to them.
+
+    Parameters
+    ----------
+    triangles : (n, 3, 3)
+        Corners, in the order ``(z, y, x)``.
+    """
+    corners = np.asarray(triangles, dtype=np.float64)
+    if corners.ndim != 3 or corners.shape[1:] != (3, 3) or not len(corners):
+        raise SolverError(f"surface: triangles are (n, 3, 3) numbers, not of shape {corners.shape}")
+    points, areas = _samples(corners, spacing / _SAMPLES)
+    chosen = _apart(points, _NEAREST * spacing)
+    nearest = KDTree(points[chosen]).query(points)[1]
+    return Markers.at(points[chosen], np.bincount(nearest, areas, len(chosen)))
+
+
+def _samples(corners: Points, spacing: float) -> tuple[Points, Points]:
+    """Return the centres and areas of equal parts of triangles, whose sides are no longer than the spacing."""
+    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    parts = np.maximum(1, np.ceil(sides / spacing)).astype(np.int64)
+    points, sizes = [], []
+    for n in np.unique(parts):
+        i, j = (a.ravel() for a in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
+        upward, downward = i + j < n, i + j < n - 1
+        places = np.concatenate(
+            [np.stack([i, j], axis=1)[upward] + 1 / 3, np.stack([i, j], axis=1)[downward] + 2 / 3]
+        ) / n  # fmt: skip
+        mine = corners[(parts == n) & (areas > 0)]
+        edges = np.stack([mine[:, 1] - mine[:, 0], mine[:, 2] - mine[:, 0]], axis=1)
+        points.append((mine[:, None, 0] + np.einsum("pk,tkd->tpd", places, edges)).reshape(-1, 3))
+        sizes.append(np.repeat(areas[(parts == n) & (areas > 0)] / n**2, n**2))
+    return np.concatenate(points), np.concatenate(sizes)
+
+
+def _apart(points: Points, distance: float) -> npt.NDArray[np.int64]:
+    """Return some of the points, in order, none within a distance of another one."""
+    tree = KDTree(points)
+    free = np.ones(len(points), dtype=bool)
+    chosen = []
+    for k in range(len(points)):
+        if free[k]:
+            chosen.append(k)
+            free[tree.query_ball_point(points[k], distance)] = False
+    return np.array(chosen, dtype=np.int64)

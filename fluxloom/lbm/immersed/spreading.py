@@ -1,0 +1,156 @@
+r"""Supports of markers, interpolation as a matrix, and how much force a marker spreads.
+
+With the matrix ``W``, ``W_kx = delta(x - X_k)``, values at markers are ``U = W u`` and forces on cells
+``f = W^T (eps F)``. The weights ``eps`` are such that a force which is the same at all markers, spread and interpolated
+back, is that force again (A. Pinelli, I. Naqavi, U. Piomelli, J. Favier, J. Comput. Phys. 229 (2010) 9073, eq. 15):
+
+.. math:: A\, \epsilon = 1, \qquad A = W W^T
+
+On curved surfaces in space that system is nearly singular where markers are a cell apart, and some weights negative.
+`balanced` finds positive ones that fulfil it within a per cent or so. Markers of a plane that are ``s`` apart have
+``eps = s / C`` with the sum ``C`` of squares of the delta function, wherever they are among the cells; that form,
+with the measure of a marker for ``s``, serves bodies that move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import splu
+
+from fluxloom.core.errors import SolverError
+from fluxloom.lbm.box import Box
+from fluxloom.lbm.immersed.deltas import Delta
+
+__all__ = ["WEIGHTS", "balanced", "epsilon", "interpolation", "plane_weights", "support", "support_places"]
+
+WEIGHTS = ("pinelli", "balanced", "plane")
+"""How the weights of markers are found: exactly, as positive numbers that nearly do it, or as those of a plane."""
+
+Numbers = npt.NDArray[np.int64]
+
+_ROUNDS = 30
+"""Rounds of balancing."""
+
+_SHARP = 1e-6
+"""Residual of the weights past which the matrix is singular to rounding."""
+
+
+def support_places(box: Box, first: Numbers, points: int, names: Sequence[str] = ()) -> Numbers:
+    """Return the numbers in the grid of the cells of supports.
+
+    Parameters
+    ----------
+    first : (n, d)
+        First cell along each axis, maybe beyond ends that are periodic.
+    points
+        Cells along each axis.
+    names
+        Of the body of each marker, for messages.
+
+    Returns
+    -------
+    (n, points**d)
+        The last axis of the grid runs fastest.
+
+    Raises
+    ------
+    SolverError
+        If a support leaves the box through a side that is not periodic.
+    """
+    for axis, (length, joined) in enumerate(zip(box.shape, box.periodic, strict=True)):
+        beyond = (first[:, axis] < 0) | (first[:, axis] + points > length)
+        if not joined and beyond.any():
+            k = int(np.argmax(beyond))
+            body = f"body {names[k]!r}" if len(names) else "a body"
+            raise SolverError(
+                f"{body}: the support of marker {k} leaves the box along axis {axis} (cells {first[k, axis]} ... "
+                f"{first[k, axis] + points - 1} of 0 ... {length - 1}); keep bodies {points // 2 + 1} cells from sides"
+            )
+    offsets = np.stack(np.meshgrid(*[np.arange(points)] * box.dimensions, indexing="ij"), axis=-1)
+    cells = first[:, None, :] + offsets.reshape(1, -1, box.dimensions)
+    return box.place([cells[..., k] for k in range(box.dimensions)])
+
+
+def support(box: Box, first: Numbers, points: int, margin: int = 0) -> Numbers:
+    """Return the cells of all supports together, in ascending order, with a margin of cells around each.
+
+    The margin is cut off at sides that are not periodic.
+    """
+    low, high = first - margin, first + points - 1 + margin
+    for axis, (length, joined) in enumerate(zip(box.shape, box.periodic, strict=True)):
+        if not joined:
+            low[:, axis], high[:, axis] = np.clip(low[:, axis], 0, length), np.clip(high[:, axis], -1, length - 1)
+    low = np.unique(np.concatenate([low, high], axis=1), axis=0)
+    width = points + 2 * margin
+    offsets = np.stack(np.meshgrid(*[np.arange(width)] * box.dimensions, indexing="ij"), axis=-1)
+    offsets = offsets.reshape(-1, box.dimensions)
+    found = [np.zeros(0, dtype=np.int64)]
+    for part in np.array_split(low, max(1, len(low) // 4096)):
+        cells = part[:, None, : box.dimensions] + offsets
+        kept = (cells <= part[:, None, box.dimensions :]).all(axis=2)
+        found.append(np.unique(box.place([cells[..., k][kept] for k in range(box.dimensions)])))
+    return np.unique(np.concatenate(found))
+
+
+def interpolation(box: Box, delta: Delta, positions: npt.ArrayLike, names: Sequence[str] = ()) -> csr_array:
+    """Return the matrix ``W``: a row a marker, a column a cell of the grid.
+
+    A marker whose support wraps round onto itself counts a cell as often as it meets it.
+    """
+    first, weights = delta.weights(positions)
+    places = support_places(box, first, delta.points, names)
+    values = weights[:, 0]
+    for axis in range(1, box.dimensions):
+        values = (values[:, :, None] * weights[:, axis, None, :]).reshape(len(values), -1)
+    offsets = np.arange(len(values) + 1) * values.shape[1]
+    columns = int(np.prod(box.grid_shape))
+    return csr_array((values.ravel(), places.ravel(), offsets), shape=(len(values), columns))
+
+
+def epsilon(matrix: csr_array) -> npt.NDArray[np.float64]:
+    """Return the weights of markers that do not move, from the matrix of their interpolation.
+
+    Raises
+    ------
+    SolverError
+        If there are none that are positive: markers are too near to each other.
+    """
+    products = (matrix @ matrix.T).tocsc()
+    ones = np.ones(matrix.indptr.size - 1)
+    try:
+        found = splu(products).solve(ones)
+    except RuntimeError:  # exactly singular
+        found = np.full_like(ones, np.nan)
+    residual = float(np.abs(products @ found - ones).max())
+    if not residual < _SHARP or not (found > 0).all():
+        raise SolverError(
+            f"markers: no positive weights spread forces evenly (least {np.min(found):.2g}, residual {residual:.1g}): "
+            "markers are too near to each other; keep them a cell apart or more, or ask for weights='balanced'"
+        )
+    return found
+
+
+def balanced(matrix: csr_array, start: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return positive weights with ``A eps`` near one: each round divides every weight by what it gives, ``(A eps)_k``.
+
+    Parameters
+    ----------
+    matrix
+        Of the interpolation.
+    start
+        Positive, such as `plane_weights`.
+    """
+    products = (matrix @ matrix.T).tocsr()
+    found = start
+    for _ in range(_ROUNDS):
+        found = found / (products @ found)
+    return found
+
+
+def plane_weights(delta: Delta, measures: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the weights that markers of a plane have: their measures over the sum of squares of the delta function."""
+    return np.asarray(measures, dtype=np.float64) / delta.square

@@ -1,0 +1,200 @@
+"""Collision kernels of one cell against the textbook: formulas, conservation, symmetry, rounding, mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fluxloom.core.errors import SolverError
+from fluxloom.kernel.ir import ArgShape, Kind
+from fluxloom.lbm.collisions import BGK, MRT, TRT, CentralMoments, Collision, Cumulant, Regularised
+from fluxloom.lbm.collisions_rates import Rates, words
+from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from fluxloom.lbm.steps import step_kernels
+from fluxloom.lbm.units import storage_unit
+from tests import lattice_collision_oracle as oracle
+
+ALL = (D2Q9, D3Q19, D3Q27)
+EVERYWHERE: tuple[Collision, ...] = (
+    BGK(), TRT(), MRT(), MRT(None, None, 1.3, 0.3), Regularised(), BGK(0.3), TRT(smagorinsky=0.3),
+)  # fmt: skip
+PRODUCTS: tuple[Collision, ...] = (
+    CentralMoments(None, 1.2, 1.3), CentralMoments(corrected=True, smagorinsky=0.3),
+    Cumulant(), Cumulant(None, 1.2, 1.3), Cumulant(None, smagorinsky=0.3),
+)  # fmt: skip
+CASES = [(lattice, c) for lattice in ALL for c in (*EVERYWHERE, *(PRODUCTS if lattice is not D3Q19 else ()))]
+VISCOSITY = 0.05
+FLOPS = {"D2Q9": (75, 94), "D3Q19": (152, 182), "D3Q27": (232, 274)}  # of BGK: without a force, with a uniform one
+
+cases = pytest.mark.parametrize(("lattice", "collision"), CASES, ids=lambda case: getattr(case, "name", None))
+
+
+def collide(
+    lattice: Lattice, collision: Collision, g: np.ndarray, force: np.ndarray, kind: str, dtype: str = "float64"
+) -> np.ndarray:
+    """Return what the kernel, called as Python, makes of populations less the weights."""
+    kernels = step_kernels(lattice, collision, kind)
+    f, out = np.full((lattice.q, lattice.q), np.nan), np.empty(lattice.q)
+    np.fill_diagonal(f, g)
+    constants = kernels.constants_of("pull", VISCOSITY, dtype, tuple(force) if kind == "uniform" else ())
+    kernels.pull(*((f, force, out) if kind == "field" else (f, out)), **constants)
+    return out
+
+
+def textbook(lattice: Lattice, collision: Collision, f: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """Return the populations after collision, by the plain formulas."""
+    rates = collision.rates(VISCOSITY)
+    if collision.smagorinsky:
+        rates = followed(lattice, collision, rates, f, force)
+    if isinstance(collision, BGK | TRT):
+        return oracle.two_rates(lattice, f, rates, force)
+    if isinstance(collision, MRT | Regularised):
+        return oracle.by_orders(lattice, f, rates, force)
+    if isinstance(collision, CentralMoments):
+        return oracle.central(lattice, f, rates, force, collision.corrected)
+    return oracle.cumulant(lattice, f, rates, force)
+
+
+def followed(lattice: Lattice, collision: Any, rates: Rates, f: np.ndarray, force: np.ndarray) -> Rates:
+    """Return the rates with the eddy viscosity of a cell."""
+    rate = float(oracle.eddy_rate(lattice, f, rates.shear, collision.smagorinsky, force))
+    assert rate < 0.99 * rates.shear
+    if isinstance(collision, BGK):
+        return Rates(rate, rate, rate, rate)
+    if isinstance(collision, TRT):
+        return Rates(rate, rate, 1 / (collision.magic / (1 / rate - 0.5) + 0.5), rate)
+    new = {name: rate for name in ("bulk", "odd", "even") if getattr(collision, name) is None}
+    return replace(rates, shear=rate, **new)
+
+
+@cases
+@pytest.mark.parametrize("kind", ["none", "field"])
+def test_formula(lattice: Lattice, collision: Collision, kind: str) -> None:
+    """Far from equilibrium the kernel is the textbook's formula; mass stays, momentum gains the force."""
+    rng = np.random.default_rng(3)
+    c, w = oracle.tables(lattice)
+    g, force = 0.02 * rng.standard_normal(lattice.q), 0.01 * rng.standard_normal(lattice.dimensions) * (kind != "none")
+    out = collide(lattice, collision, g, force, kind)
+    np.testing.assert_allclose(out, textbook(lattice, collision, g + w, force) - w, atol=1e-15)
+    assert out.sum() == pytest.approx(g.sum(), abs=2e-16)
+    np.testing.assert_allclose(out @ c, g @ c + force, atol=2e-16)
+    assert np.abs(out - g).max() > 1e-3
+    if kind == "field" and lattice is D2Q9:
+        np.testing.assert_array_equal(collide(lattice, collision, g, force, "uniform"), out)
+
+
+@cases
+def test_rotations_and_reflections(lattice: Lattice, collision: Collision) -> None:
+    """Turned populations give turned results, for turns that make all others."""
+    rng = np.random.default_rng(4)
+    axes = lattice.dimensions
+    g, force = 0.02 * rng.standard_normal(lattice.q), 0.01 * rng.standard_normal(axes)
+    out = collide(lattice, collision, g, force, "uniform")
+    cycle, mirror = np.roll(np.eye(axes, dtype=int), 1, axis=0), np.diag([-1] + [1] * (axes - 1))
+    swap = np.eye(axes, dtype=int)[[1, 0, *range(2, axes)]]
+    for turn in (cycle, mirror, swap):
+        to = [lattice.velocities.index(tuple(int(n) for n in turn @ np.array(v))) for v in lattice.velocities]
+        turned, expected = np.empty_like(g), np.empty_like(g)
+        turned[to], expected[to] = g, out
+        np.testing.assert_allclose(collide(lattice, collision, turned, turn @ force, "uniform"), expected, atol=1e-15)
+
+
+@cases
+def test_equilibrium_stays(lattice: Lattice, collision: Collision) -> None:
+    """Equilibrium is a fixed point: that of second order, or of central moments the full one."""
+    rho, u = np.array(1.02), np.array([0.03, -0.05, 0.02])[: lattice.dimensions]
+    _, w = oracle.tables(lattice)
+    if isinstance(collision, CentralMoments | Cumulant):
+        f = np.linalg.solve(oracle.central_matrix(lattice, u), rho * oracle.maxwellian(lattice, 0 * u))
+    else:
+        f = oracle.equilibrium(lattice, rho, u)
+    np.testing.assert_allclose(collide(lattice, collision, f - w, 0 * u, "none"), f - w, atol=1e-15)
+
+
+@pytest.mark.parametrize("lattice", ALL, ids=lambda lattice: lattice.name)
+def test_operators_that_agree(lattice: Lattice) -> None:
+    g = 0.02 * np.random.default_rng(5).standard_normal(lattice.q)
+    force = np.full(lattice.dimensions, 0.01)
+    rate = BGK().rates(VISCOSITY).shear
+    bgk, trt = (collide(lattice, c, g, force, "uniform") for c in (BGK(), TRT()))
+    equal: list[tuple[Collision, np.ndarray]] = [
+        (TRT((1 / rate - 0.5) ** 2), bgk),
+        (MRT(None, None, None), bgk),
+        (MRT(None, TRT().rates(VISCOSITY).odd, None), trt),
+        (BGK(1e-9), bgk),
+    ]
+    for collision, expected in equal:
+        np.testing.assert_allclose(collide(lattice, collision, g, force, "uniform"), expected, atol=1e-15)
+    assert np.abs(bgk - trt).max() > 1e-3
+
+
+@cases
+def test_unit_of_storage(lattice: Lattice, collision: Collision) -> None:
+    """Populations in another unit give the same ones in that unit, to the bit: the unit is a power of two."""
+    kernels = step_kernels(lattice, collision, "uniform")
+    g = 0.02 * np.random.default_rng(6).standard_normal(lattice.q)
+    force = (0.01, 0.02, -0.01)[: lattice.dimensions]
+    unit = storage_unit("float16")
+    assert (unit, storage_unit("float32"), storage_unit("float64")) == (2.0**15, 1.0, 1.0)
+    assert np.isfinite(np.float16(unit))
+    results = []
+    for dtype, scale in (("float32", 1.0), ("float16", unit)):
+        f, out = np.diag(scale * g), np.empty(lattice.q)
+        kernels.pull(f, out, **kernels.constants_of("pull", VISCOSITY, dtype, force))
+        results.append(out / scale)
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("lattice", ALL, ids=lambda lattice: lattice.name)
+@pytest.mark.parametrize("viscosity", [1e-5, 0.02, 1 / 6, 5.0])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_constants_lose_nothing(lattice: Lattice, viscosity: float, dtype: str) -> None:
+    """The sums on which mass and momentum depend are one, and all numbers are exact in the arithmetic."""
+    found = words(lattice, TRT().rates(viscosity), 0.1, dtype)
+    count, single = round(1 / lattice.weights[-1]), dtype != "float64"
+    values = {name: Fraction(value) for name, value in found.items()}
+    assert 2 * values["half_odd"] + Fraction(count, 3) * values["scale"] == 1
+    mass = 2 * values["half_even"] + count * values["share"] + values["rest"] - 1
+    assert abs(mass) < (1e-13 if single else 1e-30)
+    if single:
+        assert all(float(np.float32(value)) == value for value in found.values())
+    assert 1 - found["keep_shear"] == pytest.approx(BGK().rates(viscosity).shear, abs=1e-7 if single else 1e-15)
+    assert 1 - 2 * found["half_odd"] == pytest.approx(TRT().rates(viscosity).odd, abs=4e-7 if single else 1e-15)
+
+
+@pytest.mark.parametrize("lattice", ALL, ids=lambda lattice: lattice.name)
+def test_few_operations(lattice: Lattice) -> None:
+    """BGK and TRT in pairs, every access constant: each population has a register on every device."""
+    q = lattice.q
+    shapes = {"f": ArgShape(q, (q,), Kind.REAL), "out": ArgShape(None, (q,), Kind.REAL)}
+    for collision in (BGK(), TRT()):
+        for kind, flops in zip(("none", "uniform"), FLOPS[lattice.name], strict=True):
+            lowered = step_kernels(lattice, collision, kind).pull.lower(shapes)
+            assert (lowered.flops, lowered.arrays) == (flops, ())
+
+
+def test_mistakes() -> None:
+    for collision in (CentralMoments(), Cumulant()):
+        with pytest.raises(SolverError, match="no D3Q19; it needs all products"):
+            step_kernels(D3Q19, collision)
+    with pytest.raises(SolverError, match=r"the rate odd is between 0 and 2, not 2\.5"):
+        step_kernels(D2Q9, MRT(odd=2.5))
+    with pytest.raises(SolverError, match="magic parameter must be positive"):
+        step_kernels(D2Q9, TRT(magic=0.0))
+    with pytest.raises(SolverError, match=r"Smagorinsky constant is in \[0, 1\), not -0.1"):
+        step_kernels(D2Q9, BGK(-0.1))
+    with pytest.raises(SolverError, match="force 'unifrom'; did you mean 'uniform'"):
+        step_kernels(D2Q9, BGK(), "unifrom")
+    kernels = step_kernels(D2Q9, BGK(), "uniform")
+    with pytest.raises(SolverError, match="viscosity must be positive"):
+        kernels.constants_of("pull", 0.0, "float32")
+    with pytest.raises(SolverError, match="no step kernel 'pul'; did you mean 'pull'"):
+        kernels.constants_of("pul", 0.1, "float32")
+    with pytest.raises(SolverError, match="needs a force of 2 finite components"):
+        kernels.constants_of("pull", 0.1, "float32", (1.0,))
+    with pytest.raises(SolverError, match="kernels made for the force 'none'"):
+        step_kernels(D2Q9, BGK()).constants_of("pull", 0.1, "float32", (1.0, 0.0))
