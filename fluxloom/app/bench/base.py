@@ -110,6 +110,14 @@ class BenchOptions:
         orders and formats, its default size, and the order of integration A.
     methods
         Of the benchmark tridiagonal: what is timed; empty: everything that can be.
+    lattice, collision, streaming
+        Of the benchmark lbm, several with commas; empty: its defaults.
+    force, walls
+        Of the benchmark lbm: how a force acts (none, uniform or field), and whether the box is a cavity with bodies.
+    full
+        Whether everything that is not named is swept (lbm), or all sizes are run (ib).
+    threads_sweep
+        Whether every number of threads is measured too, close together and spread (lbm).
     """
 
     device: str = "cpu"
@@ -154,6 +162,13 @@ class BenchOptions:
     formats: str = ""
     integration: str = ""
     methods: str = ""
+    lattice: str = ""
+    collision: str = ""
+    streaming: str = ""
+    force: str = ""
+    walls: bool = False
+    full: bool = False
+    threads_sweep: bool = False
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""

@@ -2,72 +2,110 @@
 
 from __future__ import annotations
 
-from math import log, pi
+import gc
+from statistics import median
 from typing import Any
 
-import numpy as np
-
 from fluxloom.app.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
-from fluxloom.app.bench.rounds import Rounds, measure_rounds
+from fluxloom.app.bench.lbm_choice import Choice, choices_of
+from fluxloom.app.bench.lbm_measure import Measured, measure
+from fluxloom.app.bench.lbm_peers import lattice_peers
+from fluxloom.app.bench.lbm_threads import sweep_threads
 from fluxloom.app.summary import loop_rows
-from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.lattices import D3Q19
-from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["LbmBench", "box_from_text"]
 
 STEPS, ROUNDS = 100, 5
-VISCOSITY, SPEED = 0.02, 0.05
-PRECISIONS = ("float64", "float32", "float16")
 SIDE_PYTHON, SIDE_CPU = 8, 128
 SIDES = {"float64": 400, "float32": 512, "float16": 512}
-"""Cells along a side on a GPU: two buffers of at most 21 GB."""
+"""Cells along a side on a GPU: two buffers of at most 21 GB with D3Q19."""
+
+PLANE_PYTHON, PLANE_CPU, PLANE_GPU = 16, 1536, 8192
+"""Cells along a side of a plane."""
 
 
 class LbmBench:
-    """Rounds of steps of a decaying shear wave in a periodic box, each between two measurements of the memory.
+    """Rounds of steps in a box, each between two measurements of the memory.
 
-    The first round warms up (compilation is not timed). The decay over the other rounds gives
-    ``viscosity_error``: how far the viscosity of the flow is from the one that was asked for.
+    The first round warms up (compilation is not timed). In a periodic box a shear wave decays, and that gives
+    ``viscosity_error``: how far the viscosity of the flow is from the one that was asked for. ``--walls`` makes the
+    box a cavity with bodies in it.
+
+    Several names in ``--lattice``, ``--collision``, ``--precision``, ``--streaming`` or ``--force`` make a table of
+    all combinations (``sweep``), ``--full`` one of all lattices, precisions, ways of streaming and layouts.
+    ``--peers lbmpy,xlb`` steps the same flow with other libraries, on as many threads, and ``--threads-sweep`` starts
+    itself on every number of threads, close together and spread.
     """
 
-    title = "Lattice Boltzmann: D3Q19 BGK in a periodic box, one loop a step"
-    extras = ("layout",)
+    title = "Lattice Boltzmann: updates of a cell a second, by lattice, collision, streaming, precision and layout"
+    extras = (
+        "layout", "lattice", "collision", "streaming", "force", "walls", "full", "threads_sweep", "peers", "python",
+    )  # fmt: skip
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
-        count, precision = options.iterations or STEPS, _precision(options.precision or "float32")
-        context = options.context()
-        shape = box_from_text(options.cells, _side(context, precision))
-        tell(f"building {' x '.join(str(n) for n in reversed(shape))} cells on {context!r}")
-        flow = LatticeBoltzmann(
-            context, shape, viscosity=VISCOSITY, dtype=precision,
-            layout=options.chosen_layout, schedule=options.schedule,
-        )  # fmt: skip
-        shear_wave(flow)
-        flow.step(count)
-        start_energy, start = flow.kinetic_energy(), flow.steps
-        tell(f"warm-up: {count} steps")
-        rounds = measure_rounds(
-            context, flow.step, flow.reports, count, options.rounds or ROUNDS, tell,
-            lambda seconds: f"{1e-6 * flow.cells * count / seconds:,.1f} MLUPS",
-        )  # fmt: skip
-        error = _viscosity_error(flow, start_energy, flow.steps - start)
+        context, choices = options.context(), choices_of(options)
+        peers = lattice_peers(options, context, choices, tell)
+        if options.threads_sweep and (context.device.name != "cpu" or len(choices) > 1):
+            raise CaseError("--threads-sweep measures one flow on a processor: one name an option, and --device cpu")
+        count, rounds = options.iterations or STEPS, options.rounds or ROUNDS
+        found, rows = _all(context, choices, count, rounds, options, tell)
+        more: dict[str, Any] = {"sweep": rows} if len(choices) > 1 else {}
+        if peers is not None:
+            more["peers"] = peers(found, _shape(context, choices[0], options.cells), count, rounds)
+        if options.threads_sweep:
+            more["threads_sweep"] = sweep_threads(options, choices[0], context.threads, count, rounds, tell)
+        copy = median(row["copy_gbs"] for row in rows if "error" not in row)
         return Record(
             case="lbm",
-            model=f"{D3Q19.name} BGK pull",
+            model=found.choice.title,
             device=context.device.name,
             device_name=device_name(context),
-            precision=flow.a.scalar.name,
-            sizes={"cells": flow.cells},
-            copy_gbs=rounds.copy_gbs,
-            seconds=rounds.seconds,
-            metrics=_metrics(flow, count, rounds, error),
-            loops=loop_rows(rounds.loops, rounds.copy_gbs),
+            precision=found.choice.precision,
+            sizes={"cells": found.metrics["cells"]},
+            copy_gbs=copy,
+            seconds=found.rounds.seconds,
+            metrics={key: value for key, value in found.metrics.items() if key not in ("cells", "copy_gbs")} | more,
+            loops=loop_rows(found.rounds.loops, found.rounds.copy_gbs),
             command=options.command,
             gpus=count_gpus(context),
         )
+
+
+def _all(
+    context: Context, choices: list[Choice], count: int, rounds: int, options: BenchOptions, tell: Tell
+) -> tuple[Measured, list[dict[str, Any]]]:  # fmt: skip
+    """Return the first measured flow, and a row for each; of several flows one that is refused has its error there."""
+    first: Measured | None = None
+    rows: list[dict[str, Any]] = []
+    for choice in choices:
+        try:
+            done = measure(context, choice, _shape(context, choice, options.cells), count, rounds, options, tell)
+        except FluxloomError as error:
+            if len(choices) == 1:
+                raise
+            rows.append(choice.row() | {"error": str(error).splitlines()[0]})
+            tell(f"{choice.title}: {rows[-1]['error']}")
+        else:
+            first = first or done
+            rows.append(done.row())
+        gc.collect()  # two buffers of a large box fill a GPU
+    if first is None:
+        raise CaseError(f"lbm: none of {len(choices)} flows could be measured: {rows[0]['error']}")
+    return first, rows
+
+
+def _shape(context: Context, choice: Choice, text: str) -> tuple[int, ...]:
+    """Return the shape of the box of a choice."""
+    if choice.velocities.dimensions == 3:
+        return box_from_text(text, _side(context, choice.precision))
+    if text.count(",") > 1:
+        raise CaseError(f"--cells {text!r}: N or NX,NY of a plane, as {choice.lattice} has it")
+    gpu = bool(count_gpus(context))
+    shape = box_from_text(text, PLANE_GPU if gpu else PLANE_CPU if context.device.native else PLANE_PYTHON, plane=True)
+    return shape[-2:]  # one number gives as many cells along both axes
 
 
 def _side(context: Context, precision: str) -> int:
@@ -98,54 +136,3 @@ def box_from_text(text: str, side: int, plane: bool = False) -> tuple[int, ...]:
         return tuple(reversed(sides)) if len(sides) > 1 else (sides[0],) * 3
     others = "NX,NY or NX,NY,NZ" if plane else "or NX,NY,NZ"
     raise CaseError(f"--cells {text!r} (allowed: N for a cube of N cells a side, {others})")
-
-
-def shear_wave(flow: LatticeBoltzmann) -> None:
-    """Start with velocity along the last axis that varies as a sine along the one before."""
-    n = flow.grid.shape[-2]
-    velocity = np.zeros((n, 1, flow.lattice.dimensions), dtype=np.float32)
-    velocity[:, 0, -1] = SPEED * np.sin(2 * pi * np.arange(n) / n)
-    flow.initialise(1.0, velocity)
-
-
-def _precision(name: str) -> str:
-    """Return a storage precision."""
-    if name not in PRECISIONS:
-        raise CaseError(f"--precision {name!r}{did_you_mean(name, PRECISIONS)} (allowed: {', '.join(PRECISIONS)})")
-    return name
-
-
-def _viscosity_error(flow: LatticeBoltzmann, energy: float, steps: int) -> float | None:
-    """Return the relative error of the viscosity, from the decay ``exp(-2 nu k^2 t)`` of the energy since."""
-    wave = 2 * pi / flow.grid.shape[-2]
-    now = flow.kinetic_energy()
-    if energy <= 0 or now <= 0:  # one cell across: there is no wave
-        return None
-    return log(energy / now) / (2 * wave * wave * steps) / flow.viscosity - 1
-
-
-def _metrics(flow: LatticeBoltzmann, count: int, rounds: Rounds, error: float | None) -> dict[str, Any]:
-    """Return everything about a step."""
-    seconds = rounds.seconds / count
-    bytes_per_cell = 2 * flow.lattice.q * flow.a.scalar.size
-    gbs = bytes_per_cell * flow.cells / seconds / 1e9
-    report = flow.forth.report()
-    return {
-        "mlups": flow.cells / seconds / 1e6,
-        "mlups_best": flow.cells * count / min(rounds.times) / 1e6,
-        "percent_of_copy": 100 * gbs / rounds.copy_gbs if rounds.copy_gbs else None,
-        "bytes_per_cell": bytes_per_cell,
-        "flops_per_cell": flow.forth.bound.lowered.flops,
-        "ms_per_step": 1e3 * seconds,
-        "ms_per_step_best": 1e3 * min(rounds.times) / count,
-        "ms_per_step_worst": 1e3 * max(rounds.times) / count,
-        "useful_gbs": gbs,
-        "viscosity_error": error,
-        "shape": list(flow.grid.shape),
-        "steps": count,
-        "rounds": len(rounds.times),
-        "threads": flow.context.threads,
-        "block": report.block,
-        "layout": report.layout,
-        "copy_plain_gbs": rounds.copy_plain_gbs,
-    }

@@ -18,6 +18,7 @@ def benches() -> Registry[Bench]:
     from fluxloom.app.bench.extruded import ExtrudedBench
     from fluxloom.app.bench.fem import FemBench
     from fluxloom.app.bench.hybrid import HybridBench
+    from fluxloom.app.bench.immersed import ImmersedBench
     from fluxloom.app.bench.kratos_bench import KratosBench
     from fluxloom.app.bench.krylov import KrylovBench
     from fluxloom.app.bench.lbm import LbmBench
@@ -42,6 +43,7 @@ def benches() -> Registry[Bench]:
     registry.register("extruded", ExtrudedBench())
     registry.register("fem", FemBench())
     registry.register("hybrid", HybridBench())
+    registry.register("ib", ImmersedBench())
     registry.register("kratos", KratosBench())
     registry.register("krylov", KrylovBench())
     registry.register("lbm", LbmBench())

@@ -80,7 +80,9 @@ StrategiesOption = Annotated[
 
 
 DevicesOption = Annotated[str, _word("--devices", "NAMES", "Devices of one process: cuda:0,cpu:12 (hybrid).")]
-PeersOption = Annotated[str, _word("--peers", "NAMES", "Programs to compare with: petsc (krylov), openfoam (cavity).")]
+PeersOption = Annotated[
+    str, _word("--peers", "NAMES", "Programs to compare with: petsc (krylov), openfoam (cavity), lbmpy,xlb (lbm).")
+]
 TableOption = Annotated[str, _word("--table", "NAME", "kernels: the loops over faces, K1 to K10 (compressible).")]
 ModelOption = Annotated[str, _word("--model", "NAME", "euler, laminar or rans (compressible); edges (kratos).")]
 FluxOption = Annotated[str, _word("--flux", "NAME", "Numerical flux: roe, hllc, ausm+-up, rusanov (compressible).")]
@@ -104,6 +106,15 @@ PreconditionerOption = Annotated[
     str, _word("--preconditioner", "NAMES", "Of the pressure: jacobi, smoothed_aggregation (edge_flow).")
 ]
 TuneOption = Annotated[bool, typer.Option("--tune", help="Time tuned loops too, beside the others (edge_flow).")]
+LatticeOption = Annotated[str, _word("--lattice", "NAMES", "d2q9, d3q19, d3q27 (lbm).")]
+CollisionOption = Annotated[str, _word("--collision", "NAMES", "bgk, trt, mrt, central, cumulant (lbm).")]
+StreamingOption = Annotated[str, _word("--streaming", "NAMES", "pull, push, in-place, three-phase (lbm).")]
+ForceOption = Annotated[str, _word("--force", "NAME", "How a force acts: none, uniform or field (lbm).")]
+WallsOption = Annotated[bool, typer.Option("--walls", help="A cavity with bodies in place of a periodic box (lbm).")]
+FullOption = Annotated[bool, typer.Option("--full", help="Sweep all that is not named (lbm); all sizes (ib).")]
+ThreadsSweepOption = Annotated[
+    bool, typer.Option("--threads-sweep", help="Every number of threads too, close together and spread (lbm).")
+]
 PythonOption = Annotated[str, _word("--python", "FILE", "Interpreter that has Kratos (kratos).")]
 DrawOption = Annotated[str, _word("--draw", "FILE", "Draw the scaling as a picture (scaling).")]
 SourcesOption = Annotated[
@@ -161,19 +172,30 @@ def command(
     formats: FormatsOption = "",
     integration: IntegrationOption = "",
     methods: MethodsOption = "",
+    lattice: LatticeOption = "",
+    collision: CollisionOption = "",
+    streaming: StreamingOption = "",
+    force: ForceOption = "",
+    walls: WallsOption = False,
+    full: FullOption = False,
+    threads_sweep: ThreadsSweepOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """Run a benchmark; its copy bandwidth is measured between the rounds."""
-    words = session.obj if isinstance(session.obj, Session) else Session()
+    if status := _started(session, name, json_file):
+        raise typer.Exit(status)
+
+
+def _started(session: typer.Context, name: str, json_file: Path | None) -> int:
+    """Run what a command line asks for, or list the benchmarks; return the exit status."""
+    words, given = session.obj if isinstance(session.obj, Session) else Session(), session.params
     with ending_together(detect()) as comm:
         if name == "list":
             _list(comm)
-            return
+            return 0
         if "numbers" not in getattr(benches()[name], "extras", ()):
-            require_one(ranks, device, threads)
-        status = _run(name, _options(session.params, comm, words.command), words.arguments, json_file)
-    if status:
-        raise typer.Exit(status)
+            require_one(given["ranks"], given["device"], given["threads"])
+        return _run(name, _options(given, comm, words.command), words.arguments, json_file)
 
 
 def _options(given: Mapping[str, Any], comm: Comm, command_line: str) -> BenchOptions:
@@ -255,10 +277,12 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     known = getattr(bench, "extras", ())
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
     flow = ("table", "model", "flux", "limiter", "loops", "storage", "mesh", "refine", "kind", "python",
-            "nodes", "preconditioner", "tune", "order", "dofs", "formats", "integration", "methods")  # fmt: skip
+            "nodes", "preconditioner", "tune", "order", "dofs", "formats", "integration", "methods",
+            "lattice", "collision", "streaming", "force", "walls", "full", "threads_sweep")  # fmt: skip
     for extra in (*extras, "devices", "peers", *flow):
         if getattr(options, extra) and extra not in known:
-            raise CaseError(f"the benchmark {name} has no option --{'from' if extra == 'sources' else extra}")
+            word = "from" if extra == "sources" else extra.replace("_", "-")
+            raise CaseError(f"the benchmark {name} has no option --{word}")
     divided = "ranks" in known and "slices" not in known
     for option, value, fits in (
         ("partition", options.partition, divided),
