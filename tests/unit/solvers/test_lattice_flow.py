@@ -60,7 +60,8 @@ def test_nothing_flows_inside_of_a_body() -> None:
 
 @pytest.mark.parametrize(("lattice", "streaming"), [(D3Q19, "pull"), (D3Q27, "in-place")])
 def test_closed_box_keeps_its_mass(lattice: Any, streaming: str) -> None:
-    sides = {name: Wall() for name in ("xmin", "xmax", "ymin", "ymax", "zmin")} | {"zmax": Wall(velocity=(0, 0.1, 0.05))}
+    sides = {name: Wall() for name in ("xmin", "xmax", "ymin", "ymax", "zmin")}
+    sides["zmax"] = Wall(velocity=(0, 0.1, 0.05))
     flow = box((8, 9, 10), boundaries=sides, bodies=[Body("ball", Sphere((4, 4, 4), 2.1))], lattice=lattice,
                streaming=streaming)  # fmt: skip
     flow.initialise()
@@ -76,7 +77,8 @@ def test_closed_box_keeps_its_mass(lattice: Any, streaming: str) -> None:
 def test_a_field_of_equal_forces_is_a_uniform_force(streaming: str) -> None:
     found = []
     for field in (False, True):
-        flow = box((10, 6), streaming=streaming, force=(0.0, 1e-4), field=field, boundaries={"ymin": Wall(measure=True), "ymax": Wall()})  # fmt: skip  # noqa: E501
+        walls = {"ymin": Wall(measure=True), "ymax": Wall()}
+        flow = box((10, 6), streaming=streaming, force=(0.0, 1e-4), field=field, boundaries=walls)
         flow.initialise(1.0, (0.0, 0.01))
         np.testing.assert_allclose(flow.velocity()[..., 1], 0.01, rtol=1e-13)
         flow.step(501)
@@ -86,7 +88,8 @@ def test_a_field_of_equal_forces_is_a_uniform_force(streaming: str) -> None:
 
 
 def test_steady_channel_carries_its_force_on_the_walls() -> None:
-    flow = box((10, 3), viscosity=0.3, force=(0.0, 1e-4), boundaries={"ymin": Wall(measure=True), "ymax": Wall(measure=True)})  # fmt: skip  # noqa: E501
+    walls = {side: Wall(measure=True) for side in ("ymin", "ymax")}
+    flow = box((10, 3), viscosity=0.3, force=(0.0, 1e-4), boundaries=walls)
     flow.initialise()
     flow.step(2500)
     total = flow.force_on("ymin") + flow.force_on("ymax")
