@@ -76,8 +76,9 @@ class LatticeBoltzmann:
         Whether the force differs by cell: `force_field` holds it then, and steps read it.
     schedule
         For every loop.
-    cut
-        Parts along each axis on several ranks, as `fluxloom.dsl.sets.Grid` takes it.
+    cut, shares
+        Parts along each axis on several ranks, and how much of the box each rank gets, as `fluxloom.dsl.sets.Grid`
+        takes them.
 
     Raises
     ------
@@ -112,6 +113,7 @@ class LatticeBoltzmann:
         field: bool = False,
         schedule: Schedule | None = None,
         cut: tuple[int, ...] | None = None,
+        shares: Sequence[float] | None = None,
     ) -> None:
         if len(shape) != lattice.dimensions:
             raise SolverError(f"{lattice.name} needs a shape of {lattice.dimensions} axes, not {shape}")
@@ -125,16 +127,18 @@ class LatticeBoltzmann:
         self.forcing = "field" if field else "uniform" if len(force) else "none"
         self.schedule = schedule
         self._immersed: Any = None
-        self._declare(cut, dtype, layout if layout is not None else SoA())
+        self._declare(cut, shares, dtype, layout if layout is not None else SoA())
         self.conditions = Conditions(self.space, boundaries or {}, bodies)
         self._steps: dict[int, Chain | Relay] = {}
         self._bulk = bulk_loops(self)
         self.steps = 0
 
     # ------------------------------------------------------------------------------------ declaration
-    def _declare(self, cut: tuple[int, ...] | None, dtype: npt.DTypeLike, layout: Layout) -> None:
+    def _declare(
+        self, cut: tuple[int, ...] | None, shares: Sequence[float] | None, dtype: npt.DTypeLike, layout: Layout
+    ) -> None:
         ctx, lattice, shape = self.context, self.lattice, self.box.grid_shape
-        self.grid = ctx.grid(shape, "cells", periodic=True, cut=cut)
+        self.grid = ctx.grid(shape, "cells", periodic=True, cut=cut, shares=shares)
         self.stencil = ctx.stencil(self.grid, lattice.sources, lattice.name)
         self.ahead = ctx.stencil(self.grid, lattice.velocities, f"{lattice.name} ahead")
         names = ("a", "b")[: self.streaming.buffers]

@@ -32,7 +32,8 @@ class Conditions:
     Raises
     ------
     SolverError
-        If a condition does not fit, names occur twice, or a body has no cell or leaves no fluid.
+        If a condition does not fit, names occur twice, a body has no cell or leaves no fluid, or parts of ranks are
+        too thin.
 
     Attributes
     ----------
@@ -43,10 +44,10 @@ class Conditions:
     """
 
     def __init__(self, space: Space, boundaries: Mapping[str, Condition], bodies: Sequence[Body]) -> None:
-        if space.context.ranked and (boundaries or bodies):
-            raise SolverError("sides and bodies with conditions run on one rank; on several ranks boxes are periodic")
         self.space = space
         self._check_names(boundaries, bodies)
+        if boundaries or bodies:
+            space.check_cut()
         self.labels: npt.NDArray[np.int16] = labels_of(space.box, [body.shape for body in bodies])
         self._check_labels(bodies)
         self.parts: dict[str, Part] = parts_of(space, boundaries, bodies, self.labels)
