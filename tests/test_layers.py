@@ -35,7 +35,7 @@ APP_ONLY = frozenset({"pydantic", "typer", "rich"})
 OPTIONAL = frozenset({
     "cupy", "cupyx", "cuda", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
     "vtk", "pyfftw", "pyvkfft", "mkl_fft", "pyamg", "PIL", "ziglang", "KratosMultiphysics",
-    "lbmpy", "pystencils", "xlb", "jax", "warp",
+    "imageio_ffmpeg", "lbmpy", "pystencils", "xlb", "jax", "warp",
 })  # fmt: skip
 OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph"})
 SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4

@@ -32,6 +32,7 @@ __all__ = [
     "Picture",
     "Runner",
     "Tunable",
+    "Updating",
     "Writer",
 ]
 
@@ -192,6 +193,16 @@ class Tunable(Protocol):
     @property
     def chains(self) -> Sequence[Chain]:
         """Every chain of an iteration."""
+        ...
+
+
+@runtime_checkable
+class Updating(Protocol):
+    """A runner whose rate is told in million cells a second (MLUPS)."""
+
+    @property
+    def updates(self) -> int:
+        """Cells that an iteration updates, of all ranks."""
         ...
 
 

@@ -28,10 +28,10 @@ __all__ = [
 ]  # fmt: skip
 
 _OWN = (
-    "residual.csv", "final.vtkhdf", "final.vtu", "gauges.csv", "history.csv", "probes.csv", "profile.csv",
+    "residual.csv", "final.vtkhdf", "final.vti", "final.vtu", "gauges.csv", "history.csv", "probes.csv", "profile.csv",
     "snapshot_*.vtkhdf", "snapshot_*.vtu",
 )  # fmt: skip
-_SUFFIXES = (".csv", ".png", ".vtkhdf", ".vtu")
+_SUFFIXES = (".csv", ".gif", ".mp4", ".png", ".vtkhdf", ".vti", ".vtu")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

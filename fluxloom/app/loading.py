@@ -27,6 +27,7 @@ def applications() -> Registry[Application]:
     from fluxloom.app.cases.edge_flow import EdgeFlowApplication
     from fluxloom.app.cases.edge_transport import EdgeTransportApplication
     from fluxloom.app.cases.incompressible import IncompressibleApplication
+    from fluxloom.app.cases.lattice import LatticeApplication
     from fluxloom.app.cases.staggered import StaggeredApplication
     from fluxloom.app.cases.tsunami import TsunamiApplication
 
@@ -36,6 +37,7 @@ def applications() -> Registry[Application]:
     registry.register("edge_flow", EdgeFlowApplication())
     registry.register("edge_transport", EdgeTransportApplication())
     registry.register("incompressible", IncompressibleApplication())
+    registry.register("lattice", LatticeApplication())
     registry.register("staggered", StaggeredApplication())
     registry.register("tsunami", TsunamiApplication())
     return registry

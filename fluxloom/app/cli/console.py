@@ -169,10 +169,12 @@ class Advance:
         Iterations to come.
     every
         Iterations between two lines.
+    updates
+        Cells that an iteration updates, of solvers whose rate is told in million cells a second (MLUPS); else 0.
     """
 
-    def __init__(self, total: int, every: int) -> None:
-        self.total, self.every = total, every
+    def __init__(self, total: int, every: int, updates: int = 0) -> None:
+        self.total, self.every, self._updates = total, every, updates
         self._console = messages()
         self._last = (0, 0.0)
         self._painted = 0.0
@@ -202,12 +204,17 @@ class Advance:
             now = time.monotonic()
             if last or now - self._painted > 0.1:
                 self._painted = now
-                text = f"{1e3 * seconds / iteration:.3g} ms/iteration"
+                text = f"{1e3 * seconds / iteration:.3g} ms/iteration{self._rate(1e3 * seconds / iteration)}"
                 self._bar.update(self._task, completed=iteration, residual=f"{residual:.4e}", pace=text)
                 self._bar.refresh()
         elif iteration % self.every == 0 or last:
             self._console.print(
-                f"iteration {iteration:>7}/{self.total}   residual {residual:.6e}   {pace:.4g} ms/iteration",
+                f"iteration {iteration:>7}/{self.total}   residual {residual:.6e}   {pace:.4g} ms/iteration"
+                f"{self._rate(pace)}",
                 soft_wrap=True,
             )
             self._last = (iteration, seconds)
+
+    def _rate(self, pace: float) -> str:
+        """Return the rate at a pace in milliseconds an iteration, where it is told."""
+        return f"  {self._updates / pace / 1e3:.4g} MLUPS" if self._updates and pace > 0.0 else ""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from fluxloom.app.application import Application, Nodal, Runner, Writer
+from fluxloom.app.application import Application, Nodal, Runner, Updating, Writer
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import (
@@ -165,7 +165,8 @@ class _Job:
             timed.waited = 0.0
         try:
             if self.first:
-                with Advance(run.iterations, run.report_every) as progress:
+                updates = runner.updates if isinstance(runner, Updating) else 0
+                with Advance(run.iterations, run.report_every, updates) as progress:
                     end = march(runner, run.iterations, log, progress, self.comm)
             else:
                 end = march(runner, run.iterations, log, Silent(), self.comm)

@@ -17,6 +17,7 @@ def verifications() -> Registry[Verification]:
     from fluxloom.app.verify.edge_flow import EdgeFlowVerification
     from fluxloom.app.verify.fem import FiniteElementVerification
     from fluxloom.app.verify.incompressible import IncompressibleVerification
+    from fluxloom.app.verify.lbm import LatticeVerification
     from fluxloom.app.verify.poisson import PoissonVerification
     from fluxloom.app.verify.published_airfoils import AirfoilsVerification
     from fluxloom.app.verify.published_walls import WallsVerification
@@ -32,6 +33,7 @@ def verifications() -> Registry[Verification]:
     registry.register("edge_flow", EdgeFlowVerification())
     registry.register("fem", FiniteElementVerification())
     registry.register("incompressible", IncompressibleVerification())
+    registry.register("lbm", LatticeVerification())
     registry.register("onera-m6", WingVerification())
     registry.register("poisson", PoissonVerification())
     registry.register("staggered", StaggeredVerification())

@@ -1,0 +1,174 @@
+"""The case of lattice Boltzmann flow: how its tables become a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.application import Estimate
+from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.flow_checkpoint import checkpoint_digest
+from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
+from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
+from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
+from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, advices, units_of
+from fluxloom.core.errors import CaseError
+from fluxloom.core.layout import AoS, SoA
+from fluxloom.dsl.context import Context
+from fluxloom.lbm.boundaries import Condition, Outflow, Pressure, Slip, Velocity, Wall
+from fluxloom.lbm.collisions import COLLISIONS, TRT, Collision
+from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from fluxloom.solvers.lattice import LatticeBoltzmann
+
+__all__ = ["LatticeApplication", "LatticeCase"]
+
+Array = npt.NDArray[np.float64]
+
+_LATTICES = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
+_BYTES = {"float16": 2, "float32": 4, "float64": 8}
+
+
+class LatticeApplication:
+    """The solver ``lattice`` of case files."""
+
+    name = "lattice"
+    title = "weakly compressible flow in a box (lattice Boltzmann, bodies, immersed boundaries)"
+    model: type[CaseModel] = LatticeCase
+    ranked = False
+
+    def estimate(self, case: LatticeCase) -> Estimate:
+        """Return the size of a case without building it, what it is on the lattice, and what may spoil it."""
+        cells, d = int(np.prod(case.mesh.shape)), case.mesh.dimension
+        lattice, units = _lattice(case), units_of(case)
+        word = _BYTES[case.lattice.precision]
+        buffers = 1 if case.lattice.streaming == "in-place" else 2
+        more = d if case.immerses else 0
+        rows = [
+            ("cells", f"{cells:,} in {d} dimensions, of {units.dx:.4g}; a step is {units.dt:.4g}"),
+            ("lattice", f"{lattice.name}, {case.lattice.collision}: {lattice_row(case, units)}"),
+        ]
+        return Estimate(
+            cells=cells,
+            memory=cells * (buffers * lattice.q * word + (1 + d + more) * max(4, word) + 2),
+            output=cells * 21 + 2000,
+            rows=(*rows, *(("warning", text) for text in advices(case, units))),
+        )
+
+    def build(self, case: LatticeCase, context: Context) -> LatticeRunner:
+        """Build the flow with its conditions and bodies, in local equilibrium with the initial velocity.
+
+        Raises
+        ------
+        CaseError
+            For sides without a table whose opposite has one, bodies that do not fit, and velocities that are too fast.
+        """
+        units, lattice = units_of(case), _lattice(case)
+        check_length("fluid.force", len(case.fluid.force), units.dimension)
+        boundary = immersed_of(case, units)
+        in_place = case.lattice.streaming == "in-place"
+        with explained("lattice"):
+            collision = _collision(case)
+            collision.check(lattice)
+        bodies = bodies_of(case, units)
+        conditions = {name: _condition(table, f"boundary.{name}", units) for name, table in case.boundary.items()}
+        with explained("boundary, body"):
+            flow = LatticeBoltzmann(
+                context, case.mesh.shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=collision,
+                streaming=case.lattice.streaming, dtype=case.lattice.precision,
+                layout=AoS() if case.lattice.layout == "aos" else SoA(), boundaries=conditions, bodies=bodies,
+                force=units.vector(case.fluid.force, units.dx / units.dt**2) if any(case.fluid.force) else (),
+                field=in_place and boundary is not None,
+            )  # fmt: skip
+        if boundary is not None:
+            with explained("body, particles"):
+                flow.immerse(boundary)
+        flow.initialise(*_start(case.initial, flow, units))
+        return LatticeRunner(flow, case, units, checkpoint_digest(case), boundary, self.estimate(case).output)
+
+
+def _lattice(case: LatticeCase) -> Lattice:
+    table, d = case.lattice, case.mesh.dimension
+    product = table.collision in ("central", "cumulant")
+    lattice = _LATTICES[table.name] if table.name != "auto" else D2Q9 if d == 2 else D3Q27 if product else D3Q19
+    if lattice.dimensions != d:
+        raise CaseError(f"lattice.name: {lattice.name} has {lattice.dimensions} dimensions, the mesh {d}")
+    return lattice
+
+
+def _collision(case: LatticeCase) -> Collision:
+    table = case.lattice
+    if table.collision == "trt" and table.magic:
+        return TRT(magic=table.magic, smagorinsky=table.smagorinsky)
+    return COLLISIONS[table.collision](smagorinsky=table.smagorinsky)
+
+
+def _given(table: LatticeBoundaryTable | LatticeInitialTable, key: str, units: Units) -> Callable[[Array], Array]:
+    """Return the velocity that formulas describe, on the lattice, as a function of places there."""
+    names = [f"velocity_{axis}" for axis in "xyz"]
+    for name in table.changed(names[units.dimension :]):
+        raise CaseError(f"{key}.{name}: the mesh has {units.dimension} dimensions; leave it out")
+    variables = ("x", "y", "z")[: units.dimension]
+    parts = [formula(getattr(table, name) or "0", f"{key}.{name}", variables) for name in names[: units.dimension]]
+
+    def velocity(places: Array) -> Array:
+        at = units.points(places)
+        return _slow(np.stack([part(*at) for part in parts][::-1], axis=1) / units.speed, key)
+
+    return velocity
+
+
+def _slow(velocity: Array, key: str) -> Array:
+    """Return velocities on the lattice; raise `CaseError` where one is too fast for it."""
+    most = float(np.linalg.norm(velocity, axis=-1).max(initial=0.0)) / SOUND
+    if most > FASTEST:
+        raise CaseError(
+            f"{key}: the velocity has a Mach number of {most:.3g}, and the lattice takes {FASTEST} at most: lower "
+            "time.lattice_velocity"
+        )
+    return velocity
+
+
+def _velocity(table: LatticeBoundaryTable, key: str, units: Units) -> Any:
+    if table.velocity:
+        check_length(f"{key}.velocity", len(table.velocity), units.dimension)
+        found = units.vector(table.velocity, units.speed)
+        _slow(np.array(found), key)
+        return found
+    return _given(table, key, units)
+
+
+def _pressure(text: str, key: str, units: Units) -> Callable[[Array], Array]:
+    """Return the density that a formula of the pressure means, at places on the lattice."""
+    part = formula(text or "0", f"{key}.pressure", ("x", "y", "z")[: units.dimension])
+    return lambda places: 1.0 + units.excess(part(*units.points(places)))
+
+
+def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition:
+    match table.type:
+        case "wall":
+            moves = bool(table.velocity or table.changed(("velocity_x", "velocity_y", "velocity_z")))
+            return Wall(_velocity(table, key, units) if moves else None, measure=True)
+        case "slip":
+            return Slip()
+        case "velocity":
+            return Velocity(_velocity(table, key, units), table.scheme or Velocity.SCHEMES[0])
+        case "pressure":
+            return Pressure(_pressure(table.pressure, key, units), table.scheme or "anti-bounce-back")
+        case "outflow":
+            return Outflow()
+
+
+def _start(table: LatticeInitialTable, flow: LatticeBoltzmann, units: Units) -> Sequence[Array]:
+    """Return the initial density and velocity over the cells."""
+    shape, d = flow.box.shape, units.dimension
+    if not table.changed(("velocity_x", "velocity_y", "velocity_z", "pressure")):
+        return np.ones((1,) * d), np.zeros((1,) * (d + 1))
+    places = np.stack([at.ravel() for at in np.indices(shape, dtype=np.float64)], axis=1)
+    density = _pressure(table.pressure, "initial", units)(places).reshape(shape)
+    return density, _given(table, "initial", units)(places).reshape(*shape, d)

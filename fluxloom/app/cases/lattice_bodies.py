@@ -1,0 +1,251 @@
+"""Bodies of case files of lattice Boltzmann flow, as solvers take them: shapes, markers, motions, particles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeParticlesTable
+from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.cases.lattice_units import Units
+from fluxloom.core.errors import CaseError
+from fluxloom.lbm.boundaries import Body, Wall
+from fluxloom.lbm.immersed import (
+    Contact,
+    Fixed,
+    Free,
+    ImmersedBody,
+    ImmersedBoundary,
+    Markers,
+    Pose,
+    Prescribed,
+    circle,
+    curve,
+    sphere,
+    surface,
+)
+from fluxloom.lbm.immersed.markers import cross
+from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
+from fluxloom.lbm.surface import Surface
+
+__all__ = ["PARTICLE", "bodies_of", "immersed_of", "particle_places"]
+
+Array = npt.NDArray[np.float64]
+
+PARTICLE = "particle"
+"""What the names of particles begin with."""
+
+_TRIES = 2000
+_GAP = 2.0
+_PUSH = 5.0
+_MOMENT = 1e-2
+
+
+def _shape(key: str, table: LatticeBodyTable, units: Units) -> Shape:
+    """Return a shape in cells."""
+    d, radius = units.dimension, 0.5 * table.diameter / units.dx
+    for name in ("center", "low", "high", "translate", "velocity", "gravity"):
+        check_length(f"{key}.{name}", len(getattr(table, name)), d)
+    if (table.shape == "circle") != (d == 2) and table.shape != "box":
+        raise CaseError(f"{key}.shape: {table.shape!r} is none of a flow in {d} dimensions")
+    match table.shape:
+        case "circle":
+            return Circle(units.place(table.center), radius)
+        case "sphere":
+            return Sphere(units.place(table.center), radius)
+        case "cylinder":
+            way = tuple(float(axis == table.axis) for axis in "zyx")
+            return Cylinder(units.place(table.center), radius, way, table.length / units.dx or None)
+        case "box":
+            return Block(units.place(table.low), units.place(table.high))
+        case "stl":
+            shift = units.place(table.translate or [0.0] * d)
+            return Surface.from_stl(Path(table.file), scale=table.scale / units.dx, shift=shift)
+
+
+def _inside(key: str, shape: Shape, case: LatticeCase) -> None:
+    """Raise `CaseError` where a body does not reach into the box."""
+    low, high = shape.bounds()
+    ends = np.array(case.mesh.shape) - 0.5
+    if (high < -0.5).any() or (low > ends).any():
+        raise CaseError(f"{key}: the body is outside of the box")
+
+
+def bodies_of(case: LatticeCase, units: Units) -> list[Body]:
+    """Return the bodies whose walls are links.
+
+    Raises
+    ------
+    CaseError
+        For a body that does not fit.
+    """
+    found = []
+    for name, table in case.body.items():
+        key = f"body.{name}"
+        with explained(key):
+            shape = _shape(key, table, units)
+            _inside(key, shape, case)
+            if table.condition != "immersed":
+                wall = Wall(_surface_speed(key, table, shape, units), table.condition == "interpolated", True)
+                found.append(Body(name, shape, wall))
+    return found
+
+
+def _surface_speed(key: str, table: LatticeBodyTable, shape: Shape, units: Units) -> Callable[[Array], Array] | None:
+    """Return the velocity of a surface at places of the lattice; None at rest."""
+    wanted = 1 if units.dimension == 2 else 3
+    if table.spin and len(table.spin) != wanted:
+        raise CaseError(f"{key}.spin: {wanted} numbers are wanted, not {len(table.spin)}")
+    if not any(table.velocity) and not any(table.spin):
+        return None
+    along = np.array(units.vector(table.velocity, units.speed))
+    spin = np.array(table.spin[::-1] or [0.0] * wanted) * units.dt
+    middle = np.mean(shape.bounds(), axis=0)
+    return lambda places: along + cross(spin, places - middle)
+
+
+# -------------------------------------------------------------------------------------------- immersed
+def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
+    """Return the immersed bodies and particles; None without any.
+
+    Raises
+    ------
+    CaseError
+        For a body that does not fit, and particles that find no room.
+    """
+    bodies = []
+    for name, table in case.body.items():
+        if table.condition == "immersed":
+            key = f"body.{name}"
+            with explained(key):
+                shape = _shape(key, table, units)
+                markers = _markers(key, table, shape)
+                speed = _surface_speed(key, table, shape, units)
+                if speed is not None:
+                    markers = markers.moving(speed(markers.positions))
+                bodies.append(ImmersedBody(name, markers, _motion(key, table, shape, units)))
+    contact = None
+    if case.particles.count:
+        with explained("particles"):
+            contact = _contact(case.particles, units)
+            bodies += _particles(case, units)
+    if not bodies:
+        return None
+    table = case.immersed
+    mode = "field" if case.lattice.streaming == "in-place" else "local"
+    with explained("immersed"):
+        return ImmersedBoundary(
+            bodies, delta=table.delta, iterations=table.iterations, mode=mode, margin=table.margin, contact=contact
+        )
+
+
+def _markers(key: str, table: LatticeBodyTable, shape: Shape) -> Markers:
+    match shape:
+        case Circle():
+            return circle(shape.center, shape.radius)
+        case Sphere():
+            return sphere(shape.center, shape.radius)
+        case Surface():
+            return surface(shape.vertices[shape.triangles])
+        case Block() if len(shape.low) == 2:
+            (y0, x0), (y1, x1) = shape.low, shape.high
+            return curve([(y0, x0), (y0, x1), (y1, x1), (y1, x0)])
+    raise CaseError(f"{key}: {table.shape!r} cannot be immersed in space: take an stl file, or another condition")
+
+
+def _motion(key: str, table: LatticeBodyTable, shape: Shape, units: Units) -> Fixed | Prescribed | Free:
+    if table.motion == "free":
+        assert isinstance(shape, Circle | Sphere)
+        return _free(shape.radius, table.density, table.gravity, units)
+    if table.motion == "fixed":
+        return Fixed()
+    if units.dimension == 3 and table.angle:
+        raise CaseError(f"{key}.angle: in three dimensions bodies are moved only, not turned; leave it out")
+    if units.dimension == 2 and table.position_z:
+        raise CaseError(f"{key}.position_z: the mesh has 2 dimensions; leave it out")
+    keys = [f"position_{axis}" for axis in "zyx"[3 - units.dimension :]]
+    ways = [formula(getattr(table, name) or "0", f"{key}.{name}", ("t",)) for name in keys]
+    turn = formula(table.angle or "0", f"{key}.angle", ("t",))
+    return Prescribed(_Path(np.mean(shape.bounds(), axis=0), ways, turn, units))
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A motion that formulas of the time describe; velocities are central differences over a hundredth of a step."""
+
+    middle: Array
+    ways: Sequence[Callable[..., Array]]
+    turn: Callable[..., Array]
+    units: Units
+
+    def __call__(self, steps: float) -> Pose:
+        """Return the pose at a time in steps."""
+        t = (steps + np.array([-0.5, 0.0, 0.5]) * _MOMENT) * self.units.dt
+        way = np.stack([part(t) for part in self.ways], axis=1) / self.units.dx
+        angle = self.turn(t)
+        velocity, spin = (way[2] - way[0]) / _MOMENT, (angle[2] - angle[0]) / _MOMENT
+        if self.units.dimension == 3:
+            return Pose(self.middle + way[1], (0.0,) * 3, velocity, (0.0,) * 3)
+        return Pose(self.middle + way[1], float(angle[1]), velocity, float(spin))
+
+
+def _free(radius: float, density: float, gravity: Sequence[float], units: Units) -> Free:
+    make = Free.disk if units.dimension == 2 else Free.ball
+    return make(radius, density / units.density, gravity=units.vector(gravity, units.dx / units.dt**2))
+
+
+def _contact(table: LatticeParticlesTable, units: Units) -> Contact:
+    """Return a repulsion that is some times the weight of a particle in the fluid."""
+    free = _free(0.5 * table.diameter / units.dx, table.density, table.gravity, units)
+    weight = abs(free.mass - free.displaced) * float(np.linalg.norm(free.gravity))
+    return Contact(_PUSH * weight, _GAP)
+
+
+def _particles(case: LatticeCase, units: Units) -> list[ImmersedBody]:
+    table, d = case.particles, units.dimension
+    for name in ("gravity", "low", "high"):
+        check_length(f"particles.{name}", len(getattr(table, name)), d)
+    radius = 0.5 * table.diameter / units.dx
+    motion = _free(radius, table.density, table.gravity, units)
+    make = circle if d == 2 else sphere
+    return [
+        ImmersedBody(f"{PARTICLE}{k}", make(tuple(place), radius), motion)
+        for k, place in enumerate(particle_places(case, units))
+    ]
+
+
+def particle_places(case: LatticeCase, units: Units) -> Array:
+    """Return places of particles, slowest axis first, at random: two cells apart from each other and from the sides.
+
+    Raises
+    ------
+    CaseError
+        If there is no room for all.
+    """
+    table, shape = case.particles, np.array(case.mesh.shape)
+    radius = 0.5 * table.diameter / units.dx
+    edge = radius + _GAP
+    low = np.maximum(-0.5, np.array(units.place(table.low)) if table.low else -np.inf) + edge
+    high = np.minimum(shape - 0.5, np.array(units.place(table.high)) if table.high else np.inf) - edge
+    others = [
+        (shape_.bounds(), key) for key, body in case.body.items() for shape_ in [_shape(f"body.{key}", body, units)]
+    ]
+    random, found = np.random.default_rng(table.seed), np.empty((0, len(shape)))
+    tries = 0
+    while len(found) < table.count and (low < high).all() and tries < _TRIES:
+        place = random.uniform(low, high)
+        near = ((found - place) ** 2).sum(axis=1) < (2.0 * radius + _GAP) ** 2
+        met = any(((place > a - edge) & (place < b + edge)).all() for (a, b), _ in others)
+        tries += 1
+        if not near.any() and not met:
+            found, tries = np.concatenate([found, place[None]]), 0
+    if len(found) < table.count:
+        raise CaseError(f"particles.count: only {len(found)} of {table.count} found room: fewer, smaller, a larger box")
+    return found

@@ -1,0 +1,164 @@
+"""What a case of lattice Boltzmann flow looks at while it runs: forces, bodies that move, films."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.app.cases.lattice_bodies import PARTICLE
+from fluxloom.app.cases.lattice_fields import middle, speed_of, vorticity_of
+from fluxloom.app.cases.lattice_tables import LatticeForcesTable, LatticeMovieTable
+from fluxloom.app.cases.lattice_units import Units
+from fluxloom.app.movies import Movie
+from fluxloom.lbm.immersed import Fixed, ImmersedBoundary
+from fluxloom.solvers.lattice import LatticeBoltzmann
+
+__all__ = ["ForcesObserver", "MotionObserver", "MovieObserver", "frequency"]
+
+Array = npt.NDArray[np.float64]
+
+_PERIODS = 3
+_NOISE = 1e-3
+"""Amplitude of the lift coefficient below which there is no shedding."""
+
+
+def frequency(times: Array, values: Array) -> tuple[float, float] | None:
+    """Return the frequency and the amplitude of an oscillation, from its last half; None where there is none.
+
+    The frequency is that of upward passages through the middle, placed by linear interpolation; a passage counts after
+    the value has been below by half of the amplitude, so that noise does not.
+    """
+    half = len(times) // 2
+    t, v = times[half:], values[half:]
+    if len(t) < 2 * _PERIODS:
+        return None
+    low, high = float(v.min()), float(v.max())
+    wave = v - 0.5 * (low + high)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        return None
+    all_up = np.flatnonzero((wave[:-1] < 0.0) & (wave[1:] >= 0.0))
+    deep = np.flatnonzero(wave < -0.25 * (high - low))
+    up = all_up[np.unique(np.searchsorted(all_up, deep))[:-1]] if len(all_up) and len(deep) else all_up[:0]
+    if len(up) < _PERIODS:
+        return None
+    at = t[up] - wave[up] * (t[up + 1] - t[up]) / (wave[up + 1] - wave[up])
+    return float((len(at) - 1) / (at[-1] - at[0])), 0.5 * (high - low)
+
+
+class ForcesObserver(Observer):
+    """The force on a body or side as columns: components, and coefficients along x (drag) and y (lift).
+
+    Parameters
+    ----------
+    history
+        Returns a column of the history.
+    """
+
+    def __init__(
+        self,
+        flow: LatticeBoltzmann,
+        name: str,
+        table: LatticeForcesTable,
+        units: Units,
+        history: Callable[[str], Array],
+    ) -> None:
+        self._flow, self.name, self._of, self._units = flow, name, table.of or name, units
+        self._history = history
+        self.velocity, self.length = table.velocity or units.velocity, table.length or units.length
+        area = table.area or (self.length if units.dimension == 2 else 0.25 * np.pi * self.length**2)
+        self.scale = 0.5 * units.density * self.velocity**2 * area
+        flow.force_on(self._of)  # raises for a name of nothing
+
+    def columns(self) -> dict[str, float]:
+        """Return components of the force, and the coefficients."""
+        force = self._flow.force_on(self._of)[::-1] * self._units.force
+        found = {f"{self.name}.force_{'xyz'[k]}": float(value) for k, value in enumerate(force)}
+        return found | {
+            f"{self.name}.{word}": float(value / self.scale) for word, value in zip(("cd", "cl"), force, strict=False)
+        }
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return the last coefficients, their means over the last half, and the Strouhal number."""
+        try:
+            drag, lift, times = (self._history(name) for name in (f"{self.name}.cd", f"{self.name}.cl", "time"))
+        except ValueError:  # no history
+            found = self.columns()
+            return ((self.name, f"cd {found[f'{self.name}.cd']:.6g}, cl {found[f'{self.name}.cl']:.6g}"),)
+        half = len(times) // 2
+        rows = [
+            (self.name, f"cd {drag[-1]:.6g}, cl {lift[-1]:.6g}"),
+            (f"{self.name}, mean", f"cd {drag[half:].mean():.6g}, cl {lift[half:].mean():.6g} (last half of the run)"),
+        ]
+        if (wave := frequency(times, lift)) is not None and wave[1] > _NOISE:
+            strouhal = wave[0] * self.length / self.velocity
+            rows.append((f"{self.name}, lift", f"Strouhal number {strouhal:.5g}, amplitude {wave[1]:.5g}"))
+        return rows
+
+
+class MotionObserver(Observer):
+    """Where bodies that move are; of particles the mean, and the least along each axis."""
+
+    def __init__(self, boundary: ImmersedBoundary, units: Units) -> None:
+        self._boundary, self._units = boundary, units
+        moving = [body.name for body in boundary.bodies if not isinstance(body.motion, Fixed)]
+        self._particles = [name for name in moving if name.startswith(PARTICLE)]
+        self._named = [name for name in moving if not name.startswith(PARTICLE)]
+
+    def _places(self, names: Sequence[str]) -> Array:
+        places = np.array([self._boundary.centre(name) for name in names], dtype=np.float64)
+        return np.stack(self._units.points(places), axis=1)
+
+    def columns(self) -> dict[str, float]:
+        """Return places."""
+        found: dict[str, float] = {}
+        if self._named:
+            for name, place in zip(self._named, self._places(self._named), strict=True):
+                found |= {f"{name}.{axis}": float(x) for axis, x in zip("xyz", place, strict=False)}
+        if self._particles:
+            places = self._places(self._particles)
+            for axis, column in zip("xyz", places.T, strict=False):
+                found |= {f"particles.{axis}": float(column.mean()), f"particles.{axis}_least": float(column.min())}
+        return found
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return where they are."""
+        if not self._particles:
+            return ()
+        mean = ", ".join(f"{x:.6g}" for x in self._places(self._particles).mean(axis=0))
+        return (("particles", f"{len(self._particles):,}, at ({mean}) on average"),)
+
+
+class MovieObserver(Observer):
+    """A film of a field."""
+
+    def __init__(self, flow: LatticeBoltzmann, table: LatticeMovieTable, units: Units) -> None:
+        self._flow, self._table, self._units = flow, table, units
+        self.movie: Movie | None = None
+
+    def begin(self, directory: Path) -> None:
+        """Begin the film, with the flow as it is."""
+        table, units = self._table, self._units
+        signed = table.field == "vorticity" and units.dimension == 2
+        least = 4.0 * units.velocity / units.length if table.field == "vorticity" else 1.5 * units.velocity
+        most = table.range or least
+        path = directory / f"{table.field}.{table.format}"
+        self.movie = Movie(path, -most if signed else 0.0, most, "RdBu_r" if signed else "viridis", table.rate)
+        self._add()
+
+    def _add(self) -> None:
+        assert self.movie is not None
+        field = vorticity_of if self._table.field == "vorticity" else speed_of
+        self.movie.add(middle(field(self._flow, self._units)), middle(~self._flow.fluid))
+
+    def stepped(self, *, repeated: bool = False) -> None:
+        """Add a picture, where it is due."""
+        if self.movie is not None and self._flow.steps % self._table.every == 0:
+            self._add()
+
+    def finish(self) -> Sequence[str]:
+        """Write the film."""
+        return (self.movie.path.name,) if self.movie is not None and self.movie.finish() else ()

@@ -1,0 +1,70 @@
+"""The examples of lattice Boltzmann flow: each is correct and runs, and a number of it is pinned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fluxloom.app.cases.lattice import LatticeApplication
+from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.loading import load_case
+from fluxloom.dsl.context import Context
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = ("cavity", "cylinder", "moving", "particles", "schaefer_turek", "sphere", "taylor_green")
+
+
+def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> LatticeRunner:
+    """Return an example, some keys of which are changed, after some steps or at its end."""
+    case, application = load_case(EXAMPLES / f"lattice_{name}.toml")
+    given = case.model_dump()
+    for table, keys in tables.items():
+        given[table] |= keys
+    assert isinstance(application, LatticeApplication)
+    runner = application.build(LatticeCase.model_validate(given), Context("cpu", threads=1, tuning=False))
+    runner.begin(folder)
+    while not runner.finished and runner.flow.steps < count:
+        runner.advance()
+    return runner
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_correct(name: str) -> None:
+    """The file is correct, and its estimate fits a machine."""
+    case, application = load_case(EXAMPLES / f"lattice_{name}.toml")
+    assert application.name == "lattice"
+    assert case.case.name == f"lattice_{name}"
+    assert application.estimate(case).memory < 1 << 30
+
+
+def test_cylinder(tmp_path: Path) -> None:
+    """The first 400 steps: drag is pinned."""
+    runner = ran("cylinder", tmp_path, 400)
+    assert runner.history.column("cylinder.cd")[-1] == pytest.approx(1.3338, abs=2e-3)
+    assert runner.history.column("density")[-1] == pytest.approx(1.000513, abs=2e-5)
+
+
+def test_moving(tmp_path: Path) -> None:
+    """The cylinder goes where the formula says, and its drag is pinned."""
+    runner = ran("moving", tmp_path, 100)
+    assert runner.history.column("cylinder.x")[-1] == pytest.approx(-0.46369, abs=1e-5)
+    assert runner.history.column("cylinder.cd")[-1] == pytest.approx(1.2234, abs=5e-3)
+
+
+@pytest.mark.long
+def test_schaefer_turek(tmp_path: Path) -> None:
+    """With 10 cells across the cylinder drag is 3 per cent from the published 5.58, lift in the range."""
+    runner = ran("schaefer_turek", tmp_path, 10**9)
+    assert runner.history.column("cylinder.cd")[-1] == pytest.approx(5.58, rel=0.04)
+    assert runner.history.column("cylinder.cl")[-1] == pytest.approx(0.0107, abs=0.001)
+
+
+@pytest.mark.long
+def test_cavity(tmp_path: Path) -> None:
+    """The least u on the centre line is within two per cent of Botella and Peyret."""
+    runner = ran("cavity", tmp_path, 10**9, mesh={"nx": 65, "ny": 65})
+    assert runner.residual() < 1e-4
+    assert runner.flow.velocity()[:, 32, 1].min() * runner.units.speed == pytest.approx(-0.38857, rel=0.02)

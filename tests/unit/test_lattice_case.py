@@ -1,0 +1,290 @@
+"""Cases of lattice Boltzmann flow: tables, units, errors, files, and runs that go on."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fluxloom.app.application import Ending, Updating, Writer
+from fluxloom.app.cases.lattice import LatticeApplication
+from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
+from fluxloom.app.cases.lattice_observers import frequency
+from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.app.cases.lattice_units import advices, units_of
+from fluxloom.app.image_data import write_image
+from fluxloom.app.loading import parse_case
+from fluxloom.app.movies import Movie
+from fluxloom.app.toml import Document
+from fluxloom.core.errors import CaseError, FluxloomError, SolverError
+from fluxloom.dsl.context import Context
+
+CHANNEL: dict[str, Any] = {
+    "case": {"name": "channel", "solver": "lattice"},
+    "run": {"iterations": 24},
+    "mesh": {"nx": 32, "ny": 16, "spacing": 0.125},
+    "fluid": {"reynolds": 50},
+    "boundary": {
+        "xmin": {"type": "velocity", "velocity": [1.0, 0.0]}, "xmax": {"type": "outflow"},
+    },
+    "body": {"disk": {"shape": "circle", "center": [1.5, 1.0], "diameter": 0.5}},
+    "forces": {"disk": {}},
+    "history": {"every": 5},
+    "time": {"look": 5},
+}  # fmt: skip
+
+SMALL = {"nx": 16, "ny": 10, "spacing": 0.125}
+
+
+def tables(**changes: Any) -> dict[str, Any]:
+    """Return the tables of the channel with some replaced; None takes one out."""
+    return {key: value for key, value in (CHANNEL | changes).items() if value is not None}
+
+
+def load(**changes: Any) -> LatticeCase:
+    """Return a case as it is loaded from a file."""
+    case, application = parse_case(Document(Path("case.toml"), tables(**changes), {}))
+    assert isinstance(application, LatticeApplication)
+    assert isinstance(case, LatticeCase)
+    return case
+
+
+def build(**changes: Any) -> LatticeRunner:
+    """Return a case that is ready to run."""
+    return LatticeApplication().build(load(**changes), Context("reference"))
+
+
+def steps(runner: LatticeRunner, count: int) -> None:
+    """Advance."""
+    for _ in range(count):
+        runner.advance()
+
+
+def test_units() -> None:
+    """Every quantity of the lattice follows from cell, step and density."""
+    units = units_of(load(time={"lattice_velocity": 0.1}, fluid={"viscosity": 0.02, "density": 2.0}))
+    assert (units.dx, units.dt, units.speed) == pytest.approx((0.125, 0.0125, 10.0))
+    assert units.lattice_viscosity == pytest.approx(0.02 * 0.0125 / 0.125**2)
+    assert units.force == pytest.approx(2.0 * 0.125**3 / 0.0125**2)
+    assert units.place([0.0, 0.125]) == pytest.approx((0.5, -0.5))
+    assert np.stack(units.points(np.array([[0.5, -0.5]])), axis=1)[0] == pytest.approx([0.0, 0.125])
+    assert units.mach == pytest.approx(0.1 * np.sqrt(3.0))
+    assert units_of(load(time={"mach": 0.2})).mach == pytest.approx(0.2)
+    assert units_of(load(time={"dt": 0.002})).dt == 0.002
+    assert units_of(load()).viscosity == pytest.approx(1.0 / 50.0)
+
+
+def test_advices() -> None:
+    """What may spoil the results is told, and good cases get no advice."""
+    case = load(mesh={"nx": 40, "ny": 40, "spacing": 0.04}, fluid={"reynolds": 20})
+    assert advices(case, units_of(case)) == []
+    case = load(fluid={"reynolds": 1e5}, lattice={"collision": "bgk"}, time={"lattice_velocity": 0.15})
+    found = "\n".join(advices(case, units_of(case)))
+    assert all(text in found for text in ("Mach number 0.26", "near 1/2", "body.disk: 4 cells"))
+    rows = LatticeApplication().estimate(case).rows
+    assert [name for name, _ in rows].count("warning") == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fluid": {"renolds": 50}}, "did you mean 'reynolds'"),
+        ({"fluid": {"reynolds": 50, "viscosity": 1.0}}, "give one of viscosity and reynolds"),
+        ({"fluid": {}}, "give one of viscosity and reynolds"),
+        ({"time": {"mach": 0.1, "dt": 0.1}}, "give only one of mach and dt"),
+        ({"boundary": {"zmin": {"type": "wall"}}}, "boundary.zmin: the box is plane"),
+        ({"boundary": {"xmin": {"type": "slip", "velocity": [1.0, 0.0]}}}, "has no velocity"),
+        ({"boundary": {"xmin": {"type": "velocity"}}}, "give velocity"),
+        ({"boundary": {"xmin": {"type": "wall", "scheme": "zou-he"}}}, "takes none"),
+        ({"body": {"a": {"shape": "circle", "center": [1.0, 1.0]}}}, "needs diameter"),
+        ({"body": {"a": {"shape": "box", "low": [1, 1], "high": [2, 2], "diameter": 1}}}, "has no diameter"),
+        ({"body": {"a": CHANNEL["body"]["disk"] | {"motion": "free", "density": 2.0}}}, 'needs condition = "immersed"'),
+        ({"movie": {"rate": 3}}, "there is no film"),
+        ({"lattice": {"magic": 0.2, "collision": "bgk"}}, 'of collision = "trt"'),
+        ({"particles": {"count": 3}}, "particles need"),
+        ({"partition": {"method": "rcb"}}, "runs on one rank"),
+        ({"immersed": {"delta": "peskin"}}, "no body has condition"),
+        (
+            {"checkpoint": {"every": 5}, "particles": {"count": 1, "diameter": 0.5, "density": 2, "gravity": [0, -1]}},
+            "moving bodies",
+        ),
+    ],
+)
+def test_wrong_tables(changes: dict[str, Any], message: str) -> None:
+    """What is wrong in a table is told when the file is read."""
+    with pytest.raises(CaseError, match=message):
+        load(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time": {"lattice_velocity": 0.2}}, "Mach number of the reference velocity is 0.346"),
+        ({"boundary": {"xmin": CHANNEL["boundary"]["xmin"]}}, "side 'xmax' has no condition"),
+        ({"boundary": {"north": {"type": "wall"}}}, "no side of the box"),
+        ({"boundary": {"ymin": {"type": "wall", "velocity": [9.0, 0.0]}}}, "boundary.ymin: the velocity"),
+        ({"initial": {"velocity_x": "5 * y"}}, "initial: the velocity has a Mach number"),
+        ({"initial": {"velocity_z": "1"}}, "initial.velocity_z: the mesh has 2 dimensions"),
+        ({"body": {"a": CHANNEL["body"]["disk"] | {"center": [9.0, 1.0]}}, "forces": None}, "body.a: .*outside"),
+        ({"body": {"a": CHANNEL["body"]["disk"] | {"shape": "sphere"}}, "forces": None}, "body.a.shape: 'sphere'"),
+        ({"forces": {"dusk": {}}}, "forces.dusk.of: .*did you mean 'disk'"),
+        ({"lattice": {"name": "D3Q19"}}, "lattice.name: D3Q19 has 3 dimensions"),
+        (
+            {"particles": {"count": 500, "diameter": 0.5, "density": 2.0, "gravity": [0.0, -1.0]}},
+            "particles.count: only .* of 500 found room",
+        ),
+    ],
+)
+def test_wrong_cases(changes: dict[str, Any], message: str) -> None:
+    """What is wrong only together is told when the case is built."""
+    with pytest.raises(CaseError, match=message):
+        build(**changes)
+
+
+def test_lost() -> None:
+    """A flow that blows up ends the run with one message that says what to change."""
+    changes = {"fluid": {"reynolds": 1e7}, "lattice": {"collision": "bgk"}, "time": {"dt": 0.018, "look": 20}}
+    start = {"velocity_x": "0.8 * sign(sin(30 * y))", "velocity_y": "0.8 * sin(40 * x)"}
+    runner = build(**changes, mesh=SMALL, initial=start)
+    with np.errstate(all="ignore"), pytest.raises(SolverError, match="not finite any more; lower time"):
+        steps(runner, 2000)
+
+
+def test_goes_on(tmp_path: Path) -> None:
+    """A run that was cut off goes on to the same bits, with the same history; one that is done says so."""
+    whole = build(mesh=SMALL, checkpoint={"every": 9})
+    whole.begin(tmp_path)
+    steps(whole, 24)
+    expected = (whole.fields(), whole.history.rows)
+    assert whole.finished
+    cut = build(mesh=SMALL, checkpoint={"every": 9, "resume": False})
+    cut.begin(tmp_path)
+    steps(cut, 20)  # killed: nothing is finished
+    runner = build(mesh=SMALL, checkpoint={"every": 9})
+    runner.begin(tmp_path)
+    assert runner.flow.steps == 18
+    steps(runner, 6)
+    assert runner.finished
+    for name, values in expected[0].items():
+        assert np.array_equal(runner.fields()[name], values), name
+    assert runner.history.rows == expected[1]
+    assert "checkpoint.npz" in runner.finish(pictures=False)
+    with pytest.raises(CaseError, match="has come to its end, 24 steps"):
+        build(mesh=SMALL, checkpoint={"every": 9}).begin(tmp_path)
+    with pytest.raises(CaseError, match=r"other values than fluid\.reynolds = 60"):
+        build(mesh=SMALL, checkpoint={"every": 9}, fluid={"reynolds": 60}).begin(tmp_path)
+
+
+def test_results(tmp_path: Path) -> None:
+    """Files, columns and rows of a run; drag is that of the force in units of the case."""
+    runner = build(mesh=SMALL, movie={"every": 10}, output={"every": 10})
+    assert isinstance(runner, Writer | Ending)
+    assert isinstance(runner, Updating)
+    assert runner.updates == 16 * 10
+    runner.begin(tmp_path)
+    steps(runner, 20)
+    force = runner.flow.force_on("disk")[1] * runner.units.force
+    assert runner.history.column("disk.force_x")[-1] == pytest.approx(force)
+    assert runner.history.column("disk.cd")[-1] == pytest.approx(2.0 * force)
+    assert runner.history.column("time")[-1] == pytest.approx(20 * runner.units.dt)
+    found = runner.finish()
+    wanted = {"history.csv", "vorticity.gif", "final.vti", "fields_00000010.vti", "speed.png", "vorticity.png"}
+    assert wanted <= set(found)
+    assert all((tmp_path / name).stat().st_size > 0 for name in found)
+    rows = dict(runner.summary())
+    assert rows["lattice"].startswith("Re 50, velocity 0.05 cells a step")
+    assert {"disk", "disk, mean", "memory"} <= set(rows)
+    fields = runner.fields()
+    assert len(fields["speed"]) == runner.mesh().n_cells == runner.cells
+    assert (fields["speed"][fields["fluid"] == 0] == 0).all()
+
+
+def test_image_data(tmp_path: Path) -> None:
+    """Values are where the offsets say, x fastest; vectors have three components."""
+    p, u = np.arange(6.0).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    write_image(tmp_path / "a.vti", {"p": p, "u": u, "on": p > 2}, origin=(1.0, 2.0), spacing=0.5)
+    data = (tmp_path / "a.vti").read_bytes()
+    head, _, rest = data.partition(b'<AppendedData encoding="raw">\n   _')
+    root = ElementTree.fromstring(head + b"</VTKFile>")
+    image = root.find("ImageData")
+    assert image is not None
+    assert image.attrib == {"WholeExtent": "0 3 0 2 0 1", "Origin": "1 2 0", "Spacing": "0.5 0.5 0.5"}
+    arrays = {array.attrib["Name"]: array.attrib for array in root.iter("DataArray")}
+    types = {"Float64": "<f8", "Float32": "<f4", "UInt8": "u1"}
+
+    def values(name: str) -> np.ndarray[Any, Any]:
+        offset = int(arrays[name]["offset"])
+        size = int(np.frombuffer(rest, "<u8", 1, offset)[0])
+        return np.frombuffer(rest[offset + 8 : offset + 8 + size], types[arrays[name]["type"]])
+
+    assert (values("p") == p.ravel()).all()
+    assert (values("u").reshape(2, 3, 3)[..., :2] == u).all()
+    assert (values("u").reshape(2, 3, 3)[..., 2] == 0).all()
+    assert values("on").tolist() == [0, 0, 0, 1, 1, 1]
+    with pytest.raises(FluxloomError, match="field 'q' has the shape"):
+        write_image(tmp_path / "b.vti", {"p": p, "q": p[:1]}, origin=(0.0, 0.0), spacing=1.0)
+    assert not (tmp_path / "b.vti").exists()
+
+
+def test_movie(tmp_path: Path) -> None:
+    """A film has its pictures, y upward, and bodies are grey."""
+    image = pytest.importorskip("PIL.Image")
+    movie = Movie(tmp_path / "a.gif", 0.0, 1.0)
+    field = np.zeros((4, 6))
+    field[3, 0] = 1.0
+    hidden = np.zeros((4, 6), dtype=bool)
+    hidden[0, 5] = True
+    movie.add(field, hidden)
+    movie.add(1.0 - field)
+    assert movie.finish()
+    film = image.open(tmp_path / "a.gif")
+    assert film.n_frames == 2
+    pixels = np.asarray(film.convert("RGB"))
+    assert pixels[0, 0].tolist() == movie.palette[254].tolist()
+    assert pixels[3, 5].tolist() == movie.palette[255].tolist()
+    assert not Movie(tmp_path / "b.gif", 0.0, 1.0).finish()
+    with pytest.raises(FluxloomError, match="films are"):
+        Movie(tmp_path / "a.avi", 0.0, 1.0)
+
+
+def test_frequency() -> None:
+    """That of the last half, noise or not; none of what does not oscillate."""
+    t = np.linspace(0.0, 40.0, 2001)
+    noise = 0.05 * np.sin(97.0 * t)
+    found = frequency(t, np.where(t < 15.0, 5.0, 0.3) + 0.5 * np.sin(2 * np.pi * 0.4 * t) + noise)
+    assert found is not None
+    assert found[0] == pytest.approx(0.4, rel=0.01)
+    assert found[1] == pytest.approx(0.5, rel=0.15)
+    assert frequency(t, np.exp(-t)) is None
+    assert frequency(t, np.ones_like(t)) is None
+
+
+def test_prescribed() -> None:
+    """The pose of a prescribed motion is that of the formulas, in cells and steps, x last."""
+    disk = CHANNEL["body"]["disk"]
+    moves = {"condition": "immersed", "motion": "prescribed", "position_x": "0.25 * sin(t)", "angle": "3 * t"}
+    case = load(body={"disk": disk | moves})
+    units, boundary = units_of(case), immersed_of(case, units_of(case))
+    assert boundary is not None
+    motion = boundary.bodies[0].motion
+    pose = motion.pose(80.0)  # pyright: ignore[reportAttributeAccessIssue]
+    t = 80.0 * units.dt
+    assert pose.centre == pytest.approx([7.5, 11.5 + 2.0 * np.sin(t)])
+    assert pose.velocity == pytest.approx([0.0, 2.0 * np.cos(t) * units.dt], rel=1e-6)
+    assert (pose.angle, pose.spin) == pytest.approx((3.0 * t, 3.0 * units.dt))
+
+
+def test_particles() -> None:
+    """Particles are where they may be, apart from each other; the seed decides."""
+    table = {"count": 3, "diameter": 0.4, "density": 2.0, "gravity": [0.0, -1.0], "low": [2.0, 0.0], "high": [4.0, 2.0]}
+    case = load(particles=table)
+    places = particle_places(case, units_of(case))
+    distances = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(3, 1)]
+    assert distances.min() >= 0.4 / 0.125 + 2.0
+    assert places[:, 1].min() >= 2.0 / 0.125 - 0.5 + 1.6
+    other = load(particles=table | {"seed": 1})
+    assert not np.allclose(places, particle_places(other, units_of(other)))
