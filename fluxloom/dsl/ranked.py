@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.codegen.kernels import FINISH
 from fluxloom.core.access import Access
+from fluxloom.core.errors import LoopError
 from fluxloom.device.base import Call, Enqueued, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
@@ -294,7 +295,8 @@ def stale_somewhere(context: Context, dats: Sequence[Dat]) -> list[Dat]:
 class OneTask(Sequencer):
     """One loop by itself: exchanges what is not current when it is called.
 
-    There is one sequence for each set of dats that were not current at some call.
+    There is one sequence for each set of dats that were not current at some call. What it keeps current (`Task.kept`)
+    is current for the next loop too, whose version is the next one: the loop counts it when it has run.
     """
 
     def __init__(self, context: Context, task: Task) -> None:
@@ -303,6 +305,7 @@ class OneTask(Sequencer):
 
     def __call__(self) -> None:
         """Run the loop once."""
+        self._check_private()
         stale = stale_somewhere(self.context, self.task.needs)
         key = tuple(id(d) for d in stale)
         form = self._forms.get(key)
@@ -312,6 +315,18 @@ class OneTask(Sequencer):
         for dat in stale:
             dat.halo_version = dat.version
         form()
+        for dat in form.fresh:
+            if among(dat, self.task.written):
+                dat.halo_version = dat.version + 1
+
+    def _check_private(self) -> None:
+        """Check that no exchange is about to undo what is written in private among copies of other ranks' elements."""
+        for dat in self.task.kept:
+            if among(dat, self.task.needs) and dat.viewed and dat.watched:
+                raise LoopError(
+                    f"{self.task.name}: somebody holds an array over {dat.name!r}, so that it is exchanged before "
+                    "every loop, and what this loop writes in private undone: let go of the array, or call a chain"
+                )
 
     def refresh(self) -> None:
         """Take notice of changed argument words and moved dats."""

@@ -56,11 +56,19 @@ class SlotMap(Map):
     stored
         On a lattice: ``cells`` are not elements but places in the storage with its ghosts (numbers in
         `Grid.full_shape`), so that ghosts can be named.
+    private
+        On several ranks: only this rank looks at what is written through these slots before the dat is written anew,
+        also where they are copies of other ranks' elements. Such writes are allowed, and copies that were current stay
+        as current as they were: they are not received once more, which would undo the writes.
 
     Attributes
     ----------
     cells, components
         int32, ``(n, legs)``.
+    away
+        Whether, on some rank, they lead to elements of another one.
+    stays
+        Whether a rank may write what they lead to: its own elements, or what is private.
 
     Raises
     ------
@@ -78,8 +86,10 @@ class SlotMap(Map):
         name: str = "slots",
         *,
         stored: bool = False,
+        private: bool = False,
     ) -> None:
         self.source, self.target, self.name, self.stored = source, target, name, stored
+        self.private = private
         self.cells = self.components = np.zeros((0, 1), dtype=np.int32)
         problem = ""
         try:
@@ -90,7 +100,8 @@ class SlotMap(Map):
         agree(comm, problem)
         self.legs = self.cells.shape[1]
         self.covers = source.part is None or all(comm.allgather(len(self.cells) == source.executed))
-        self.stays = target.part is None or all(comm.allgather(not self._foreign.any()))
+        self.away = target.part is not None and any(comm.allgather(bool(self._foreign.any())))
+        self.stays = private or not self.away
         self._places: dict[tuple[Layout, int, int], SlotPlaces] = {}
 
     def _take(self, cells: npt.ArrayLike, components: npt.ArrayLike) -> None:

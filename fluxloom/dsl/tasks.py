@@ -13,12 +13,14 @@ from fluxloom.codegen.teams import in_teams
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Program
+from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, executes_halo, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task
@@ -50,14 +52,26 @@ def sums_together(group: Group, device: Device) -> bool:
 
 
 def halo_needs(bound: Bound) -> list[Dat]:
-    """Return the dats whose halo a loop reads: through maps, and its own where it runs over its execute halo."""
+    """Return the dats whose halo a loop reads: through maps, and its own where it runs over its execute halo.
+
+    What it writes there, through private slots, has to be current before, too: what comes later would undo it.
+    """
     halo = executes_halo(bound)
     return unique(
         a.data
         for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
-        if isinstance(a.data, Dat) and a.data.set.shared
-        and p.access in (Access.READ, Access.RW) and (halo or (leads_away(a) and not (a.map and a.map.stays)))
-    )  # fmt: skip
+        if isinstance(a.data, Dat) and a.data.set.shared and _meets_halo(a, p.access, halo)
+    )
+
+
+def _meets_halo(argument: Argument, access: Access, halo: bool) -> bool:
+    """Whether an argument meets elements of other ranks that have to be current; ``halo``: if the loop runs there."""
+    through = argument.map
+    if isinstance(through, SlotMap) and through.away:
+        return True
+    return access in (Access.READ, Access.RW) and (
+        halo or (leads_away(argument) and not (through is not None and through.stays))
+    )
 
 
 def gather_limits(target: Set, plan: Plan, tile: int) -> Limits:
@@ -126,13 +140,16 @@ def loop_task(
 
 
 def _kept(loop: Loop) -> list[Dat]:
-    """Return the dats that a loop changes at elements which no other rank stores."""
+    """Return the dats that a loop changes where no other rank looks: at elements none stores, or in private."""
     over = loop.over
-    if not isinstance(over, Subset) or over.parent.part is None or over.mirrored:
-        return []
-    pairs = list(zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True))
-    away = [a.data for a, p in pairs if p.access.writes and a.map is not None]
-    return [d for d in loop.written if isinstance(d, Dat) and not any(d is other for other in away)]
+    alone = isinstance(over, Subset) and over.parent.part is not None and not over.mirrored
+    pairs = zip(loop.bound.arguments, loop.bound.kernel.parameters, strict=True)
+    seen = [
+        a.data
+        for a, p in pairs
+        if p.access.writes and not (alone if a.map is None else isinstance(a.map, SlotMap) and a.map.private)
+    ]
+    return [d for d in loop.written if isinstance(d, Dat) and not any(d is other for other in seen)]
 
 
 def reset_task(reset: Reset) -> Task:

@@ -1,4 +1,9 @@
-"""Where the populations of a flow are: what conditions at walls and sides, and immersed bodies, are built on."""
+"""Where the populations of a flow are: what conditions at walls and sides, and immersed bodies, are built on.
+
+On several ranks each one does the cells and links of the cells that it owns. What they read and write is at most a cell
+away: among its own cells, or in the layers of its neighbours' cells that it holds. There only this rank looks at what
+arrives at its own cells, so that what it writes needs no message (`SlotMap.private`).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,43 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import AoS, Blocked
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.maps import Map
+from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.slots import SlotMap
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.lattices import Lattice
 from fluxloom.lbm.streaming import Streaming
 
-__all__ = ["Space"]
+__all__ = ["Elements", "Space"]
 
 Places = npt.NDArray[np.int64]
+
+REACH = 1
+"""Cells between that of a link or condition and those that it reads or writes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """Cells or links of this rank, as a set that loops run over.
+
+    Attributes
+    ----------
+    set
+        Those that meet nothing of other ranks come first.
+    which
+        Their numbers among all that there are.
+    cells
+        Numbers in the grid of the cells, or of those at which the populations of the links arrive; ``(set.size,)``.
+    """
+
+    set: Set
+    which: Places
+    cells: Places
 
 
 @dataclass(frozen=True)
@@ -71,32 +100,98 @@ class Space:
         """Return the buffer that holds the populations before a step of that parity."""
         return self.buffers[self.streaming.buffer(parity)]
 
-    def departed(self, over: Set, cells: Places, directions: Places, name: str) -> tuple[Argument, ...]:
+    # ------------------------------------------------------------------------------------------ ranks
+    def check_cut(self) -> None:
+        """Check that each rank finds what its cells at sides need; the same on every rank. Collective.
+
+        Raises
+        ------
+        SolverError
+            If boxes of ranks are too thin where an axis is cut.
+        """
+        boxes = self.context.comm.allgather((self.grid.offset, self.grid.shape))
+        for axis, (n, parts) in enumerate(zip(self.grid.global_shape, self.grid.factors, strict=True)):
+            if parts == 1:
+                continue
+            ends = [(o[axis], o[axis] + s[axis]) for o, s in boxes]
+            closed = not self.box.periodic[axis]
+            # next to a side a cell and the one further in are on one rank, and so is the layer beyond
+            thin = closed and any((low == 0 and high < 2) or (high == n and n - low < 3) for low, high in ends)
+            if thin or n < 3:
+                raise SolverError(
+                    f"axis {axis} of the lattice (slowest first) is cut into {parts} parts that are too thin: at sides "
+                    "with conditions each needs two cells or more; take fewer ranks, or another cut"
+                )
+
+    def elements(self, cells: Places, name: str, reach: int = REACH) -> Elements:
+        """Return those of some cells, or of the cells of some links, that this rank owns. Collective.
+
+        Parameters
+        ----------
+        cells
+            Numbers in the grid ``(n,)``, the same on every rank.
+        reach
+            How many cells away from them is what loops over them meet.
+        """
+        if not self.context.ranked:
+            return Elements(self.context.set(len(cells), name), np.arange(len(cells)), cells)
+        mine, deep = np.ones((2, len(cells)), dtype=bool)
+        for at, n, parts in zip(self._local(cells), self.grid.shape, self.grid.factors, strict=True):
+            mine &= (at >= 0) & (at < n)
+            deep &= (parts == 1) | ((at >= reach) & (at < n - reach))
+        first, rest = np.flatnonzero(mine & deep), np.flatnonzero(mine & ~deep)
+        which = np.concatenate([first, rest]).astype(np.int64)
+        n = which.size
+        part = Part(0, first.size, n, n, n, which, len(cells))
+        return Elements(self.context.set(part, name), which, cells[which])
+
+    def numbers(self, cells: Places) -> Places:
+        """Return the numbers of cells among those of this rank, which has them."""
+        return np.ravel_multi_index(self._local(cells), self.grid.shape).astype(np.int64)
+
+    def _local(self, cells: Places) -> tuple[Places, ...]:
+        """Return the coordinates of cells in the box of this rank."""
+        return tuple(x - o for x, o in zip(self.box.coordinates(cells), self.grid.offset, strict=True))
+
+    def _stored(self, homes: Places, places: Places) -> Places:
+        """Return where cells are stored: ``places``, ``(n,)`` or ``(n, legs)``, near ``homes`` of this rank."""
+        grid, found = self.grid, []
+        homes = homes.reshape(-1, *(1,) * (places.ndim - 1))
+        axes = zip(self._local(homes), self._local(places), grid.global_shape, grid.factors, grid.ghost, strict=True)
+        for home, at, n, parts, layers in axes:
+            # along a cut axis what is near may be on either side, also of a lattice so thin that both are the same cell
+            found.append(at if parts == 1 else home + np.mod(at - home + n // 2, n) - n // 2 + layers)
+        return np.ravel_multi_index(tuple(np.broadcast_arrays(*found)), grid.full_shape).astype(np.int64)
+
+    # ------------------------------------------------------------------------------------------ slots
+    def departed(self, over: Elements, cells: Places, directions: Places, name: str) -> tuple[Argument, ...]:
         """Return the populations that left some cells as an argument of loops, one for each of `parities`.
 
         Parameters
         ----------
         over
-            The set that the loops run over, of ``n`` elements.
+            What the loops run over, ``n`` elements.
         cells, directions
-            Numbers in the grid, and of lattice velocities: ``(n,)``, or ``(n, legs)``.
+            Numbers in the grid, next to those of the elements, and of lattice velocities: ``(n,)``, or ``(n, legs)``.
         """
         return self._slots(self.streaming.departed, over, cells, directions, name)
 
-    def arriving(self, over: Set, cells: Places, directions: Places, name: str) -> tuple[Argument, ...]:
+    def arriving(self, over: Elements, cells: Places, directions: Places, name: str) -> tuple[Argument, ...]:
         """Return the populations that will arrive at some cells, as `departed` does."""
         return self._slots(self.streaming.arriving, over, cells, directions, name)
 
     def _slots(
-        self, places: Callable[..., tuple[Places, Places]], over: Set, cells: Places, directions: Places, name: str
+        self, places: Callable[..., tuple[Places, Places]], over: Elements, cells: Places, directions: Places, name: str
     ) -> tuple[Argument, ...]:
-        found: dict[tuple[bool, bool], Map] = {}
+        found: dict[tuple[bool, bool], SlotMap] = {}
         out = []
         for parity in self.parities:
             stored = self.streaming.stored(parity)
             if stored not in found:
-                at = places(self.box, self.lattice, cells, directions, parity)
-                found[stored] = self.context.slots(over, self.grid, *at, name)
+                at, component = places(self.box, self.lattice, cells, directions, parity)
+                ranked = self.context.ranked
+                at = self._stored(over.cells, at) if ranked else at
+                found[stored] = SlotMap(over.set, self.grid, at, component, name, stored=ranked, private=ranked)
             out.append(self.populations(parity)[found[stored]])
         return tuple(out)
 

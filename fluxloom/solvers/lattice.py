@@ -34,7 +34,7 @@ from fluxloom.lbm.streaming import streaming as streaming_of
 from fluxloom.lbm.units import storage_unit
 from fluxloom.linalg.direct import Direct, Relay, sequence
 from fluxloom.solvers.lattice_bulk import bulk_loops
-from fluxloom.solvers.lattice_checks import check_force, check_viscosity, joined_axes
+from fluxloom.solvers.lattice_checks import check_count, check_force, check_start, check_viscosity, joined_axes
 from fluxloom.solvers.lattice_looks import Looks
 from fluxloom.solvers.lattice_sides import Conditions
 
@@ -67,7 +67,8 @@ class LatticeBoltzmann:
         Of the populations; one array a direction by default.
     boundaries
         Conditions of sides, from `fluxloom.lbm.boundaries`, by name: ``"xmin"``, ``"xmax"``, ``"ymin"``, ... . The
-        two sides across an axis that have no condition are joined.
+        two sides across an axis that have no condition are joined. On several ranks functions of positions are asked
+        about the cells of each rank, and `Part.assign` is collective.
     bodies
         Solid bodies in the box (`fluxloom.lbm.boundaries.Body`).
     force
@@ -208,8 +209,14 @@ class LatticeBoltzmann:
         return self._steps[parity]
 
     def step(self, count: int = 1) -> None:
-        """Advance by some steps."""
-        last = self.steps + count
+        """Advance by some steps.
+
+        Raises
+        ------
+        SolverError
+            If their number is not whole, or negative.
+        """
+        last = self.steps + check_count(count)
         if self.steps % 2 and self.steps < last:
             self._step(1)()
             self.steps += 1
@@ -247,11 +254,17 @@ class LatticeBoltzmann:
             Broadcast to ``(*shape, dimensions)``; component ``k`` points along axis ``k`` of the grid, so
             the last one is along x.
 
+        Raises
+        ------
+        SolverError
+            If a density is not positive, or a value is not finite.
+
         Notes
         -----
         On several ranks values over the whole box are cut; a rank may also give those of its own part alone,
         whose shape is ``grid.shape`` and whose cells are at ``grid.coordinates``.
         """
+        check_start(density, velocity)
         self.excess.write(self.grid.local(self._padded(np.subtract(density, 1.0))))
         d = (self.lattice.dimensions,)
         self.motion.write(self.grid.local(self._padded(np.asarray(velocity), d), d))

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.lbm.box import AXES, side_names
 
-__all__ = ["check_force", "check_viscosity", "joined_axes"]
+__all__ = ["check_count", "check_force", "check_start", "check_viscosity", "joined_axes"]
 
 
 def check_viscosity(viscosity: float) -> None:
     """Raise `SolverError` unless a viscosity is positive and finite."""
     if not (np.isfinite(viscosity) and viscosity > 0):
         raise SolverError(f"the viscosity must be positive, not {viscosity!r} (lattice units: cells^2 a step)")
+
+
+def check_count(count: int) -> int:
+    """Return a number of steps; raise `SolverError` unless it is whole and not negative."""
+    try:
+        found = index(count)
+    except TypeError:
+        raise SolverError(f"the number of steps must be whole, not {count!r}") from None
+    if found < 0:
+        raise SolverError(f"the number of steps must not be negative, not {count}: a flow cannot go back")
+    return found
+
+
+def check_start(density: npt.ArrayLike, velocity: npt.ArrayLike) -> None:
+    """Raise `SolverError` unless densities are positive, and all values finite."""
+    rho = np.asarray(density, dtype=np.float64)
+    if not (np.all(np.isfinite(rho)) and np.all(rho > 0)):
+        raise SolverError("initialise: the density must be positive and finite everywhere (it is one at rest)")
+    if not np.all(np.isfinite(np.asarray(velocity, dtype=np.float64))):
+        raise SolverError("initialise: a velocity is not finite")
 
 
 def check_force(force: Sequence[float], dimensions: int) -> tuple[float, ...]:

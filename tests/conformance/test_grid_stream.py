@@ -9,6 +9,8 @@ import fluxloom as fl
 from fluxloom import RW, Chain, Inc, Loop, Max, Min, Read, Schedule, Write
 from fluxloom.lbm.lattices import D2Q9
 
+from .harness import rest_is_long
+
 SHAPES = [(3, 4, 64), (2, 3, 67), (4, 1, 130), (2, 2, 5), (1, 1, 1), (1, 2, 33), (3, 2, 16), (1, 1, 200)]
 """Rows of whole lines and of some more, shorter than a line, axes of one element."""
 
@@ -88,7 +90,7 @@ def spread_loop(ctx: fl.Context, shape: tuple[int, ...], dtype: str, *, stream: 
     return Loop(spread, grid, u[s], a, v, w, h=0.3, schedule=moved(stream)), (v, w)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("dtype", rest_is_long(["float32", "float16", "float64"], keep=2))
 def test_bits(dtype: str) -> None:
     for threads in (1, 2):
         ctx = fl.Context("cpu", threads=threads)

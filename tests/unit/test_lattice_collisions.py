@@ -30,7 +30,18 @@ CASES = [(lattice, c) for lattice in ALL for c in (*EVERYWHERE, *(PRODUCTS if la
 VISCOSITY = 0.05
 FLOPS = {"D2Q9": (75, 94), "D3Q19": (152, 182), "D3Q27": (232, 274)}  # of BGK: without a force, with a uniform one
 
-cases = pytest.mark.parametrize(("lattice", "collision"), CASES, ids=lambda case: getattr(case, "name", None))
+
+def cases(first: str, second: str) -> pytest.MarkDecorator:
+    """Every case with the first kind of force; with the second one in the plane, in space when long tests run."""
+    long = [pytest.mark.long]
+    every = [
+        pytest.param(lattice, collision, kind, marks=long if kind == second and lattice is not D2Q9 else [])
+        for lattice, collision in CASES
+        for kind in (first, second)
+    ]
+    return pytest.mark.parametrize(
+        ("lattice", "collision", "kind"), every, ids=lambda case: getattr(case, "name", None)
+    )
 
 
 def collide(
@@ -71,8 +82,7 @@ def followed(lattice: Lattice, collision: Any, rates: Rates, f: np.ndarray, forc
     return replace(rates, shear=rate, **new)
 
 
-@cases
-@pytest.mark.parametrize("kind", ["none", "field"])
+@cases("field", "none")
 def test_formula(lattice: Lattice, collision: Collision, kind: str) -> None:
     """Far from equilibrium the kernel is the textbook's formula; mass stays, momentum gains the force."""
     rng = np.random.default_rng(3)
@@ -87,24 +97,24 @@ def test_formula(lattice: Lattice, collision: Collision, kind: str) -> None:
         np.testing.assert_array_equal(collide(lattice, collision, g, force, "uniform"), out)
 
 
-@cases
-def test_rotations_and_reflections(lattice: Lattice, collision: Collision) -> None:
+@cases("field", "uniform")
+def test_rotations_and_reflections(lattice: Lattice, collision: Collision, kind: str) -> None:
     """Turned populations give turned results, for turns that make all others."""
     rng = np.random.default_rng(4)
     axes = lattice.dimensions
     g, force = 0.02 * rng.standard_normal(lattice.q), 0.01 * rng.standard_normal(axes)
-    out = collide(lattice, collision, g, force, "uniform")
+    out = collide(lattice, collision, g, force, kind)
     cycle, mirror = np.roll(np.eye(axes, dtype=int), 1, axis=0), np.diag([-1] + [1] * (axes - 1))
     swap = np.eye(axes, dtype=int)[[1, 0, *range(2, axes)]]
     for turn in (cycle, mirror, swap):
         to = [lattice.velocities.index(tuple(int(n) for n in turn @ np.array(v))) for v in lattice.velocities]
         turned, expected = np.empty_like(g), np.empty_like(g)
         turned[to], expected[to] = g, out
-        np.testing.assert_allclose(collide(lattice, collision, turned, turn @ force, "uniform"), expected, atol=1e-15)
+        np.testing.assert_allclose(collide(lattice, collision, turned, turn @ force, kind), expected, atol=1e-15)
 
 
-@cases
-def test_equilibrium_stays(lattice: Lattice, collision: Collision) -> None:
+@cases("field", "none")
+def test_equilibrium_stays(lattice: Lattice, collision: Collision, kind: str) -> None:
     """Equilibrium is a fixed point: that of second order, or of central moments the full one."""
     rho, u = np.array(1.02), np.array([0.03, -0.05, 0.02])[: lattice.dimensions]
     _, w = oracle.tables(lattice)
@@ -112,7 +122,7 @@ def test_equilibrium_stays(lattice: Lattice, collision: Collision) -> None:
         f = np.linalg.solve(oracle.central_matrix(lattice, u), rho * oracle.maxwellian(lattice, 0 * u))
     else:
         f = oracle.equilibrium(lattice, rho, u)
-    np.testing.assert_allclose(collide(lattice, collision, f - w, 0 * u, "none"), f - w, atol=1e-15)
+    np.testing.assert_allclose(collide(lattice, collision, f - w, 0 * u, kind), f - w, atol=1e-15)
 
 
 @pytest.mark.parametrize("lattice", ALL, ids=lambda lattice: lattice.name)
@@ -132,10 +142,10 @@ def test_operators_that_agree(lattice: Lattice) -> None:
     assert np.abs(bgk - trt).max() > 1e-3
 
 
-@cases
-def test_unit_of_storage(lattice: Lattice, collision: Collision) -> None:
+@cases("field", "uniform")
+def test_unit_of_storage(lattice: Lattice, collision: Collision, kind: str) -> None:
     """Populations in another unit give the same ones in that unit, to the bit: the unit is a power of two."""
-    kernels = step_kernels(lattice, collision, "uniform")
+    kernels = step_kernels(lattice, collision, kind)
     g = 0.02 * np.random.default_rng(6).standard_normal(lattice.q)
     force = (0.01, 0.02, -0.01)[: lattice.dimensions]
     unit = storage_unit("float16")
@@ -144,7 +154,8 @@ def test_unit_of_storage(lattice: Lattice, collision: Collision) -> None:
     results = []
     for dtype, scale in (("float32", 1.0), ("float16", unit)):
         f, out = np.diag(scale * g), np.empty(lattice.q)
-        kernels.pull(f, out, **kernels.constants_of("pull", VISCOSITY, dtype, force))
+        constants = kernels.constants_of("pull", VISCOSITY, dtype, force if kind == "uniform" else ())
+        kernels.pull(*((f, np.array(force), out) if kind == "field" else (f, out)), **constants)
         results.append(out / scale)
     np.testing.assert_array_equal(*results)
 

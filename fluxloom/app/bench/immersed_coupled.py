@@ -25,6 +25,9 @@ FRACTIONS = (0.005, 0.01)
 MODES = ("local", "field")
 """How a flow takes up the force: a second step around the bodies, or a loop that reads it everywhere."""
 
+PIPELINES = {"host": "local, host", "host-serial": "local, host after device"}
+"""Where markers are worked on, beside the device of the flow, and the name of that mode: for devices of work items."""
+
 
 @dataclass(frozen=True)
 class Coupled:
@@ -55,7 +58,7 @@ def coupled(
         found.append(pure)
         for fraction in FRACTIONS:
             bodies = filling(shape, fraction, min(FRACTIONS))
-            for mode in _modes(choice):
+            for mode in _modes(choice, context):
                 try:
                     done = _timed(context, choice, shape, bodies, mode, count, rounds, options, tell)
                 except FluxloomError as error:
@@ -69,9 +72,14 @@ def coupled(
     return found
 
 
-def _modes(choice: Choice) -> tuple[str, ...]:
-    """Return the modes that a way of streaming has: one in place overwrites what a step would be done again from."""
-    return MODES[1:] if choice.streaming == "in-place" else MODES
+def _modes(choice: Choice, context: Context) -> tuple[str, ...]:
+    """Return the modes that a way of streaming has: one in place overwrites what a step would be done again from.
+
+    Where the flow is not on the host, the host may work on the markers.
+    """
+    if choice.streaming == "in-place":
+        return MODES[1:]
+    return (*MODES, *PIPELINES.values()) if context.device.items else MODES
 
 
 def _about(shape: tuple[int, ...], bodies: Filling | None, mode: str) -> dict[str, Any]:
@@ -91,9 +99,10 @@ def _timed(
     about = _about(shape, bodies, mode)
     named = {"force": "field"} if mode == "field" else {}
     flow = lattice_flow(context, replace(choice, **named), shape, options.schedule)
-    support = 0
+    support, boundary = 0, None
     if bodies is not None:
-        boundary = ImmersedBoundary(bodies.bodies, mode=mode)
+        pipeline = {name: key for key, name in PIPELINES.items()}.get(mode, "device")
+        boundary = ImmersedBoundary(bodies.bodies, mode="field" if mode == "field" else "local", pipeline=pipeline)
         flow.immerse(boundary)
         support = len(boundary.cells)
     flow.initialise(1.0, (0.0,) * (len(shape) - 1) + (SPEED,))
@@ -102,6 +111,7 @@ def _timed(
         f"{about['markers']} markers"
     )
     flow.step(count)
+    _host_times(boundary)  # those of the first steps, which compile, are forgotten
     timed = measure_rounds(
         context, flow.step, flow.reports, count, rounds, tell,
         lambda seconds: f"{1e-6 * flow.cells * count / seconds:,.1f} MLUPS",
@@ -112,5 +122,12 @@ def _timed(
     return Coupled(timed, about | {
         "support_percent": 100 * support / flow.cells, "mlups": mlups, "ratio": 1.0,
         "percent_of_copy": 100 * mlups / ideal if ideal else None, "ms_per_step": 1e3 * timed.seconds / count,
-        "copy_gbs": timed.copy_gbs,
+        "copy_gbs": timed.copy_gbs, **_host_times(boundary),
     })  # fmt: skip
+
+
+def _host_times(boundary: ImmersedBoundary | None) -> dict[str, float]:
+    """Return what the host has spent on markers since the last call, in ms a step, by part, if it did that work."""
+    if boundary is None or boundary.pipeline == "device":
+        return {}
+    return {f"host_{part}_ms": 1e3 * seconds for part, seconds in boundary.times(anew=True).items()}

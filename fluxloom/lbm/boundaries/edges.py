@@ -66,9 +66,10 @@ def _edge(
 ) -> Part:
     label, lattice, d = "+".join(names), space.lattice, space.lattice.dimensions
     near = _inner(space, label, cells, [sites[name] for name in names])
-    over = space.context.set(len(cells), f"{label} cells")
-    above = space.context.dat(over, name=f"{label} density", shape=(1,), dtype=space.real)
-    u = space.context.dat(over, name=f"{label} velocity", shape=(d,), dtype=space.real, layout=SoA())
+    total, over = len(cells), space.elements(cells, f"{label} cells", reach=2)
+    cells, near = over.cells, near[over.which]
+    above = space.context.dat(over.set, name=f"{label} density", shape=(1,), dtype=space.real)
+    u = space.context.dat(over.set, name=f"{label} velocity", shape=(d,), dtype=space.real, layout=SoA())
     fast = next((name for name in names if isinstance(sides[name], Velocity)), "")
     dense = next((name for name in names if isinstance(sides[name], Pressure)), "")
 
@@ -88,14 +89,14 @@ def _edge(
         "density": int(bool(dense)), "velocity": int(bool(fast)), "unit": space.unit,
     }  # fmt: skip
     every = np.arange(lattice.q)[None, :]
-    pull = pull_at(space, over, cells, label)
+    pull = pull_at(space, over, label)
     froms = space.arriving(over, near[:, None], every, f"{label} near")
     tos = space.arriving(over, cells[:, None], every, f"{label} arriving")
     steps = [
-        [Loop(edge, over, a, above, u, pull, b, name=f"{label} edge", **tables)]
+        [Loop(edge, over.set, a, above, u, pull, b, name=f"{label} edge", **tables)]
         for a, b in zip(froms, tos, strict=True)
     ]
-    return Part(label, steps, links=len(cells), begin=((),))
+    return Part(label, steps, links=total, begin=((),))
 
 
 def _with_cells(site: Site, cells: Cells) -> Site:

@@ -78,24 +78,25 @@ class Outflow:
         inner = _inwards(space, cells, axis, outward)
         if not np.all(site.is_fluid(inner)):
             raise SolverError(f"{site.name}: an Outflow needs two cells of fluid along its normal; move the body away")
-        over = space.context.set(len(cells), f"{site.name} links")
+        over = space.elements(cells, f"{site.name} links")
+        cells, directions, inner = over.cells, directions[over.which], inner[over.which]
         sources = space.arriving(over, inner, directions, f"{site.name} inner")
         backs = space.arriving(over, cells, directions, f"{site.name} back")
         weights = space.unit * np.array(space.lattice.weights)[directions]
-        weight = space.context.dat(over, weights[:, None], f"{site.name} weights", dtype=space.real)
+        weight = space.context.dat(over.set, weights[:, None], f"{site.name} weights", dtype=space.real)
         target = 0.0 if self.density is None else self.density - 1.0
         drawn: dict[str, Any] = {
             "keep": 0.0 if self.speed is None else 1.0 / (1.0 + self.speed), "follow": float(self.speed is None),
             "target": target, "rate": 0.0 if self.density is None else self.rate,
         }  # fmt: skip
-        memory = space.context.dat(over, name=f"{site.name} memory", shape=(1,), dtype=space.real)
+        memory = space.context.dat(over.set, name=f"{site.name} memory", shape=(1,), dtype=space.real)
         mean, measures = self._means(space, site, axis, outward)
         steps = [
-            [*measure, Loop(convect, over, a, mean, weight, memory, b, name=f"{site.name} outflow", **drawn)]
+            [*measure, Loop(convect, over.set, a, mean, weight, memory, b, name=f"{site.name} outflow", **drawn)]
             for measure, a, b in zip(measures, sources, backs, strict=True)
         ]
-        begin = [[Loop(copy, over, a, memory, name=f"{site.name} begin")] for a in sources]
-        return Part(site.name, steps, links=len(cells), begin=begin, state=(memory,))
+        begin = [[Loop(copy, over.set, a, memory, name=f"{site.name} begin")] for a in sources]
+        return Part(site.name, steps, links=len(links), begin=begin, state=(memory,))
 
     def _means(self, space: Space, site: Site, axis: int, outward: int) -> tuple[Global, list[list[Loop | Reset]]]:
         """Return the speed and the mean of ``rho - 1``, and for each parity what measures them."""
@@ -103,13 +104,13 @@ class Outflow:
         if self.speed is not None and self.density is None:
             return mean, [[] for _ in space.parities]
         cells = site.cells if len(site.cells) else np.unique(site.links.cells)
-        over = space.context.set(len(cells), f"{site.name} cells")
+        over = space.elements(cells, f"{site.name} cells")
         tables: dict[str, Any] = {
             "along": [outward * c[axis] for c in space.lattice.velocities],
             "share": 1.0 / len(cells), "unit": space.unit,
         }  # fmt: skip
-        seen = space.departed(over, cells[:, None], np.arange(space.lattice.q)[None, :], f"{site.name} out")
-        return mean, [[Reset(mean), Loop(means, over, f, mean, name=f"{site.name} means", **tables)] for f in seen]
+        seen = space.departed(over, over.cells[:, None], np.arange(space.lattice.q)[None, :], f"{site.name} out")
+        return mean, [[Reset(mean), Loop(means, over.set, f, mean, name=f"{site.name} means", **tables)] for f in seen]
 
 
 def _inwards(space: Space, cells: npt.NDArray[np.int64], axis: int, outward: int) -> npt.NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +13,11 @@ from fluxloom.core.layout import SoA
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
 from fluxloom.lbm.boundaries.cell_kernels import CELLS, anti_bounce_back
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, scalars_at, speeds_at
 from fluxloom.lbm.boundaries.wall import Wall, bounce_part
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.space import Elements, Space
 
 __all__ = ["Pressure", "Velocity", "cell_places", "pull_at"]
 
@@ -72,7 +71,7 @@ class Velocity:
             return bounce_part(space, site, Wall(self.value))
         if not len(site.cells):
             return Part(site.name, [()], links=0)
-        over = _cells(space, site)
+        over, site = _cells(space, site)
         u = _dat(space, over, f"{site.name} velocity", space.lattice.dimensions)
         places = cell_places(space, site)
 
@@ -137,7 +136,7 @@ class Pressure:
         axis, outward = site.side()
         if not len(site.cells):
             return Part(site.name, [()], links=0)
-        over = _cells(space, site)
+        over, site = _cells(space, site)
         above = _dat(space, over, f"{site.name} density", 1)
         places = cell_places(space, site, 0.0 if self.on_cells else 0.5)
 
@@ -161,12 +160,14 @@ def _check_scheme(what: str, scheme: str, allowed: Sequence[str]) -> None:
         raise SolverError(f"{what}(scheme={scheme!r}){did_you_mean(scheme, allowed)}: one of {', '.join(allowed)}")
 
 
-def _cells(space: Space, site: Site) -> Set:
-    return space.context.set(len(site.cells), f"{site.name} cells")
+def _cells(space: Space, site: Site) -> tuple[Elements, Site]:
+    """Return the cells of this rank."""
+    over = space.elements(site.cells, f"{site.name} cells")
+    return over, replace(site, cells=over.cells)
 
 
-def _dat(space: Space, over: Set, name: str, components: int) -> Dat:
-    return space.context.dat(over, name=name, shape=(components,), dtype=space.real, layout=SoA())
+def _dat(space: Space, over: Elements, name: str, components: int) -> Dat:
+    return space.context.dat(over.set, name=name, shape=(components,), dtype=space.real, layout=SoA())
 
 
 def cell_places(space: Space, site: Site, beyond: float = 0.0) -> Places:
@@ -177,13 +178,14 @@ def cell_places(space: Space, site: Site, beyond: float = 0.0) -> Places:
     cells = np.ravel_multi_index(tuple(at[:, a] for a in range(at.shape[1]) if a != axis), shape)
     positions = at.astype(np.float64)
     positions[:, axis] += beyond * outward
-    return Places(site.name, positions, shape, cells)
+    return Places(site.name, positions, shape, cells, space.context.comm)
 
 
-def pull_at(space: Space, over: Set, cells: Any, name: str) -> Argument | Global:
+def pull_at(space: Space, over: Elements, name: str) -> Argument | Global:
     """Return the force at some cells as an argument of loops over them: none, the same everywhere, or their own."""
     if isinstance(space.force, Dat):
-        return space.force[space.context.map(over, space.grid, cells[:, None], f"{name} in the grid")[0]]
+        table = space.numbers(over.cells)[:, None]
+        return space.force[space.context.map(over.set, space.grid, table, f"{name} in the grid", stays=True)[0]]
     if space.force is None:
         return space.context.scalar(np.zeros(space.lattice.dimensions), "no force", dtype=space.real)
     return space.force
@@ -194,7 +196,7 @@ def _all(space: Space, cells: Any) -> tuple[Any, Any]:
     return cells[:, None], np.arange(space.lattice.q)[None, :]
 
 
-def _completed(space: Space, site: Site, over: Set, what: str, scheme: str, *values: Dat) -> list[list[Loop]]:
+def _completed(space: Space, site: Site, over: Elements, what: str, scheme: str, *values: Dat) -> list[list[Loop]]:
     """Return the loops that complete what arrives at cells."""
     axis, outward = site.side()
     lattice, kernel = space.lattice, CELLS[what, scheme]
@@ -202,14 +204,14 @@ def _completed(space: Space, site: Site, over: Set, what: str, scheme: str, *val
         "velocities": lattice.velocities, "weights": lattice.weights, "opposite": lattice.opposite,
         "axis": axis, "inward": -outward, "unit": space.unit,
     }  # fmt: skip
-    pull = pull_at(space, over, site.cells, site.name)
+    pull = pull_at(space, over, site.name)
     return [
-        [Loop(kernel, over, f, *values, pull, name=f"{site.name} {kernel.name}", **tables)]
+        [Loop(kernel, over.set, f, *values, pull, name=f"{site.name} {kernel.name}", **tables)]
         for f in space.arriving(over, *_all(space, site.cells), f"{site.name} arriving")
     ]
 
 
-def _turned(space: Space, site: Site, over: Set, axis: int, outward: int, above: Dat) -> list[list[Loop]]:
+def _turned(space: Space, site: Site, over: Elements, axis: int, outward: int, above: Dat) -> list[list[Loop]]:
     """Return the loops of anti-bounce-back; where the next cell inwards is no fluid the cell itself stands for it."""
     lattice, box = space.lattice, space.box
     shift = np.zeros(box.dimensions, dtype=np.int64)
@@ -220,12 +222,12 @@ def _turned(space: Space, site: Site, over: Set, axis: int, outward: int, above:
     near = space.departed(over, *_all(space, site.cells), f"{site.name} out")
     next_ = space.departed(over, *_all(space, further), f"{site.name} next")
     back = space.arriving(over, site.cells[:, None], np.array(unknown)[None, :], f"{site.name} back")
-    pull = pull_at(space, over, site.cells, site.name)
+    pull = pull_at(space, over, site.name)
     tables: dict[str, Any] = {
         "velocities": lattice.velocities, "weights": lattice.weights, "opposite": lattice.opposite,
         "unknown": unknown, "unit": space.unit,
     }  # fmt: skip
     return [
-        [Loop(anti_bounce_back, over, a, b, above, pull, c, name=f"{site.name} anti-bounce-back", **tables)]
+        [Loop(anti_bounce_back, over.set, a, b, above, pull, c, name=f"{site.name} anti-bounce-back", **tables)]
         for a, b, c in zip(near, next_, back, strict=True)
     ]

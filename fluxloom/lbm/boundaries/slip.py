@@ -36,13 +36,14 @@ class Slip:
         if not len(site.links):
             return Part(site.name, [()], links=0)
         links = site.links[space.order(site.links.cells, site.links.directions)]
-        over = space.context.set(len(links), f"{site.name} links")
+        total, over = len(links), space.elements(links.cells, f"{site.name} links")
+        links = links[over.which]
         outs = space.departed(over, *_images(space, site, links), f"{site.name} out")
         backs = space.arriving(over, links.cells, links.directions, f"{site.name} back")
         steps = [
-            [Loop(copy, over, out, back, name=f"{site.name} slip")] for out, back in zip(outs, backs, strict=True)
+            [Loop(copy, over.set, out, back, name=f"{site.name} slip")] for out, back in zip(outs, backs, strict=True)
         ]
-        return Part(site.name, steps, links=len(links))
+        return Part(site.name, steps, links=total)
 
 
 Places = npt.NDArray[np.int64]

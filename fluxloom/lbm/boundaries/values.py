@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 
 __all__ = ["Places", "Reals", "Scalars", "Vectors", "scalars_at", "speeds_at"]
@@ -35,12 +36,15 @@ class Places:
         Of the side in cells; None for a body, which takes no arrays.
     cells
         ``(n,)``: numbers of the cells of the side, for each place.
+    comm
+        Ranks, each with places of its own: what does not fit on one is an error on all.
     """
 
     name: str
     positions: Reals
     shape: tuple[int, ...] | None = None
     cells: npt.NDArray[np.int64] | None = None
+    comm: Comm | None = None
 
     @property
     def dimensions(self) -> int:
@@ -49,13 +53,41 @@ class Places:
 
 
 def speeds_at(values: Vectors, places: Places) -> Reals:
-    """Return velocities ``(n, d)``.
+    """Return velocities ``(n, d)``. Collective.
 
     Raises
     ------
     SolverError
         If their shape does not fit, or one is not finite or not below the speed of sound.
     """
+    return _agreed(places, lambda: _speeds(values, places))
+
+
+def scalars_at(values: Scalars, places: Places) -> Reals:
+    """Return densities ``(n,)``. Collective.
+
+    Raises
+    ------
+    SolverError
+        If their shape does not fit, or one is not finite or not positive.
+    """
+    return _agreed(places, lambda: _densities(values, places))
+
+
+def _agreed(places: Places, find: Callable[[], Reals]) -> Reals:
+    """Return values, or raise on every rank what is wrong on one."""
+    found, problem = np.zeros(0), ""
+    try:
+        found = find()
+    except SolverError as error:
+        problem = str(error)
+    texts = [problem] if places.comm is None else places.comm.allgather(problem)
+    for text in filter(None, texts):
+        raise SolverError(text)
+    return found
+
+
+def _speeds(values: Vectors, places: Places) -> Reals:
     found = _at(values, places, (places.dimensions,), "velocity")
     fastest = np.sqrt((found**2).sum(axis=1).max(initial=0.0))
     if not fastest < np.sqrt(1.0 / 3.0):
@@ -66,14 +98,7 @@ def speeds_at(values: Vectors, places: Places) -> Reals:
     return found
 
 
-def scalars_at(values: Scalars, places: Places) -> Reals:
-    """Return densities ``(n,)``.
-
-    Raises
-    ------
-    SolverError
-        If their shape does not fit, or one is not finite or not positive.
-    """
+def _densities(values: Scalars, places: Places) -> Reals:
     found = _at(values, places, (), "density")
     if not found.min(initial=1.0) > 0:
         raise SolverError(f"{places.name}: a density of {found.min():.3g} is not positive; at rest it is one")
@@ -82,6 +107,8 @@ def scalars_at(values: Scalars, places: Places) -> Reals:
 
 def _at(values: Any, places: Places, components: tuple[int, ...], what: str) -> Reals:
     n = len(places.positions)
+    if callable(values) and not n:  # a rank without places
+        return np.zeros((0, *components))
     found = np.asarray(values(places.positions.copy()) if callable(values) else values, dtype=np.float64)
     if callable(values):
         if found.shape not in ((n, *components), components):

@@ -14,7 +14,6 @@ from fluxloom.core.layout import SoA
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.link_kernels import LINKS
 from fluxloom.lbm.boundaries.part import Part, Site
@@ -76,10 +75,10 @@ def link_places(space: Space, site: Site, links: Links) -> Places:
     c = np.array(space.lattice.velocities)[links.directions]
     positions = at - links.fractions[:, None] * c
     if site.axis is None:
-        return Places(site.name, positions)
+        return Places(site.name, positions, comm=space.context.comm)
     shape = tuple(n for a, n in enumerate(space.box.shape) if a != site.axis)
     rest = tuple(at[:, a] for a in range(at.shape[1]) if a != site.axis)
-    return Places(site.name, positions, shape, np.ravel_multi_index(rest, shape))
+    return Places(site.name, positions, shape, np.ravel_multi_index(rest, shape), space.context.comm)
 
 
 def bounce_part(space: Space, site: Site, wall: Wall) -> Part:
@@ -94,8 +93,9 @@ class _Bounce:
     """Bounce-back while it is built: arrays and dats of the links."""
 
     def __init__(self, space: Space, site: Site, wall: Wall, links: Links) -> None:
-        self.space, self.site, self.wall, self.links = space, site, wall, links
-        self.set: Set = space.context.set(len(links.cells), f"{site.name} links")
+        self.space, self.site, self.wall, self.total = space, site, wall, len(links)
+        self.over = space.elements(links.cells, f"{site.name} links")
+        self.links = links = links[self.over.which]
         self.c = np.array(space.lattice.velocities)[links.directions]
         self.against = np.array(space.lattice.opposite)[links.directions]
         self.halfway = 0
@@ -103,7 +103,9 @@ class _Bounce:
         self.second = np.zeros((0, 2), dtype=np.int64)
         if wall.interpolated:
             self._interpolate()
-        self.interpolated = bool(np.any(self.share != 1.0))
+        comm = space.context.comm
+        self.interpolated = any(comm.allgather(bool(np.any(self.share != 1.0))))
+        self.halfway = sum(comm.allgather(self.halfway))
 
     def _interpolate(self) -> None:
         """Set the share of the first population, the second one, and what the term of the moving wall is divided by."""
@@ -135,15 +137,16 @@ class _Bounce:
         after, resets = self._sums(measured)
         kernel = LINKS[self.interpolated, wall.velocity is not None, measured]
         constants: dict[str, Any] = {"per": 1.0 / space.unit} if measured else {}
+        over, title = self.over.set, f"{name} {kernel.name}"
         steps = [
-            [*resets, Loop(kernel, self.set, out, *before, back, *after, name=f"{name} {kernel.name}", **constants)]
+            [*resets, Loop(kernel, over, out, *before, back, *after, name=title, **constants)]
             for out, back in zip(outs, backs, strict=True)
         ]
         force, torque = [*after, None, None][:2]
         assign = None if kick is None else self._assign(kick, speed)
         if assign is not None:
             assign(wall.velocity)
-        return Part(name, steps, links=len(self.share), force=force, torque=torque, assign=assign, halfway=self.halfway)
+        return Part(name, steps, links=self.total, force=force, torque=torque, assign=assign, halfway=self.halfway)
 
     def _slots(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         links, name = self.links, self.site.name
@@ -151,12 +154,12 @@ class _Bounce:
         if self.interpolated:
             cells = np.stack([cells, self.second[:, 0]], axis=-1)
             directions = np.stack([directions, self.second[:, 1]], axis=-1)
-        outs = self.space.departed(self.set, cells, directions, f"{name} out")
-        return outs, self.space.arriving(self.set, links.cells, links.directions, f"{name} back")
+        outs = self.space.departed(self.over, cells, directions, f"{name} out")
+        return outs, self.space.arriving(self.over, links.cells, links.directions, f"{name} back")
 
     def _dat(self, values: npt.NDArray[Any], name: str, dtype: str = "") -> Dat:
         full = f"{self.site.name} {name}"
-        return self.space.context.dat(self.set, values, full, dtype=dtype or self.space.real, layout=SoA())
+        return self.space.context.dat(self.over.set, values, full, dtype=dtype or self.space.real, layout=SoA())
 
     def _speed(self, measured: str) -> Dat | None:
         return self._dat(np.zeros(self.c.shape), "velocity") if measured else None

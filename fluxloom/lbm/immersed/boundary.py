@@ -10,6 +10,9 @@ Int. J. Numer. Meth. Fluids 66 (2011) 1132). With Guo's force the velocity of th
 
 The step is then done again on the cells that have a force (``mode="local"``), or the flow's own loop reads the force
 everywhere (``mode="field"``).
+
+The work on markers needs only what arrives around them, and the step of all cells needs nothing of it: with
+``pipeline="host"`` the host does it meanwhile (`fluxloom.lbm.immersed.pipeline`).
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from fluxloom.lbm.immersed.elastic import ElasticGroup
 from fluxloom.lbm.immersed.grouping import group_bodies
 from fluxloom.lbm.immersed.groups import Group
 from fluxloom.lbm.immersed.kernels import arriving_turned, clear
-from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody
+from fluxloom.lbm.immersed.motion import Contact, Fixed, Free, ImmersedBody
+from fluxloom.lbm.immersed.pipeline import PIPELINES, HostSide
 from fluxloom.lbm.immersed.spreading import WEIGHTS, support, support_places
 from fluxloom.lbm.steps import step_kernels
 from fluxloom.linalg.direct import Direct
@@ -69,6 +73,12 @@ class ImmersedBoundary:
         Repulsion of free bodies.
     scattered
         Whether fixed markers are treated at computed addresses too; the default has the same bits on every run.
+    pipeline
+        ``"device"``: all is done where the flow is. ``"host"``: interpolation, forces, spreading and motion are done by
+        the host, while the device does the step of all cells. ``"host-serial"``: the same, one after the other, to
+        compare with.
+    threads
+        Of the host in the latter two; 0: all.
 
     Raises
     ------
@@ -88,8 +98,11 @@ class ImmersedBoundary:
         margin: int = 2,
         contact: Contact | None = None,
         scattered: bool = False,
+        pipeline: str = "device",
+        threads: int = 0,
     ) -> None:
         options = (
+            ("pipeline", pipeline, PIPELINES),
             ("mode", mode, MODES),
             ("target", target, tuple(TARGETS)),
             ("weights", weights or WEIGHTS[0], WEIGHTS),
@@ -100,11 +113,18 @@ class ImmersedBoundary:
         if iterations < 0 or margin < 0:
             raise SolverError(f"iterations={iterations}, margin={margin}: neither can be negative")
         self.bodies, self.names = tuple(bodies), tuple(body.name for body in bodies)
+        if pipeline == "host" and mode == "field":
+            raise SolverError(
+                "pipeline='host' computes beside the loop over all cells, which reads the force with mode='field': "
+                "use mode='local', or pipeline='host-serial'"
+            )
         if not bodies or len(set(self.names)) < len(bodies):
             raise SolverError(f"immersed bodies need names of their own; there are: {', '.join(self.names) or 'none'}")
         self.delta, self.mode, self.margin = delta_of(delta), mode, margin
         self.iterations = iterations or (2 if any(isinstance(body.motion, Free) for body in bodies) else 1)
         self.target, self.weights, self.contact, self.scattered = target, weights, contact, scattered
+        self.pipeline, self.threads = pipeline, threads
+        self._host: HostSide | None = None
         self.groups: list[Group] = []
         self.time = 0
 
@@ -130,8 +150,12 @@ class ImmersedBoundary:
         self.fields = Fields(space.context, box, flow.excess, flow.motion, flow.force_field)
         self.background = tuple(float(v) for v in flow.force) or (0.0,) * box.dimensions
         weights = self.weights or ("pinelli" if box.dimensions == 2 else "balanced")
+        self._host = None
+        if self.pipeline != "device":
+            self._host = HostSide(self.fields, self._still(), self.threads)
+        seen = self.fields if self._host is None else self._host.fields
         self.groups = group_bodies(
-            self.fields, self.bodies, self.delta, weights, self.contact, scattered=self.scattered
+            seen, self.bodies, self.delta, weights, self.contact, scattered=self.scattered
         )
         self._moving = any(group.moves for group in self.groups)
         cells = self._support()
@@ -143,8 +167,10 @@ class ImmersedBoundary:
             self.cells = Subset(space.grid, cells, "support")
         self._clear = Loop(clear, self.cells, self.fields.force, background=self.background)
         self._arriving = {p: self._arriving_loop(p) for p in (0, 1)}
+        if self._host is not None:
+            self._host.connect(self.cells, self.background, self._ahead(), self._forces())
         self._steps = {p: self._steps_before(p) for p in (0, 1)}
-        self._after = {p: self._redo(p) for p in (0, 1)} if self.mode == "local" else {0: (), 1: ()}
+        self._after = {p: self._steps_after(p) for p in (0, 1)}
         self.restart()
 
     def _check(self, flow: Any) -> None:
@@ -176,15 +202,30 @@ class ImmersedBoundary:
         return self._after[parity % 2]
 
     def _steps_before(self, parity: int) -> list[Step]:
-        factor = TARGETS[self.target]
         steps: list[Step] = [self._clear]
         if self._moving:
             steps.append(Direct(self.fields.context, self._advance, "move bodies"))
-        for group in self.groups:
-            steps += group.place()
-        steps.append(self._arriving[parity])
-        for group in self.groups:
-            steps += group.push()
+        if self._host is None:
+            return [*steps, *self._ahead(), self._arriving[parity], *self._forces()]
+        steps += [self._arriving[parity], self._host.ask("ask for what arrives")]
+        if self.pipeline == "host-serial":
+            steps.append(self._host.work("forces on the host", serial=True))
+        return steps
+
+    def _steps_after(self, parity: int) -> list[Step]:
+        found: list[Step] = []
+        if self._host is not None and self.pipeline == "host":
+            found.append(self._host.work("forces on the host", serial=False))
+        return [*found, *self._redo(parity)] if self.mode == "local" else found
+
+    def _ahead(self) -> list[Step]:
+        """Return what places the markers and spreads what does not depend on the fluid."""
+        return [step for group in self.groups for step in (*group.place(), *group.push())]
+
+    def _forces(self) -> list[Step]:
+        """Return the rounds of forcing, and what follows when all forces are known."""
+        factor = TARGETS[self.target]
+        steps: list[Step] = []
         for turn in range(self.iterations):
             found = [group.correct(factor, again=turn > 0) for group in self.groups]
             steps += [step for pair in found for step in pair[0]]
@@ -240,6 +281,14 @@ class ImmersedBoundary:
             found.append(support(self.box, first, self.delta.points, margin))
         return np.unique(np.concatenate(found))
 
+    def _still(self) -> npt.NDArray[np.int64] | None:
+        """Return the cells around the markers if these never move and are not treated at computed addresses."""
+        if self.scattered or not all(isinstance(body.motion, Fixed) for body in self.bodies):
+            return None
+        first = self.delta.first(np.concatenate([body.markers.positions for body in self.bodies]))
+        support_places(self.box, first, self.delta.points, [b.name for b in self.bodies for _ in b.markers.positions])
+        return support(self.box, first, self.delta.points)
+
     def _check_inside(self, group: Group, first: npt.NDArray[np.int64]) -> None:
         support_places(self.box, first, self.delta.points, group.marker_names)
 
@@ -263,9 +312,16 @@ class ImmersedBoundary:
             if group.moves:
                 for step in group.place():
                     step()
-        self.cells.assign(self._support())
+        self._assign()
         for group in self.groups:
             group.settled()
+
+    def _assign(self) -> None:
+        """Find the support for markers as they are now, which are placed."""
+        cells = self._support()
+        self.cells.assign(cells)
+        if self._host is not None:
+            self._host.assign(cells)
 
     def restart(self) -> None:
         """Begin anew: bodies as at the start, no force."""
@@ -273,7 +329,9 @@ class ImmersedBoundary:
         for group in self.groups:
             group.restart()
         if self._moving:
-            self.cells.assign(self._support())
+            self._assign()
+        if self._host is not None:
+            self._host.restart()
         self.fields.force.write(np.broadcast_to(self.background, (*self.fields.force.set.shape, self.box.dimensions)))
 
     # ------------------------------------------------------------------------------------------- values
@@ -283,6 +341,25 @@ class ImmersedBoundary:
                 return group
         where = "" if self.groups else "; the boundary has not been attached to a flow"
         raise SolverError(f"body {name!r}{did_you_mean(name, self.names)} (there are: {', '.join(self.names)}){where}")
+
+    def times(self, *, anew: bool = False) -> dict[str, float]:
+        """Return the seconds that the host has spent a step since the start, by part; ``anew``: then forget them.
+
+        ``ahead``: bodies are placed, before the message is waited for; ``waiting``: the device had not come so far;
+        ``markers``: interpolation, forces, spreading; ``asking`` the device. Where the device takes longer for the
+        step of all cells than ``ahead``, ``markers`` and the messages, these are hidden.
+
+        Raises
+        ------
+        SolverError
+            If the host does no work on markers, or no step has been done.
+        """
+        if self._host is None or not self._host.steps:
+            raise SolverError("times of the host are those of steps with pipeline='host' or 'host-serial'")
+        found = {part: seconds / self._host.steps for part, seconds in self._host.seconds.items()}
+        if anew:
+            self._host.restart()
+        return found
 
     def force_on(self, name: str) -> npt.NDArray[np.float64]:
         """Return the force of the fluid on a body in the last step, the fluid inside of it included, ``(d,)``."""
@@ -303,10 +380,18 @@ class ImmersedBoundary:
     def slip(self, name: str) -> npt.NDArray[np.float64]:
         """Return the velocity that the fluid had at the markers in the last step, less the wanted one, ``(n, d)``.
 
-        It is interpolated now, with the force of the last step.
+        It is interpolated now, with the force of the last step. With ``pipeline="device"`` ask for it before the
+        velocity or totals of the flow, which take the place of what arrived.
         """
-        group = self._group(name)
+        group, force = self._group(name), self.fields.force
+        # The second of three phases has left the velocity with half the force in it, which is not to be added again.
+        twice = self._host is None and self.flow.space.streaming.name == "three-phase"
+        kept = force.read() if twice else None
+        if kept is not None:
+            force.write(0.0)
         for step in group.carrier.interpolate():
             step()
+        if kept is not None:
+            force.write(kept)
         sample = group.markers.sample.read()[group.of(name), : self.box.dimensions].astype(np.float64)
         return sample - group.velocities(name)

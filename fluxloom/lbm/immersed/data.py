@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
@@ -34,6 +35,8 @@ class Fields:
         Those of the flow.
     above, u, force
         Density less one, the velocity that arrives, force per volume: on the grid, one array a component.
+    cells
+        The cells of the grid that the fields have, ascending; None: all.
     """
 
     context: Context
@@ -41,6 +44,14 @@ class Fields:
     above: Dat
     u: Dat
     force: Dat
+    cells: npt.NDArray[np.int64] | None = None
+
+    def narrowed(self, matrix: csr_array) -> csr_array:
+        """Return a matrix whose columns are cells of the grid with a column for each cell that the fields have."""
+        if self.cells is None:
+            return matrix
+        columns = np.searchsorted(self.cells, matrix.indices)
+        return csr_array((matrix.data, columns, matrix.indptr), shape=(matrix.indptr.size - 1, self.cells.size))
 
     @property
     def real(self) -> str:

@@ -38,7 +38,7 @@ class Rows:
         self._markers, self._delta = markers, delta
         fields, ctx = markers.fields, markers.fields.context
         layout = slices_for(ctx.device) if ctx.device.items else CSR()
-        grid, dimensions = fields.force.set, markers.dimensions
+        grid, dimensions, matrix = fields.force.set, markers.dimensions, fields.narrowed(matrix)
         to_cells = ctx.ragged(markers.set, grid, matrix.indptr, matrix.indices, "support", layout)
         weights = ctx.dat(to_cells.entries, matrix.data.astype(fields.real), name="support.weights")
         cells, back = _transposed(matrix)

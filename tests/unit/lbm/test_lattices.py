@@ -68,23 +68,22 @@ def test_every_access_is_constant(lattice: Lattice) -> None:
 
 
 @lattices
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_steps(lattice: Lattice, count: int) -> None:
-    """Populations move by their velocity and relax, in either buffer."""
+def test_steps(lattice: Lattice) -> None:
+    """Populations move by their velocity and relax, in either buffer; after one, two and five steps."""
     shape = (4, 5, 3)[: lattice.dimensions]
     flow = LatticeBoltzmann(fl.Context("cpu", threads=1), shape, viscosity=0.1, lattice=lattice, dtype="float64")
     w, axes = np.array(lattice.weights), tuple(range(lattice.dimensions))
     f = w * (1 + 0.05 * np.random.default_rng(1).standard_normal((*shape, lattice.q)))
     flow.populations.write(f - w)
-    for steps in (1, count - 1):
-        flow.step(steps)
     omega = 1.0 / (3.0 * flow.viscosity + 0.5)
-    for _ in range(count):
-        arrived = [np.roll(f[..., k], lattice.velocities[k], axis=axes) for k in range(lattice.q)]
-        f = bgk(lattice, np.stack(arrived, axis=-1), omega)
-    assert flow.steps == count
-    np.testing.assert_allclose(flow.populations.read(), f - w, atol=1e-15)
-    np.testing.assert_allclose(flow.density(), f.sum(axis=-1), rtol=1e-14)
+    for done, steps in ((1, 1), (1, 0), (2, 1), (5, 3)):
+        flow.step(steps)
+        for _ in range(steps):
+            arrived = [np.roll(f[..., k], lattice.velocities[k], axis=axes) for k in range(lattice.q)]
+            f = bgk(lattice, np.stack(arrived, axis=-1), omega)
+        assert flow.steps == done
+        np.testing.assert_allclose(flow.populations.read(), f - w, atol=1e-15)
+        np.testing.assert_allclose(flow.density(), f.sum(axis=-1), rtol=1e-14)
 
 
 @lattices

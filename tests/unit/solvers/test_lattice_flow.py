@@ -158,13 +158,28 @@ def test_forces_that_nobody_measures() -> None:
         flow.force_on("disc")
 
 
-def test_conditions_want_one_rank() -> None:
+def test_immersed_boundaries_want_one_rank() -> None:
     def run(comm: Any) -> str:
         ctx = fl.Context("cpu", threads=1, comm=comm, tuning=False)
         try:
-            LatticeBoltzmann(ctx, (8, 8), viscosity=0.1, lattice=D2Q9, boundaries={"ymin": Wall(), "ymax": Wall()})
+            flow = LatticeBoltzmann(ctx, (24, 24), viscosity=0.1, lattice=D2Q9)
+            flow.immerse(ImmersedBoundary([ImmersedBody("disk", circle((11.5, 12.0), 4.0))]))
         except SolverError as error:
             return str(error)
         return ""
 
-    assert all("on one rank" in text for text in run_threads(2, run))
+    assert all("run on one rank" in text for text in run_threads(2, run))
+
+
+def test_starts_and_counts_that_make_no_sense() -> None:
+    flow = box((4, 4))
+    for density, velocity, text in ((-1.0, 0.0, "positive"), (np.nan, 0.0, "positive"), (1.0, np.inf, "velocity")):
+        with pytest.raises(SolverError, match=text):
+            flow.initialise(density, velocity)
+    flow.initialise()
+    for count, text in ((-3, "not be negative"), (2.5, "must be whole")):
+        with pytest.raises(SolverError, match=text):
+            flow.step(count)  # type: ignore[arg-type]
+    flow.step(np.int64(2))
+    flow.step(0)
+    assert flow.steps == 2

@@ -1,0 +1,209 @@
+"""The work on markers done by the host, while the device of the flow does the step of all cells.
+
+What arrives at the cells around the markers (density, velocity without force) becomes a message to the host, the forces
+of these cells one back. The step of all cells needs neither: messages travel and the host computes beside it. What
+follows, on the device, is the step again on the cells around the markers, with the force.
+
+On a device that shares its memory with the host the same is done in order, without copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import SoA
+from fluxloom.device.base import Buffer
+from fluxloom.device.buffer import RemoteBuffer
+from fluxloom.device.courier import landing
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set, Subset
+from fluxloom.lbm.immersed.data import Fields, Step
+from fluxloom.lbm.immersed.kernels import clear
+from fluxloom.lbm.immersed.messages import Copies
+from fluxloom.linalg.direct import Direct, sequence
+
+__all__ = ["PIPELINES", "HostSide"]
+
+PIPELINES = ("device", "host", "host-serial")
+"""Where the work on markers is done: with the flow; on the host beside the step of all cells; or while it waits."""
+
+PARTS = ("ahead", "waiting", "markers", "asking")
+
+_SPARE = 1.25
+"""By how much a message is made longer than it has to be when the cells may become more."""
+
+
+class HostSide:
+    """The host's part of an immersed boundary.
+
+    Parameters
+    ----------
+    fields
+        Those of the flow.
+    still
+        The cells around the markers, ascending, if these never move: the host's fields have these cells only. None:
+        they are as large as the flow's, for addresses that are computed.
+    threads
+        Of the host; 0: all.
+
+    Attributes
+    ----------
+    fields
+        Those of the host, where groups of bodies work.
+    seconds
+        Of the host since the last restart, by part: ``ahead`` (bodies move, weights are found: nothing of the device is
+        needed), ``waiting`` for the message, ``markers`` (interpolation, forces, spreading), ``asking`` the device.
+
+    Raises
+    ------
+    SolverError
+        If the device runs no generated code.
+    """
+
+    def __init__(self, fields: Fields, still: npt.NDArray[np.int64] | None, threads: int) -> None:
+        context = fields.context
+        if not context.device.native:
+            raise SolverError("pipeline='host' copies by generated code, which this device does not run: use 'device'")
+        self._near, self._still = fields, still
+        self._host = Context("cpu", threads=threads, tuning=context.tuning) if context.device.items else context
+        over, d, real = self._set(), fields.box.dimensions, fields.real
+        above, u, force = (
+            self._host.dat(over, name=f"host {name}", shape=shape, dtype=real, layout=SoA())
+            for name, shape in (("excess", ()), ("velocity", (d,)), ("force", (d,)))
+        )
+        self.fields = Fields(self._host, fields.box, above, u, force, still)
+        self._courier = context.device.courier()
+        self._copies = {
+            "collect": Copies(context, (fields.u, fields.above), back=False),
+            "unpack": Copies(self._host, (u, above), back=True),
+            "pack": Copies(self._host, (force,), back=False),
+            "distribute": Copies(context, (fields.force,), back=True),
+        }
+        self._room = 0
+        self.restart()
+
+    def _set(self) -> Set:
+        """Return what the host's fields are on."""
+        if self._still is not None:
+            return self._host.set(self._still.size, "host support")
+        return self._host.grid(self._near.box.grid_shape, "host cells", periodic=True)
+
+    def connect(
+        self, cells: Subset, background: Sequence[float], ahead: Sequence[Step], markers: Sequence[Step]
+    ) -> None:
+        """Take over the steps of the groups.
+
+        Parameters
+        ----------
+        cells
+            The support on the flow's grid.
+        background
+            The force of every cell.
+        ahead, markers
+            Steps on the host's fields that need nothing from the device, and those that follow.
+        """
+        self._cells = cells
+        over = self.fields.force.set
+        if self._still is None:
+            over = self._here = Subset(over, cells.indices, "host support", capacity=cells.most)
+            self._listed: npt.NDArray[np.int32] = over.indices
+        else:
+            self._listed = np.arange(cells.size, dtype=np.int32)
+        self._clear = Loop(clear, over, self.fields.force, background=tuple(background))
+        self._ahead = sequence([self._clear, *ahead], "immersed ahead")
+        self._markers = sequence(markers, "immersed markers") if markers else None
+
+    def assign(self, cells: npt.NDArray[np.int64]) -> None:
+        """Take note that the flow's support has these cells now."""
+        if self._still is None:
+            self._here.assign(cells)
+            self._listed = self._here.indices
+
+    def restart(self) -> None:
+        """Forget times."""
+        self.steps, self.seconds = 0, dict.fromkeys(PARTS, 0.0)
+
+    # ------------------------------------------------------------------------------------------- a step
+    def ask(self, name: str) -> Direct:
+        """Return the step that asks for the message, behind the loop that finds what arrives."""
+        return Direct(self._near.context, self._ask, name)
+
+    def work(self, name: str, *, serial: bool) -> Direct:
+        """Return the step in which the host finds the forces; ``serial``: when the device has nothing else to do."""
+        return Direct(self._near.context, self._work_alone if serial else self._work, name)
+
+    def _ask(self) -> None:
+        start = perf_counter()
+        self._make_room()
+        self._copies["collect"](self._members, self._cells.size, self._message.buffer)
+        if self._courier is not None:
+            self._courier.down((self._remote, 0, self._bytes(self._near.box.dimensions + 1)))
+        self.seconds["asking"] += perf_counter() - start
+
+    def _work_alone(self) -> None:
+        start = perf_counter()
+        self._near.context.synchronize()
+        self.seconds["waiting"] += perf_counter() - start
+        self._work()
+
+    def _work(self) -> None:
+        times = [perf_counter()]
+        self._ahead()
+        times.append(perf_counter())
+        if self._courier is not None:
+            self._courier.wait()
+        times.append(perf_counter())
+        count = self._cells.size
+        self._copies["unpack"](self._listed, count, self._there)
+        if self._markers is not None:
+            self._markers()
+        self._copies["pack"](self._listed, count, self._there)
+        self._host.synchronize()
+        times.append(perf_counter())
+        if self._courier is not None:
+            self._courier.up((self._remote, 0, self._bytes(self._near.box.dimensions)))
+            self._courier.join()
+        self._copies["distribute"](self._members, count, self._message.buffer)
+        times.append(perf_counter())
+        for part, begin, end in zip(PARTS, times[:-1], times[1:], strict=True):
+            self.seconds[part] += end - begin
+        self.steps += 1
+
+    # ---------------------------------------------------------------------------------------- messages
+    @property
+    def _members(self) -> Buffer | npt.NDArray[np.int32]:
+        """The cells of the support, as the flow's device takes them."""
+        return self._cells.indices if self._cells.most is None else self._cells.members
+
+    def _bytes(self, components: int) -> int:
+        return self._cells.size * components * self._message.scalar.size
+
+    @property
+    def _remote(self) -> RemoteBuffer:
+        buffer = self._message.buffer
+        assert isinstance(buffer, RemoteBuffer)
+        return buffer
+
+    def _make_room(self) -> None:
+        """Let the message be long enough for all cells of the support."""
+        if self._cells.size <= self._room:
+            return
+        if self._courier is not None:
+            self._courier.wait()
+        self._room = self._cells.size if self._still is not None else int(_SPARE * self._cells.size)
+        context, parts, real = self._near.context, self._near.box.dimensions + 1, self._near.real
+        self._message: Dat = context.dat(context.set(parts * self._room, "message"), name="message", dtype=real)
+        buffer = self._message.buffer
+        self._there: Any = buffer
+        if isinstance(buffer, RemoteBuffer):
+            memory = landing(buffer)
+            self._there = self._host.device.wrap(memory)
+            self._memory = memory
