@@ -180,4 +180,5 @@ def shed(case: BodyFlow, start: float = 100.0, end: float = 140.0, tell: Callabl
     first, last, period = mean_period(time, lift)
     whole = (time >= first) & (time <= last)
     tell(f"{(last - first) / period:.0f} periods; lift {lift[whole].min():.4f} to {lift[whole].max():.4f}")
-    return Shedding(float(drag[whole].mean()), 0.5 * float(np.ptp(lift[whole])), 1.0 / period)
+    # that of the wave with the same root mean square: the ends of a noisy series say how noisy it is
+    return Shedding(float(drag[whole].mean()), float(np.sqrt(2.0) * lift[whole].std()), 1.0 / period)
