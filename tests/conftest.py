@@ -59,6 +59,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"{marker}: {lack}")
 
 
+@pytest.fixture
+def uncontracted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where bits of different code are compared: compilers contract ``a * b + c`` here and not there, by processor."""
+    monkeypatch.setenv("FLUXLOOM_CFLAGS", f"{QUICK['FLUXLOOM_CFLAGS']} -ffp-contract=off")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Return the folder of public reference data that lies beside the checkout; skip without it."""

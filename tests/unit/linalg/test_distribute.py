@@ -62,6 +62,7 @@ def alone(matrix: Any, store: Any) -> np.ndarray:
     return steps(found, context.dat(found.rows, np.random.default_rng(1).random(matrix.shape[0]))).read()
 
 
+@pytest.mark.usefixtures("uncontracted")
 @pytest.mark.parametrize(("ranks", "store"), [(1, "csr"), (2, "sliced"), (3, "csr"), (7, "ell")])
 @pytest.mark.parametrize("kind", MATRICES)
 def test_bits_of_one_rank(kind: str, ranks: int, store: str) -> None:
