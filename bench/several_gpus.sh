@@ -8,6 +8,8 @@
 # strong      Airfoil with 2.88 M and 40 M cells on 1, 2, 4 ... GPUs
 # weak        the same with 11.5 M cells a GPU
 # mixed       one GPU with the cores of the processor, 720 k ... 40 M cells
+# lattice     lattice Boltzmann on one GPU: single, half and double precision, in place, a cavity, immersed bodies
+# lattices    the same flow on 1, 2, 4 ... GPUs, and that ranks give the numbers of one rank
 # small       that the mixed run and all kinds of ranks give the numbers of one rank
 set -u
 cd "$(dirname "$0")/.."
@@ -39,6 +41,26 @@ for wanted in "$@"; do
             fluxloom small-gpus 120 verify airfoil --ranks "cuda*$gpus"
             fluxloom small-mixed 120 verify airfoil --ranks "cuda:0,cpu:2,opencl"
             ;;
+        lattice)
+            step lattice-tests 400 "$python" -m pytest -q -p no:cacheprovider ${JOBS:+-n $JOBS} -m "cuda and not long" \
+                tests/conformance/test_lattice.py tests/conformance/test_lattice_boundaries.py tests/conformance/test_grid.py \
+                tests/conformance/test_stencil_writes.py tests/conformance/test_slots.py tests/conformance/test_immersed.py
+            for type in float32 float16 float64; do
+                fluxloom "lattice-$type" 120 bench lbm --device cuda --precision $type --json "$out/lbm-$type.json"
+                fluxloom "lattice-in-place-$type" 120 bench lbm --device cuda --precision $type --streaming in-place --json "$out/lbm-in-place-$type.json"
+                fluxloom "lattice-walls-$type" 120 bench lbm --device cuda --precision $type --walls --json "$out/lbm-walls-$type.json"
+            done
+            for block in 64 128 256 512; do
+                fluxloom "lattice-block-$block" 60 bench lbm --device cuda --block $block --json "$out/lbm-block-$block.json"
+                fluxloom "lattice-half-$block" 60 bench lbm --device cuda --precision float16 --block $block --json "$out/lbm-half-$block.json"
+            done
+            fluxloom lattice-bodies 300 bench ib --device cuda --json "$out/ib.json" ;;
+        lattices)
+            for n in ${numbers//,/ }; do
+                fluxloom "lattices-$n" 200 bench lbm --ranks "cuda*$n" --cells 512 --json "$out/lbm-x$n.json"
+                fluxloom "lattices-weak-$n" 200 bench lbm --ranks "cuda*$n" --cells "512,512,$((512 * n))" --json "$out/lbm-weak-x$n.json"
+            done
+            step lattices-tests 300 "$python" -m pytest -q -p no:cacheprovider -m cuda tests/parallel/test_lattice_ranks.py tests/parallel/test_halo_numbers.py ;;
         *) echo "no step $wanted" >&2; exit 2 ;;
     esac
 done

@@ -39,8 +39,9 @@ def measured_shares(context: Context, build: Callable[[Context, Sequence[float]]
         return (1.0,)
     timed = TimedComm(comm)
     trial = Context(
-        context.device, schedule=context.schedule, tuning=context.tuning, comm=timed, transport=context.transport
-    )
+        context.device, schedule=context.schedule, tuning=context.tuning, comm=timed, transport=context.transport,
+        overlap=context.overlap,
+    )  # fmt: skip
     equal = equal_shares(comm.size)
     runner = build(trial, equal)
 

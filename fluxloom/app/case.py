@@ -150,6 +150,8 @@ class RunTable(Table):
         are right for them, and run the fastest way; the tuning file keeps the winners.
     transport
         How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, ``"peer"``, or ``"auto"``: as is fastest.
+    overlap
+        Whether loops run while messages travel; without, a run shows what that gains.
     """
 
     iterations: Annotated[int, Field(ge=1, le=10**9)]
@@ -161,6 +163,7 @@ class RunTable(Table):
     ranks: Annotated[str, BeforeValidator(_known_ranks)] = ""
     tune: Literal["off", "startup"] = "off"
     transport: Literal["auto", "host", "mpi", "nccl", "peer"] = "auto"
+    overlap: bool = True
 
 
 class PartitionTable(Table):

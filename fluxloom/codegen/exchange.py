@@ -1,13 +1,14 @@
 """Packing what other ranks need into messages, and unpacking what they sent.
 
-A message is made of records, one an element: the components of every dat, the widest types first. Values travel
-as the bits they are.
+A message is made of records, one an element: the components of every dat, the widest types first; or of single numbers
+of a dat, each from a place of its own. Values travel as the bits they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fluxloom.codegen.dialect import DIALECTS, Dialect
 from fluxloom.codegen.kernels import opening, prelude
@@ -18,7 +19,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import Layout, SoA
 
-__all__ = ["WORD", "Field", "exchange_unit", "record_bytes"]
+__all__ = ["WORD", "Field", "exchange_unit", "numbers_unit", "record_bytes"]
 
 WORD = 8
 """Records begin at multiples of this many bytes."""
@@ -62,6 +63,45 @@ def exchange_unit(fields: Sequence[Field], dialect: str) -> Unit:
     return Unit("\n".join([head, *texts]), tuple(entries))
 
 
+def numbers_unit(scalar: Scalar, wide: bool, dialect: str) -> Unit:
+    """Generate ``fl_pack`` and ``fl_unpack`` of single numbers of one dat.
+
+    Number ``k`` of ``n`` is at the place ``list[k]`` of the storage of ``d0``, counted in numbers, and in the message
+    ``msg`` behind the ``at`` words of the ranks before.
+
+    Parameters
+    ----------
+    wide
+        Whether the places have 64 bits.
+    """
+    language, kind = DIALECTS[dialect], _BITS[scalar.size]
+    place = "int64_t" if wide else "int32_t"
+    slots = (Slot("int64_t", "n", "size", "n"), Slot(f"{place} *", "list", "plan", "list"),
+             Slot("int64_t", "at", "size", "at"), Slot("int64_t *", "msg", "message", "msg"),
+             Slot(f"{kind} *", "d0", "dat", 0))  # fmt: skip
+    entries, texts = [], []
+    for symbol, pack in (("fl_pack", True), ("fl_unpack", False)):
+        written = frozenset({"msg"} if pack else {"d0"})
+        moves = partial(_moves, kind, language, pack)
+        text, entry = _loop(symbol, slots, written, language, moves)
+        texts.append(text)
+        entries.append(entry)
+    head = fixed_part() if language.words is None else prelude(language, True)
+    return Unit("\n".join([head, *texts]), tuple(entries))
+
+
+def _moves(kind: str, language: Dialect, pack: bool, prefix: str) -> list[str]:
+    """Return the statements that copy one number."""
+    const = "" if pack else "const "
+    pointed = language.words.cast.format(const=const, type=kind) if language.words else f"({const}{kind} *)"
+    star = "__global " if language.name == "opencl" else ""
+    message, place = "r[k]", f"{prefix}d0[{prefix}list[k]]"
+    return [
+        f"        {star}{const}{kind} *const r = {pointed}({prefix}msg + {prefix}at);",
+        f"        {message} = {place};" if pack else f"        {place} = {message};",
+    ]
+
+
 def _slots(fields: Sequence[Field]) -> tuple[Slot, ...]:
     slots = [Slot("int64_t", "n", "size", "n"), Slot("int32_t *", "list", "plan", "list")]
     slots += [Slot("int32_t *", "where", "plan", "where"), Slot("int64_t *", "msg", "message", "msg")]
@@ -73,18 +113,24 @@ def _slots(fields: Sequence[Field]) -> tuple[Slot, ...]:
 
 
 def _function(symbol: str, fields: Sequence[Field], language: Dialect, pack: bool) -> tuple[str, Entry]:
-    slots = _slots(fields)
+    written = frozenset({"msg"} if pack else {f"d{k}" for k in range(len(fields))})
+    return _loop(symbol, _slots(fields), written, language, partial(_copies, fields, language, pack))
+
+
+def _loop(
+    symbol: str, slots: tuple[Slot, ...], written: frozenset[str], language: Dialect, body: Callable[[str], list[str]]
+) -> tuple[str, Entry]:
+    """Return a function that runs statements for each ``k`` below ``n``; they are told what stands before names."""
     if language.words is None:
         lines = ["typedef struct {", *(f"    {s.ctype} {s.name};" for s in slots), f"}} {symbol}_args;"]
         lines += [f"void {symbol}(const int64_t *S) {{"]
         lines += [f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
-        lines += ["    for (int64_t k = 0; k < A->n; k++) {", *_copies(fields, language, pack, "A->"), "    }", "}", ""]
+        lines += ["    for (int64_t k = 0; k < A->n; k++) {", *body("A->"), "    }", "}", ""]
         return "\n".join(lines), Entry(symbol, slots)
     words = language.words
-    written = frozenset({"msg"} if pack else {f"d{k}" for k in range(len(fields))})
     lines = opening(words, symbol, slots, written, _BLOCK)
     lines += [f"    const int k = {words.item.format(block=_BLOCK)};", "    if (k < n) {"]
-    lines += [*_copies(fields, language, pack, ""), "    }", "}", ""]
+    lines += [*body(""), "    }", "}", ""]
     return "\n".join(lines), Entry(symbol, slots, (LaunchSpec(symbol, _BLOCK, "n"),))
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fluxloom.codegen.item import Item
 from fluxloom.codegen.kernels import KernelDriver
+from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.places import touched
 from fluxloom.codegen.spans import bounds, chunks, loop_over
 from fluxloom.codegen.spec import ArgSpec, GridSpec
 from fluxloom.core.access import Access
+from fluxloom.core.layout import SoA
 
 __all__ = ["GridKernels"]
 
@@ -67,17 +71,55 @@ class GridKernels(KernelDriver):
         site.add(self.sums.keep((member,), "row - x0 + x - part"))
 
 
+@dataclass
 class _Site(Item):
-    """The body for one lattice site."""
+    """The body for one lattice site.
+
+    Attributes
+    ----------
+    near
+        Whether neighbours are found by what lies between, and offsets have 32 bits: where each item has a site of its
+        own. Items that go through rows leave wraps to the ends of rows, and signed sums to the compiler.
+    """
+
+    near: bool = False
 
     def site(self, member: Member, number: str = "item") -> None:
-        """Write places of the site of that number and its neighbours, the kernel, and the stores."""
-        self.line(f"const int x = {number} % (int)n2, y = {number} / (int)n2 % (int)n1, "
-                  f"z = {number} / (int)n2 / (int)n1;")  # fmt: skip
+        """Write places of the site of that number and its neighbours, the kernel, and the stores.
+
+        Neighbours are found by what lies between: one sum each. All offsets fit 32 bits, unless an argument says so.
+        """
         grid = self._grid(member)
-        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
-        self.offsets(member, (0, 1, 2))
+        self.near = True
+        self.line(f"const uint32_t row = {_quotient(number, 2)}, layer = {_quotient('row', 1)};")
+        self.line(f"const int x = {number} - (int)row * (int)n2, y = (int)row - (int)layer * (int)n1, z = (int)layer;")
+        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x')) if any(grid.ghost) else number};")
+        self._distances(member, grid)
         self._work(member, grid)
+
+    def _distances(self, member: Member, grid: GridSpec) -> None:
+        """Write how far away in the storage neighbours along each axis are."""
+        wanted = self._shifts(member, (0, 1, 2))
+        size = [f"((int)n{k} + {2 * g})" if g else f"(int)n{k}" for k, g in enumerate(grid.ghost)]
+        if any(axis == 0 for axis, _ in wanted):
+            self.line(f"const int plane = {size[1]} * {size[2]};")
+        step = ["plane", size[2], "1"]
+        for axis, shift in sorted(wanted):
+            base, length = "zyx"[axis], f"(int)n{axis}"
+            text = f"{shift} * {step[axis]}" if step[axis] != "1" else str(shift)
+            if grid.periodic[axis]:
+                inside = f"{base} < {length} - {shift}" if shift > 0 else f"{base} >= {-shift}"
+                round_ = f"({shift} - {length})" if shift > 0 else f"({length} - {-shift})"
+                text = f"{inside} ? {text} : {round_} * {step[axis]}"
+            self.line(f"const int to_{_shifted(axis, shift)} = {text};")
+
+    def where(self, arg: ArgSpec, index: str, component: int) -> str:
+        """Return the C offset of a component of an element: of 32 bits without sign, where that is enough."""
+        if not self.near or arg.wide:
+            return super().where(arg, index, component)
+        if isinstance(arg.layout, SoA) and arg.dim > 1:
+            return f"{component}u * (uint32_t)s{arg.dat} + (uint32_t){index}"
+        return address(arg, f"(uint32_t){index}", component, "")
 
     def body(self, member: Member) -> None:
         """Write the same where the coordinates, also those of neighbours, have names already."""
@@ -122,15 +164,19 @@ class _Site(Item):
         full = [(0,) * (3 - len(o)) + o for o in offsets]
         return [(o[0], o[1], o[2]) for o in full]
 
-    def offsets(self, member: Member, axes: tuple[int, ...], *, wrap: bool = True) -> None:
-        """Write the coordinates of neighbours along some axes, wrapped where an axis is periodic."""
-        grid = self._grid(member)
+    def _shifts(self, member: Member, axes: tuple[int, ...]) -> set[tuple[int, int]]:
+        """Return along which of some axes, and how far, neighbours lie that the kernel touches."""
         wanted: set[tuple[int, int]] = set()
         for arg in member.spec.args:
             if arg.kind == "stencil":
                 for k, leg in enumerate(self._legs(arg)):
                     if touched(member.spec, arg, k):
                         wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift and axis in axes}
+        return wanted
+
+    def offsets(self, member: Member, axes: tuple[int, ...], *, wrap: bool = True) -> None:
+        """Write the coordinates of neighbours along some axes, wrapped where an axis is periodic."""
+        grid, wanted = self._grid(member), self._shifts(member, axes)
         for axis, shift in sorted(wanted):
             base, name = "zyx"[axis], _shifted(axis, shift)
             text = f"{base} + {shift}" if shift > 0 else f"{base} - {-shift}"
@@ -158,11 +204,17 @@ class _Site(Item):
             used = touched(member.spec, arg, k)
             if not used:
                 continue
-            names = [_shifted(axis, shift) for axis, shift in enumerate(leg)]
             place = _place_name(member, arg, k)
-            self.line(f"const int {place} = {self._place3(grid, (names[0], names[1], names[2]))};")
+            self.line(f"const int {place} = {self._neighbour(grid, leg)};")
             if arg.access is not Access.WRITE:
                 self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
+
+    def _neighbour(self, grid: GridSpec, leg: tuple[int, int, int]) -> str:
+        """Return the storage place of a neighbour."""
+        if self.near:
+            return " + ".join([self.own, *(f"to_{_shifted(axis, shift)}" for axis, shift in enumerate(leg) if shift)])
+        z, y, x = (_shifted(axis, shift) for axis, shift in enumerate(leg))
+        return self._place3(grid, (z, y, x))
 
     def _commit(self, member: Member, commit: str, element: str) -> None:
         """Also store what the kernel writes through stencils: no other site reads or writes those places."""
@@ -174,6 +226,11 @@ class _Site(Item):
                 used = self.mine(touched(member.spec, arg, k))
                 value, place = f"p{member.number}_{arg.parameter}[{k}]", _place_name(member, arg, k)
                 self._store(arg, value, f"d{arg.dat}", place, used)
+
+
+def _quotient(number: str, axis: int) -> str:
+    """Return a number below 2^31 divided by the length of an axis; see `fluxloom.dsl.executable.divisor`."""
+    return f"(uint32_t)((uint64_t)(uint32_t){number} * (uint32_t)q{axis} >> (int)h{axis})"
 
 
 def _place_name(member: Member, arg: ArgSpec, leg: int) -> str:

@@ -214,7 +214,9 @@ class Item(Values):
 
     def lane_loop(self, member: Member, place: ElementPrinter, atomic: bool) -> LaneLoop:
         """Return what writes the kernel itself."""
-        return LaneLoop(member.spec, member.number, self.dialect, self.compute, place, atomic, self.constant)
+        loop = LaneLoop(member.spec, member.number, self.dialect, self.compute, place, atomic, self.constant)
+        loop.forwards = len(self.group.members) > 1
+        return loop
 
     def constant(self, number: int, name: str) -> str:
         """Return the C expression of a run-time constant."""

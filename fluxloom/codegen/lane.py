@@ -12,6 +12,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import AoS, Blocked, SoA
 from fluxloom.kernel import ir
+from fluxloom.kernel.analysis import reads
 
 __all__ = ["MEMORY", "ElementPrinter", "LaneLoop", "address", "entry_place", "identity", "row_place"]
 
@@ -104,6 +105,8 @@ class LaneLoop:
         constant: Callable[[int, str], str] | None = None,
     ) -> None:
         self.spec, self.number, self.compute, self.atomic = spec, number, compute, atomic
+        self.forwards = True
+        """Whether another loop may read what this one stores, without memory in between."""
         self._place = element
         self._field = dialect.field
         self._constant = constant or (lambda number, name: f"A->c{number}_{name}")
@@ -194,6 +197,9 @@ class LaneLoop:
         """Round a stored value to the storage type, so that forwarding it changes nothing."""
         arg = self.spec.arg(parameter)
         if arg.scalar.floating and arg.scalar.size < self.compute.size:
+            alone = not self.forwards and sum(a.dat == arg.dat for a in self.spec.args) == 1
+            if alone and not reads(self.spec.kernel, parameter):
+                return value  # the store itself rounds
             return f"({self.compute.c})({arg.scalar.c})({value})"
         if not arg.scalar.floating and arg.scalar.size < 8:
             return f"(int64_t)({arg.scalar.c})({value})"

@@ -207,7 +207,7 @@ class Pack:
     ) -> None:
         """Load the needed components of a pack's elements into ``out[component][lane]``, leaving those in ``have``."""
         lanes = self.style.lanes
-        rows = not isinstance(arg.layout, Blocked) and not arg.wide
+        rows = not isinstance(arg.layout, Blocked) and not (arg.wide and arg.kind == "table")
         vectors = lanes >= 4 and arg.scalar.floating and arg.scalar.size > 2 and rows
         if not vectors:
             index = f"{ids}[l]" if ids else f"({first} + l)"

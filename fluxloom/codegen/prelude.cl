@@ -13,6 +13,7 @@ typedef int int32_t;
 typedef uchar uint8_t;
 typedef ushort uint16_t;
 typedef uint uint32_t;
+typedef ulong uint64_t;
 #define AI static inline
 #define INT64_C(x) x##L
 #define INT64_MIN LONG_MIN

@@ -134,6 +134,10 @@ def kernel_slots(group: Group, constants: tuple[tuple[str, str], ...]) -> tuple[
     if any(m.spec.grid for m in group.members):
         for k in range(3):
             add("int64_t", f"n{k}", "grid", f"n{k}")
+        if group.listed or not group.work.serial:
+            for k in (1, 2):  # i / nk is i * qk >> hk: see `fluxloom.dsl.executable.divisor`
+                add("int64_t", f"q{k}", "grid", f"q{k}")
+                add("int64_t", f"h{k}", "grid", f"h{k}")
     for ctype, name in _kernel_plan(group):
         add(ctype, name, "plan", name)
     if group.work.long:

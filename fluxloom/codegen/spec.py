@@ -85,7 +85,7 @@ class ArgSpec:
     positioned
         Direct argument on a set whose elements are stored in another order or padded.
     wide
-        Whether the entries of the table have 64 bits.
+        Whether the entries of the table have 64 bits; on a lattice, whether places in the storage of the dat do.
     """
 
     parameter: str

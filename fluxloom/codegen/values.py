@@ -158,6 +158,10 @@ class Values:
             self._store(arg, f"o{dat}", f"d{dat}o" if renamed else f"d{dat}", self._place(arg), components)
 
     # ------------------------------------------------------------------------------ memory rows
+    def where(self, arg: ArgSpec, index: str, component: int) -> str:
+        """Return the C offset of a component of an element in a dat's storage."""
+        return address(arg, f"(int64_t){index}", component, "")
+
     def _width(self, arg: ArgSpec) -> int:
         """Return how many neighbouring components one access moves."""
         if not isinstance(arg.layout, AoS) or not arg.scalar.floating or self.group.work.serial:
@@ -176,13 +180,12 @@ class Values:
             if width > 1 and len(inside & needed) > 1 and not inside & have:
                 vector = f"{arg.scalar.c}{width}"
                 pointed = self.words.cast.format(const="const ", type=vector)
-                where = address(arg, f"(int64_t){index}", first, "")
+                where = self.where(arg, index, first)
                 moves = " ".join(f"{out}[{first + k}] = {cast}w.{'xyzw'[k]};" for k in range(width))
                 self.line(f"{{ const {vector} w = *{pointed}({pointer} + {where}); {moves} }}")
                 continue
             for c in sorted(inside & needed):
-                where = address(arg, f"(int64_t){index}", c, "")
-                self.line(f"{out}[{c}] = {cast}{pointer}[{where}];")
+                self.line(f"{out}[{c}] = {cast}{pointer}[{self.where(arg, index, c)}];")
 
     def _store(self, arg: ArgSpec, value: str, pointer: str, index: str, components: set[int]) -> None:
         width = self._width(arg)
@@ -198,10 +201,10 @@ class Values:
             if width > 1 and inside <= components:
                 vector = f"{arg.scalar.c}{width}"
                 pointed = self.words.cast.format(const="", type=vector)
-                where = address(arg, f"(int64_t){index}", first, "")
+                where = self.where(arg, index, first)
                 values = ", ".join(f"{cast}{value}[{first + k}]" for k in range(width))
                 whole = self.words.vector.format(type=vector, values=values)
                 self.line(f"*{pointed}({pointer} + {where}) = {whole};")
                 continue
             for c in sorted(inside & components):
-                self.line(f"{pointer}[{address(arg, f'(int64_t){index}', c, '')}] = {cast}{value}[{c}];")
+                self.line(f"{pointer}[{self.where(arg, index, c)}] = {cast}{value}[{c}];")

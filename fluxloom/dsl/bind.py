@@ -252,13 +252,13 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
         return _slot_spec(parameter, access, arg, number, numbering)
     common: dict[str, Any] = {"scalar": data.scalar, "components": data.shape, "layout": data.layout}
     if through is None:
-        return ArgSpec(parameter, access, "direct", number, positioned=data.set.position is not None, **common)
+        placed = data.set.position is not None
+        return ArgSpec(parameter, access, "direct", number, positioned=placed, wide=_wide(data), **common)
     mapped = numbering.map(through)
     if isinstance(through, OffsetMap):
         stencil = StencilSpec(through.offsets)
-        return ArgSpec(
-            parameter, access, "stencil", number, map=mapped, arity=through.legs, leg=arg.leg, stencil=stencil, **common
-        )
+        return ArgSpec(parameter, access, "stencil", number, map=mapped, arity=through.legs, leg=arg.leg,
+                       stencil=stencil, wide=_wide(data), **common)  # fmt: skip
     if isinstance(through, TableMap):
         return ArgSpec(parameter, access, "table", number, map=mapped, arity=through.legs, leg=arg.leg, **common)
     ragged = through.ragged if isinstance(through, EntriesMap) else through
@@ -268,6 +268,11 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
     storage = RaggedStorage(store.column_major, store.slice, compact, narrow, store.group, store.short)
     kind = "entries" if isinstance(through, EntriesMap) else "ragged"
     return ArgSpec(parameter, access, kind, number, map=mapped, ragged=storage, **common)
+
+
+def _wide(dat: Dat) -> bool:
+    """Whether places in the storage of a dat on a lattice need more than 32 bits."""
+    return isinstance(dat.set.parent, Grid) and dat.stride * dat.dim >= 2**32
 
 
 def _slot_spec(parameter: str, access: Access, arg: Argument, number: int, numbering: Numbering) -> ArgSpec:

@@ -128,7 +128,7 @@ class Chain:
         device = self.context.device
         if not device.shared:
             self._traffic = Traffic(self.loops, [s.target for s in self.steps if isinstance(s, Reset)])
-        self._plain = PlainReplay(self.steps, device, self.name)
+        self._plain = PlainReplay(self.steps, device, self.name, self.transient)
         if self._fuse:
             fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
             if fused.fusion.worthwhile:
@@ -142,7 +142,9 @@ class Chain:
         """
         if self._constant is None:
             needs = unique(d for task in plain.tasks for d in task.needs)
-            self._constant = [d for d in needs if not among(d, self._written)]
+            # what lasts for this call only is brought by the loops one by one, while they run
+            within = self._written if self._fused is not None else [*self._written, *self.transient]
+            self._constant = [d for d in needs if not among(d, within)]
         fused, constant = self._fused, self._constant
         if fused is None and not constant:
             return True

@@ -98,6 +98,8 @@ class Context:
     transport
         How messages between GPUs travel: ``"host"``, ``"mpi"``, ``"nccl"``, or ``"auto"``: as was fastest for the
         messages at hand.
+    overlap
+        Whether loops run while messages travel. Without, the same loops wait for them: to see what overlapping gains.
 
     Raises
     ------
@@ -116,6 +118,7 @@ class Context:
         tuning: bool = True,
         comm: Comm | None = None,
         transport: str = "auto",
+        overlap: bool = True,
     ) -> None:
         if transport not in ("auto", *TRANSPORTS):
             raise CommError(f"transport {transport!r}{did_you_mean(str(transport), TRANSPORTS)}: one of auto, "
@@ -124,7 +127,7 @@ class Context:
             raise CommError(f"comm: a communicator as fluxloom.detect() returns it is wanted, not {comm!r}")
         if not isinstance(threads, int | np.integer) or not 0 <= threads <= _MOST_THREADS:
             raise DeviceUnavailable(f"threads={threads!r}: give a number up to {_MOST_THREADS}, or 0 for all cores")
-        self.transport = transport
+        self.transport, self.overlap = transport, overlap
         self.transport_seconds: list[dict[str, float]] = []
         """What was measured for the exchanges so far, where there was a choice of transports."""
         self.comm: Comm = comm if comm is not None else SelfComm()

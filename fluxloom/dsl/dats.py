@@ -301,6 +301,26 @@ class Dat:
         values = stored[: self.set.size] if place is None else stored[place[: self.set.size]]
         return np.array(values, copy=True, order="C").reshape(*self.set.shape, *self.shape)
 
+    def read_places(self) -> npt.NDArray[Any]:
+        """Return a copy of the values of all places that maps may lead to, ``(set.stored, *shape)``.
+
+        On a set with spare places behind its elements, which loops do not visit, these are more than `read` returns.
+        """
+        stored, n = self._stored(write=False), self.set.stored
+        flat = stored.reshape(self.stride, self.dim)[:n]
+        return np.array(flat, copy=True, order="C").reshape(n, *self.shape)
+
+    def write_places(self, values: npt.ArrayLike) -> None:
+        """Set the values of all places, from what `read_places` returned."""
+        given = np.asarray(values, dtype=self.scalar.numpy).reshape(self.set.stored, self.dim)
+        self.version += 1
+        stored, place = self._stored(write=True), np.arange(self.set.stored)
+        if isinstance(self.layout, Blocked):
+            stored[place // self.layout.size, place % self.layout.size] = given
+        else:
+            stored[place] = given
+        self.buffer.publish()
+
     def write(self, values: Any) -> None:
         """Set the values from an array of shape ``(*set.shape, *shape)`` or anything that broadcasts to it.
 

@@ -1,6 +1,7 @@
 """Halo exchange: what other ranks need of some dats, packed, sent, received and unpacked.
 
-One message a neighbour carries all dats, whatever their sets: for each set a block of records, one an element.
+One message a neighbour carries all dats, whatever their sets: for each set a block of records, one an element; behind
+them single numbers of dats of which no more is needed.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy.typing as npt
 
 from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
 from fluxloom.codegen.spec import Entry
-from fluxloom.core.layout import SoA
 from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Program, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.exchange_numbers import Numbers
+from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.transports import Side, Transport, choose_transport
@@ -51,9 +53,11 @@ class Exchange:
     Parameters
     ----------
     dats
-        At least one, on sets with a part; the same on every rank, in the same order.
+        On sets with a part; the same on every rank, in the same order.
     buffers
         Where their values are; by default where the dats are now.
+    masks
+        Dats of which single numbers are brought up to date. Without any there is at least one among ``dats``.
 
     Notes
     -----
@@ -61,18 +65,27 @@ class Exchange:
     touches neither the halo nor the messages. Calling the exchange does it all at once.
     """
 
-    def __init__(self, context: Context, dats: Sequence[Dat], buffers: dict[int, Buffer] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        dats: Sequence[Dat],
+        buffers: dict[int, Buffer] | None = None,
+        masks: Sequence[HaloMask] = (),
+    ) -> None:
         self.context, self.dats = context, list(dats)
         self._fixed = buffers
         sets = unique(d.set for d in dats)
         self._blocks = [_block([d for d in dats if d.set is s]) for s in sets]
-        self.neighbours = sorted({r for b in self._blocks for r in b.part.neighbours})
-        self._send = _Layout(self._blocks, self.neighbours, sending=True)
-        self._receive = _Layout(self._blocks, self.neighbours, sending=False)
+        self._numbers = [Numbers(context, mask) for mask in masks]
+        near = [*(b.part.neighbours for b in self._blocks), *(n.neighbours for n in self._numbers)]
+        self.neighbours = sorted({r for ranks in near for r in ranks})
+        self._send = _Layout(self._blocks, self._numbers, self.neighbours, sending=True)
+        self._receive = _Layout(self._blocks, self._numbers, self.neighbours, sending=False)
         self._outbox = context.allocate(max(1, self._send.words) * WORD)
         self._inbox = context.allocate(max(1, self._receive.words) * WORD)
-        self._packs = [self._call(k, "fl_pack", self._send, self._outbox) for k in range(len(self._blocks))]
-        self._unpacks = [self._call(k, "fl_unpack", self._receive, self._inbox) for k in range(len(self._blocks))]
+        self._pointed: list[tuple[npt.NDArray[np.int64], list[tuple[int, Dat]]]] = []
+        self._packs = self._calls("fl_pack", self._send, self._outbox, sending=True)
+        self._unpacks = self._calls("fl_unpack", self._receive, self._inbox, sending=False)
         side_out = Side(self._outbox, self._send.slices(WORD))
         side_in = Side(self._inbox, self._receive.slices(WORD))
         self.transport: Transport = choose_transport(context, self.neighbours, side_out, side_in)
@@ -95,7 +108,7 @@ class Exchange:
     @property
     def name(self) -> str:
         """The dats."""
-        return "+".join(dat.name for dat in self.dats)
+        return "+".join(dat.name for dat in [*self.dats, *(n.dat for n in self._numbers)])
 
     def before(self) -> list[Call | Enqueued]:
         """Return the items of a sequence that pack and begin to send."""
@@ -126,22 +139,32 @@ class Exchange:
 
     def refresh(self) -> None:
         """Take the buffers that the dats have now."""
-        changed = False
-        for calls in (self._packs, self._unpacks):
-            for block, call in zip(self._blocks, calls, strict=True):
-                changed |= self._point(block, call.words)
-        if changed and self._sequence is not None:
+        changed = [self._point(words, dats) for words, dats in self._pointed]
+        if any(changed) and self._sequence is not None:
             self._sequence.refresh()
 
-    def _point(self, block: _Block, words: npt.NDArray[np.int64]) -> bool:
-        """Write the addresses of the dats; return whether one was another one."""
-        changed, place = False, 4
-        for dat in block.dats:
+    def _point(self, words: npt.NDArray[np.int64], dats: list[tuple[int, Dat]]) -> bool:
+        """Write the addresses of dats to some words; return whether one was another one."""
+        changed = False
+        for place, dat in dats:
             buffer = dat.buffer if self._fixed is None else self._fixed[id(dat)]
             changed |= int(words[place]) != buffer.address
             words[place] = buffer.address
-            place += 2 if isinstance(dat.layout, SoA) else 1
         return changed
+
+    def _calls(self, symbol: str, layout: _Layout, message: Buffer, *, sending: bool) -> list[Call]:
+        out = [self._call(k, symbol, layout, message) for k in range(len(self._blocks))]
+        for numbers, starts in zip(self._numbers, layout.starts, strict=True):
+            calls = numbers.calls(symbol, starts, message, sending=sending)
+            for call in calls:
+                self._aim(call, [(len(call.words) - 1, numbers.dat)])
+            out += calls
+        return out
+
+    def _aim(self, call: Call, dats: list[tuple[int, Dat]]) -> None:
+        """Let some words of a call follow the buffers of dats."""
+        self._pointed.append((call.words, dats))
+        self._point(call.words, dats)
 
     def _call(self, number: int, symbol: str, layout: _Layout, message: Buffer) -> Call:
         block = self._blocks[number]
@@ -158,10 +181,11 @@ class Exchange:
         for k, slot in enumerate(entry.slots):
             if slot.origin == "stride":
                 words[k] = block.dats[int(slot.key)].stride
-        self._point(block, words)
         launches = tuple(Launch(s.symbol, max(1, places.size), s.block) for s in entry.launches)
-        return Call(f"{symbol[3:]} {'+'.join(d.name for d in block.dats)}", program, words,
+        call = Call(f"{symbol[3:]} {'+'.join(d.name for d in block.dats)}", program, words,
                     launches or (Launch(symbol),), kept)  # fmt: skip
+        self._aim(call, [(k, block.dats[int(s.key)]) for k, s in enumerate(entry.slots) if s.origin == "dat"])
+        return call
 
 
 def _block(dats: list[Dat]) -> _Block:
@@ -173,7 +197,9 @@ def _block(dats: list[Dat]) -> _Block:
 class _Layout:
     """Where each record of the messages to (or from) the neighbours is, in words; neighbour after neighbour."""
 
-    def __init__(self, blocks: Sequence[_Block], neighbours: Sequence[int], *, sending: bool) -> None:
+    def __init__(
+        self, blocks: Sequence[_Block], numbers: Sequence[Numbers], neighbours: Sequence[int], *, sending: bool
+    ) -> None:
         lists = []
         for block in blocks:
             part = block.part
@@ -181,12 +207,16 @@ class _Layout:
             lists.append([found.get(r, np.empty(0, dtype=np.int32)) for r in neighbours])
         self.places = [np.ascontiguousarray(np.concatenate([np.empty(0, np.int32), *found])) for found in lists]
         starts: list[list[npt.NDArray[np.int32]]] = [[] for _ in blocks]
+        self.starts: list[list[tuple[int, int]]] = [[] for _ in numbers]
         self._bounds, at = [0], 0
-        for k, _ in enumerate(neighbours):
+        for k, rank in enumerate(neighbours):
             for number, block in enumerate(blocks):
                 count = lists[number][k].size
                 starts[number].append((at + np.arange(count, dtype=np.int64) * block.words).astype(np.int32))
                 at += count * block.words
+            for each, begin in zip(numbers, self.starts, strict=True):
+                begin.append((rank, at))
+                at += each.words(rank, sending=sending)
             self._bounds.append(at)
         self.where = [np.ascontiguousarray(np.concatenate([np.empty(0, np.int32), *s])) for s in starts]
         self._neighbours = neighbours

@@ -221,7 +221,8 @@ class ArgumentBlock:
         grid = self.over.parent
         assert isinstance(grid, Grid)
         shape = (1,) * (3 - len(grid.shape)) + grid.shape
-        return shape[int(key[1:])]
+        length = shape[int(key[1:])]
+        return length if key[0] == "n" else divisor(length)["qh".index(key[0])]
 
     def _ragged(self, slot: Slot) -> int:
         through = self.numbering.maps[int(slot.key)]
@@ -279,6 +280,15 @@ class ArgumentBlock:
             if name in candidate.values:
                 return candidate.values[name]
         raise KeyError(f"plan table {asked}")
+
+
+def divisor(number: int) -> tuple[int, int]:
+    """Return ``q`` and ``h`` with ``i // number == i * q >> h`` for all ``i`` below 2^31; ``q`` has 32 bits.
+
+    T. Granlund, P. Montgomery, *Division by invariant integers using multiplication*, PLDI 1994, section 4.
+    """
+    shift = 31 + (number - 1).bit_length()
+    return -(-(1 << shift) // number), shift
 
 
 def _set_word(word: npt.NDArray[np.int64], ctype: str, value: float | int | bool) -> None:

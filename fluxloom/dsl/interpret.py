@@ -126,9 +126,7 @@ class _View:
             self.data.value = total.reshape(self.data.shape)
         else:
             version = self.data.version
-            self.data.write(self.values.reshape(*self.data.set.shape, *self.data.shape)) if not _ghosted(
-                self.data
-            ) else _write_ghosted(self.data, self.values)
+            _write(self.data, self.values)
             self.data.version = version
 
     # ------------------------------------------------------------------------------------ places
@@ -182,18 +180,30 @@ def _ghosted(dat: Dat) -> bool:
 
 
 def _values(dat: Dat) -> Array:
-    """Return a copy of a dat's values by logical element (by storage place on a grid with ghosts)."""
+    """Return a copy of a dat's values by logical element (by storage place where there are ghosts or spare places)."""
     if isinstance(dat.set, Grid) and any(dat.set.ghost):
         version = dat.version
         full = np.array(dat.storage(), copy=True, order="C")
         dat.version = version
         return full.reshape(dat.set.storage_size, *dat.shape)
+    if _spare(dat):
+        return dat.read_places()
     return dat.read().reshape(dat.set.size, *dat.shape)
 
 
-def _write_ghosted(dat: Dat, values: Array) -> None:
-    assert isinstance(dat.set, Grid)
-    dat.storage()[...] = values.reshape(*dat.set.full_shape, *dat.shape)
+def _spare(dat: Dat) -> bool:
+    """Whether maps lead to places behind the elements."""
+    return not isinstance(dat.set, Grid) and dat.set.position is None and dat.set.stored > dat.set.size
+
+
+def _write(dat: Dat, values: Array) -> None:
+    """Set what `_values` returns."""
+    if isinstance(dat.set, Grid) and _ghosted(dat):
+        dat.storage()[...] = values.reshape(*dat.set.full_shape, *dat.shape)
+    elif _spare(dat):
+        dat.write_places(values)
+    else:
+        dat.write(values.reshape(*dat.set.shape, *dat.shape))
 
 
 def _dtype(stored: Scalar, compute: Scalar) -> np.dtype[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.entries import entry_part
 from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
 from fluxloom.dsl.sets import Grid, Set
+from fluxloom.graph import is_injective
 
 if TYPE_CHECKING:
     from fluxloom.dsl.dats import Dat
@@ -102,6 +104,11 @@ class TableMap(Map):
         self.source, self.target, self.name = source, target, name
         self.table = index_table(array, target.size if stays else target.stored, f"map {name!r}")
         self.legs, self.stays = array.shape[1], stays
+
+    @cached_property
+    def distinct(self) -> bool:
+        """Whether it leads to each target at most once."""
+        return is_injective(self.table, self.target.stored)
 
 
 class EntrySet(Set):

@@ -44,7 +44,9 @@ def may_contract(loops: Sequence[Loop]) -> bool:
 class PlainReplay:
     """Every loop of a chain by itself, in order, in one native call."""
 
-    def __init__(self, steps: Sequence[Loop | Reset], device: Device, name: str) -> None:
+    def __init__(
+        self, steps: Sequence[Loop | Reset], device: Device, name: str, transient: Sequence[Dat] = ()
+    ) -> None:
         self.steps = steps
         self.loops = [s for s in steps if isinstance(s, Loop)]
         self.context = steps[0].context
@@ -63,7 +65,7 @@ class PlainReplay:
             numbering = numberings[id(loop)]
             tasks.append(loop_task(loop, entry, group, numbering, self.compiled, self._blocks.append))
         self.tasks = tasks
-        self._sequencer = sequence(self.context, [], tasks)
+        self._sequencer = sequence(self.context, [], tasks, transient)
         self._epoch = self.context.epoch
 
     @property

@@ -19,6 +19,7 @@ from fluxloom.dsl.schedule import RACE_STRATEGIES
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slot_races import check_slots
 from fluxloom.dsl.slots import SlotMap
+from fluxloom.dsl.stencil_writes import parts_ways
 from fluxloom.graph import is_injective
 
 __all__ = ["RaceInfo", "analyse"]
@@ -115,7 +116,7 @@ def _padded_rows(ragged: RaggedMap) -> npt.NDArray[np.int32]:
 
 def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: str) -> None:
     table = _targets(bound.over, arg)
-    if not is_injective(table, through.target.stored):
+    if not is_injective(table, through.target.stored) and not parts_ways(bound.over, parameter, arg, bound.lowered):
         raise LoopError(
             f"{bound.name}: argument {parameter!r} is written through map {through.name!r}, which leads two elements "
             "to the same target; use Inc, or a map that meets each target at most once"

@@ -21,6 +21,8 @@ from fluxloom.device.base import Call, Enqueued, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.exchange import Exchange
+from fluxloom.dsl.halo_places import places_of_numbers
+from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.reductions import (
     combine_ranks,
@@ -48,11 +50,17 @@ class RankedSequence(Sequencer):
         What runs.
     current
         Dats whose halo is current whenever the sequence begins.
+    transient
+        Dats whose values nobody reads afterwards.
     """
 
-    def __init__(self, context: Context, first: Sequence[Call], tasks: Sequence[Task], current: Sequence[Dat]) -> None:
+    def __init__(
+        self, context: Context, first: Sequence[Call], tasks: Sequence[Task], current: Sequence[Dat],
+        transient: Sequence[Dat] = (),
+    ) -> None:  # fmt: skip
         self.context, self.tasks = context, list(tasks)
-        places, self.fresh = exchange_places(tasks, current)
+        numbers, served = places_of_numbers(tasks, current, transient)
+        places, self.fresh = exchange_places(tasks, current, served)
         self.exchanges: list[Exchange] = []
         self._wanted: list[Global] = []
         self._before: list[Callable[[], Any]] = []
@@ -61,20 +69,21 @@ class RankedSequence(Sequencer):
         self._waiting: dict[int, Access | None] = {}
         self._used: list[Global] = []
         self._peer: Any = None
-        for place, (task, dats) in enumerate(zip(self.tasks, places, strict=True)):
+        for place, (task, dats, masks) in enumerate(zip(self.tasks, places, numbers, strict=True)):
             self._globals(place)
-            self._task(place + len(first), task, dats)
+            self._task(place + len(first), task, dats, masks)
         self._size = len(first) + len(self.tasks)
         self._native = context.device.sequencer(self._items)
 
     # ------------------------------------------------------------------------------------- items
-    def _task(self, number: int, task: Task, dats: list[Dat]) -> None:
-        if not dats:
+    def _task(self, number: int, task: Task, dats: list[Dat], masks: list[HaloMask]) -> None:
+        if not dats and not masks:
             self._spans(number, task, [task.limits.whole])
             return
-        exchange = Exchange(self.context, dats, task.buffers)
+        exchange = Exchange(self.context, dats, task.buffers, masks)
         self.exchanges.append(exchange)
-        interior = [task.limits.interior] if task.cut and len(task.limits.interior) else []
+        overlaps = self.context.overlap and task.cut and len(task.limits.interior)
+        interior = [task.limits.interior] if overlaps else []
         mine = -1 - len(self.exchanges)
         if exchange.apart and task.apart and interior:
             self._beside(number, mine, task, exchange)
@@ -300,7 +309,7 @@ class OneTask(Sequencer):
     """
 
     def __init__(self, context: Context, task: Task) -> None:
-        self.context, self.task = context, task
+        self.context, self.task = context, replace(task, halo_reads=())  # what it is brought serves other loops too
         self._forms: dict[tuple[int, ...], RankedSequence] = {}
 
     def __call__(self) -> None:
@@ -354,16 +363,18 @@ class OneTask(Sequencer):
         return sum((f.counts for f in self._forms.values()), np.zeros(1, dtype=np.int64))
 
 
-def sequence(context: Context, first: Sequence[Call], tasks: Sequence[Task]) -> Sequencer:
+def sequence(
+    context: Context, first: Sequence[Call], tasks: Sequence[Task], transient: Sequence[Dat] = ()
+) -> Sequencer:
     """Return the sequence of some tasks of a chain; on one rank it is the device's own.
 
-    What no task changes has to be current when it begins.
+    What no task changes has to be current when it begins, but for what nobody reads afterwards.
     """
     if not context.ranked:
         return context.device.sequencer([*first, *(task.make(task.limits.whole, True) for task in tasks)])
     changed = [d for task in tasks for d in (*task.written, *(target for target, _ in task.copies))]
-    constant = unique(d for task in tasks for d in task.needs if not among(d, changed))
-    return RankedSequence(context, first, tasks, constant)
+    constant = unique(d for task in tasks for d in task.needs if not among(d, [*changed, *transient]))
+    return RankedSequence(context, first, tasks, constant, transient)
 
 
 def fresh_after(sequencer: Sequencer) -> list[Dat]:

@@ -141,7 +141,7 @@ class Subset(Set):
     Raises
     ------
     DatError
-        If an element does not exist, there are more than the capacity, or a capacity is given on several ranks.
+        If an element does not exist, there are more than the capacity, or one is given on ranks and not on a lattice.
     """
 
     def __init__(self, parent: Set, indices: npt.ArrayLike, name: str = "", capacity: int | None = None) -> None:
@@ -157,8 +157,8 @@ class Subset(Set):
             self._make_room(capacity)
 
     def _make_room(self, capacity: int) -> None:
-        if self.context.ranked:
-            raise DatError(f"subset {self.name!r}: on several ranks members cannot change; declare it without capacity")
+        if self.context.ranked and not isinstance(self._parent, Grid):
+            raise DatError(f"subset {self.name!r}: on several ranks members can change on a lattice only")
         if not isinstance(capacity, int | np.integer) or not 0 < capacity < 2**31:
             raise DatError(f"subset {self.name!r}: capacity {capacity!r} is no number of elements")
         self._members = self.context.allocate(4 * (int(capacity) + 1))

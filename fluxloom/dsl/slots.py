@@ -23,7 +23,7 @@ from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.maps import Map, index_table
 from fluxloom.dsl.sets import Grid, Set
 
-__all__ = ["SlotMap", "SlotPlaces", "SlotSet"]
+__all__ = ["SlotMap", "SlotPlaces", "SlotSet", "places_in"]
 
 NARROW = 2**31
 """Numbers of a dat's storage up to which a place has 32 bits."""
@@ -209,11 +209,11 @@ class SlotPlaces(Map):
         self.stays, self.covers = slots.stays, slots.covers
         self.wide = dat.stride * dat.dim >= NARROW
         element, component = slots.elements.astype(np.int64), slots.components.astype(np.int64)
-        places = _places(dat.layout, dat.stride, dat.dim, element, component)
+        places = places_in(dat.layout, dat.stride, dat.dim, element, component)
         self.table = np.ascontiguousarray(places, dtype=np.int64 if self.wide else np.int32)
 
 
-def _places(
+def places_in(
     layout: Layout, stride: int, dim: int, element: npt.NDArray[np.int64], component: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Return the places of components of elements, as `fluxloom.codegen.lane.address` writes them."""

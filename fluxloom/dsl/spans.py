@@ -64,6 +64,8 @@ def limits_of(over: Set, executed: bool, tile: int = 0) -> Limits:
     where no work items run.
     """
     part = over.parent.part
+    if over.most is not None:  # nobody knows where its interior will end
+        return Limits(0, 0, over.most, over.most)
     if part is None:
         return Limits(0, over.size, over.size, over.size)
     begin, inside = part.begin, part.inside

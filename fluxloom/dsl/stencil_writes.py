@@ -3,27 +3,59 @@
 Leg ``k`` of a stencil on a lattice whose ends are joined leads each element to another one. If a kernel reaches every
 component of an argument through one leg only, then each place of the dat (element and component) is read and written
 by exactly one element, and the loop has no races: push streaming ``out[k][k] = ...``, and the in-place scheme
-that reads ``f[k'][k']`` and writes ``f[k][k]``.
+that reads ``f[k'][k']`` and writes ``f[k][k]``. The same holds for a table each leg of which leads no two elements to
+the same target, though different legs do: cells in a list, whose neighbours are in a table (`parts_ways`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.args import Argument
-from fluxloom.dsl.maps import OffsetMap
-from fluxloom.dsl.sets import Grid, Set
+from fluxloom.dsl.maps import OffsetMap, TableMap
+from fluxloom.dsl.sets import Grid, Set, Subset
+from fluxloom.graph import is_injective
 from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.ir import LoweredKernel, Parameter
 
-__all__ = ["check_stencil_writes", "spreads"]
+__all__ = ["check_stencil_writes", "parts_ways", "spreads"]
 
 
 def spreads(arg: Argument, access: Access) -> bool:
-    """Whether an argument is written through a stencil."""
-    return isinstance(arg.map, OffsetMap) and access in (Access.WRITE, Access.RW)
+    """Whether an argument is written through a stencil, or through a table whose legs meet."""
+    if access not in (Access.WRITE, Access.RW):
+        return False
+    return isinstance(arg.map, OffsetMap) or (isinstance(arg.map, TableMap) and arg.leg < 0 and not arg.map.distinct)
+
+
+def parts_ways(over: Set, parameter: str, arg: Argument, lowered: LoweredKernel) -> bool:
+    """Whether no two elements of a loop meet in a component that they reach through a table.
+
+    Each component is reached through one leg only, and none of these legs leads two elements to the same target.
+    """
+    through = arg.map
+    assert isinstance(through, TableMap)
+    legs = _legs_by_component(lowered, parameter)
+    if arg.leg >= 0 or legs is None or any(len(found) > 1 for found in legs.values()):
+        return False
+    table = through.table[over.indices] if isinstance(over, Subset) else through.table
+    columns = {leg for found in legs.values() for leg in found}
+    return all(is_injective(np.ascontiguousarray(table[:, leg : leg + 1]), through.target.stored) for leg in columns)
+
+
+def _legs_by_component(lowered: LoweredKernel, parameter: str) -> dict[tuple[int, ...], list[int]] | None:
+    """Return the legs through which a kernel reaches each component, ascending; None: it computes some of them."""
+    used = used_components(lowered, parameter)
+    if used is None:
+        return None
+    found: dict[tuple[int, ...], list[int]] = {}
+    for leg, component in sorted(used, key=lambda place: (place[1], place[0] or 0)):
+        found.setdefault(component, []).append(leg or 0)
+    return found
 
 
 def check_stencil_writes(
@@ -37,8 +69,7 @@ def check_stencil_writes(
         If the lattice is cut or has ghosts, or some component is reached through several legs.
     """
     for parameter, arg in zip(parameters, arguments, strict=True):
-        if spreads(arg, parameter.access):
-            assert isinstance(arg.map, OffsetMap)
+        if isinstance(arg.map, OffsetMap) and spreads(arg, parameter.access):
             where = f"{name}: argument {parameter.name!r} is {parameter.access.value} through stencil {arg.map.name!r}"
             _check_lattice(where, over)
             _check_legs(where, parameter.name, lowered)
@@ -58,17 +89,16 @@ def _check_lattice(where: str, over: Set) -> None:
 
 
 def _check_legs(where: str, parameter: str, lowered: LoweredKernel) -> None:
-    used = used_components(lowered, parameter)
-    if used is None:
+    legs = _legs_by_component(lowered, parameter)
+    if legs is None:
         raise LoopError(
             f"{where}, and the kernel computes a leg or a component of it; use numbers, or loops over range() that can "
             "be written out"
         )
-    legs: dict[tuple[int, ...], int | None] = {}
-    for leg, component in sorted(used, key=lambda place: (place[1], place[0] or 0)):
-        if legs.setdefault(component, leg) != leg:
+    for component, found in legs.items():
+        if len(found) > 1:
             text = f"component {component[0] if len(component) == 1 else component}" if component else "it"
             raise LoopError(
-                f"{where}, and the kernel reaches {text} through legs {legs[component]} and {leg}: elements would "
+                f"{where}, and the kernel reaches {text} through legs {found[0]} and {found[1]}: elements would "
                 "meet; reach each component through one leg, or write another dat"
             )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer, Call
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.halo_reads import HaloReads, SlotReads
 from fluxloom.dsl.identity import among
 from fluxloom.dsl.spans import Limits, Span
 
@@ -45,6 +46,10 @@ class Task:
         Whether spans of it may run at the same time, but for the ends of reductions.
     together
         Whether its spans keep partial results together: then only the last launch of one of them combines them.
+    halo_reads
+        What it reads of some of the ``needs``, number by number, where that is known.
+    private
+        What it writes among copies of other ranks' elements where only this rank looks.
     """
 
     name: str
@@ -61,15 +66,21 @@ class Task:
     kept: Sequence[Dat] = ()
     apart: bool = False
     together: bool = False
+    halo_reads: Sequence[HaloReads] = ()
+    private: Sequence[tuple[Dat, SlotReads]] = ()
 
 
-def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list[list[Dat]], list[Dat]]:
+def exchange_places(
+    tasks: Sequence[Task], current: Sequence[Dat], served: Collection[tuple[int, int]] = ()
+) -> tuple[list[list[Dat]], list[Dat]]:
     """Return which dats are exchanged before each task, and which are current in the end.
 
     Parameters
     ----------
     current
         Dats whose halo is known to be current at the beginning.
+    served
+        Task numbers and ids of dats: what other messages bring (`fluxloom.dsl.halo_places`).
 
     Notes
     -----
@@ -81,21 +92,24 @@ def exchange_places(tasks: Sequence[Task], current: Sequence[Dat]) -> tuple[list
     for k, task in enumerate(tasks):
         for target, source in task.copies:
             fresh = [d for d in fresh if d is not target] + ([target] if among(source, fresh) else [])
-        wanted = [d for d in task.needs if not among(d, fresh)]
+        wanted = [d for d in task.needs if not among(d, fresh) and (k, id(d)) not in served]
         if wanted:
-            wanted += _later(tasks, k, [*fresh, *wanted])
+            wanted += _later(tasks, k, [*fresh, *wanted], served)
         places.append(wanted)
         fresh = [d for d in [*fresh, *wanted] if among(d, task.kept) or not among(d, task.written)]
     return places, fresh
 
 
-def _later(tasks: Sequence[Task], first: int, fresh: Sequence[Dat]) -> list[Dat]:
+def _later(
+    tasks: Sequence[Task], first: int, fresh: Sequence[Dat], served: Collection[tuple[int, int]]
+) -> list[Dat]:
     """Return dats that tasks behind ``first`` need as they are now."""
     out: list[Dat] = []
     changed: list[Dat] = list(tasks[first].written)
-    for task in tasks[first + 1 :]:
+    for k, task in enumerate(tasks[first + 1 :], first + 1):
         changed += [target for target, _ in task.copies]
-        out += [d for d in task.needs if not (among(d, changed) or among(d, fresh) or among(d, out))]
+        needs = [d for d in task.needs if (k, id(d)) not in served]
+        out += [d for d in needs if not (among(d, changed) or among(d, fresh) or among(d, out))]
         changed += task.written
     return out
 

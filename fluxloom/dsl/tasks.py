@@ -17,6 +17,7 @@ from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, executes_halo, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
+from fluxloom.dsl.halo_reads import halo_reads, private_slots
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.sets import Grid, Set, Subset
@@ -39,7 +40,7 @@ _BY_PLAN = ("block_colour", "element_colour", "block_permute")
 
 def can_begin_anywhere(group: Group, over: Set) -> bool:
     """Whether the code of a group can begin at any element: generated with `Group.ranged`."""
-    if over.parent.part is None or group.strategy not in _BY_POSITION:
+    if over.parent.part is None or over.most is not None or group.strategy not in _BY_POSITION:
         return False
     if isinstance(over, Grid) and any(m.spec.grid is None for m in group.members):
         return False  # spans of a lattice begin with a plane, not where packs want it
@@ -124,18 +125,21 @@ def loop_task(
         keep(block)
         return block.call(loop.name, program)
 
+    needs = halo_needs(loop.bound)
     return Task(
         name=loop.name,
         limits=limits,
         cut=cut,
         make=make,
-        needs=halo_needs(loop.bound),
+        needs=needs,
         written=[d for d in loop.written if isinstance(d, Dat)],
         reads=[g for g, _ in _globals(loop, reads=True)],
         reduces=reduces,
         kept=_kept(loop),
         apart=group.strategy in _APART,
         together=shared is not None,
+        halo_reads=halo_reads(loop.bound, needs) if needs else (),
+        private=private_slots(loop.bound),
     )
 
 

@@ -40,6 +40,7 @@ __all__ = [
     "map_expression",
     "map_expressions",
     "node_count",
+    "reads",
     "statement_blocks",
     "used_components",
     "walk",
@@ -152,6 +153,11 @@ def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[i
         index = tuple(int(part.value) for part in access.index if isinstance(part, Constant))
         found.add((int(access.leg.value) if isinstance(access.leg, Constant) else None, index))
     return frozenset(found)
+
+
+def reads(lowered: LoweredKernel, parameter: str) -> bool:
+    """Whether the body reads a parameter, or changes it by an increment."""
+    return any(a.parameter == parameter and not isinstance(a, Store) for a in _accesses(lowered))
 
 
 def _accesses(lowered: LoweredKernel) -> tuple[Read | Store | Update, ...]:

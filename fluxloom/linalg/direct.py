@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 
@@ -77,7 +78,7 @@ class Relay:
             part()
 
 
-def sequence(steps: Sequence[Loop | Reset | Direct], name: str) -> Chain | Relay:
-    """Return steps as one call: a chain, if all of them are loops and resets."""
+def sequence(steps: Sequence[Loop | Reset | Direct], name: str, transient: Sequence[Dat] = ()) -> Chain | Relay:
+    """Return steps as one call: a chain, if all of them are loops and resets; ``transient`` as a chain takes them."""
     loops = [step for step in steps if not isinstance(step, Direct)]
-    return Chain(loops, name=name) if len(loops) == len(steps) else Relay(steps, name)
+    return Chain(loops, transient=transient, name=name) if len(loops) == len(steps) else Relay(steps, name)

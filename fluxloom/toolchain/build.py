@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def load_library(
     compiler: Compiler | None = None,
     cache: Cache | None = None,
 ) -> Library:
-    """Load the shared object of a C source, compiling it if the cache does not have it.
+    """Load the shared object of a C source, compiling it if the cache does not have it, under whatever name.
 
     Safe to call at the same time from any number of threads and processes that share the cache.
 
@@ -152,7 +152,7 @@ def load_library(
     library = _load_cached(job, report)
     if library is None:
         with cache.lock(digest):
-            library = _load_cached(job, report) or _build(job, report)
+            library = _load_cached(job, report) or _load_twin(job, report) or _build(job, report)
     library.seconds = time.perf_counter() - start
     return library
 
@@ -167,6 +167,18 @@ def _load_cached(job: _Job, report: bool) -> Library | None:
         return _open(job, path, source, compiled=False, report="" if text is None else _text(text))
     except OSError:
         return None
+
+
+def _load_twin(job: _Job, report: bool) -> Library | None:
+    """Load the same code that was compiled under another name; None where there is none.
+
+    A step from one buffer to the other and the step back, say, are chains of two names and one source.
+    """
+    for name in job.cache.names(job.digest[:40]):
+        found = _load_cached(replace(job, name=name), report)
+        if found is not None:
+            return found
+    return None
 
 
 def _text(path: Path) -> str:

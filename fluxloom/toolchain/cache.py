@@ -68,6 +68,14 @@ class Cache:
                 return path
         return None
 
+    def names(self, digest: str) -> list[str]:
+        """Return the names that shared objects with these digits are kept under, in alphabetical order."""
+        ending, found = f"-{digest}.so", set[str]()
+        for folder in (self.folder, *self.also):
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                found |= {entry.name.removesuffix(ending) for entry in entries if entry.name.endswith(ending)}
+        return sorted(found)
+
     def temporary(self, file_name: str) -> Path:
         """Return a path beside ``file_name`` that no other process or thread uses.
 

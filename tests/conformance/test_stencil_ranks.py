@@ -12,6 +12,7 @@ from fluxloom import Chain, Inc, Loop, Read, Write
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, LoopError
+from fluxloom.dsl.parts import Part
 
 from .harness import everywhere, rest_is_long
 
@@ -65,7 +66,7 @@ def test_refusals() -> None:
         u, v = ctx.dat(grid), ctx.dat(grid, shape=(2,))
         found = []
         for wrong in (lambda: Loop(push, grid, u, v[ctx.stencil(grid, [(0, 1)])[0]]),
-                      lambda: ctx.subset(grid, [1], "some", capacity=4)):  # fmt: skip
+                      lambda: ctx.subset(ctx.set(Part.whole(6), "rows"), [1], "some", capacity=4)):  # fmt: skip
             with pytest.raises((LoopError, DatError)) as error:
                 wrong()
             found.append(str(error.value))
@@ -73,4 +74,4 @@ def test_refusals() -> None:
 
     for write, change in run_threads(2, case):
         assert "'v' is Write through stencil 'stencil', and on several ranks" in write
-        assert "subset 'some': on several ranks members cannot change" in change
+        assert "subset 'some': on several ranks members can change on a lattice only" in change

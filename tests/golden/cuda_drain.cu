@@ -9,31 +9,36 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_drain_run(
     const int32_t *__restrict__ list,
     const int64_t n0,
     const int64_t n1,
-    const int64_t n2)
+    const int64_t n2,
+    const int64_t q1,
+    const int64_t h1,
+    const int64_t q2,
+    const int64_t h2)
 {
     n = list[n];
     const int item = (int)(blockIdx.x * 128 + threadIdx.x);
     double g0_total[1] = {0};
     if (item < n) {
         const int e = list[item];
-        const int x = e % (int)n2, y = e / (int)n2 % (int)n1, z = e / (int)n2 / (int)n1;
-        const int i = (z * (int)n1 + y) * (int)n2 + x;
-        const int y_m1 = y >= 1 ? y - 1 : y - 1 + (int)n1;
-        const int x_p1 = x < (int)n2 - 1 ? x + 1 : x + 1 - (int)n2;
+        const uint32_t row = (uint32_t)((uint64_t)(uint32_t)e * (uint32_t)q2 >> (int)h2), layer = (uint32_t)((uint64_t)(uint32_t)row * (uint32_t)q1 >> (int)h1);
+        const int x = e - (int)row * (int)n2, y = (int)row - (int)layer * (int)n1, z = (int)layer;
+        const int i = e;
+        const int to_y_m1 = y >= 1 ? -1 * (int)n2 : ((int)n1 - 1) * (int)n2;
+        const int to_x_p1 = x < (int)n2 - 1 ? 1 : (1 - (int)n2) * 1;
         double o1[1];
         double p0_f[2][2];
-        const int i0_f_0 = (z * (int)n1 + y) * (int)n2 + x_p1;
-        p0_f[0][0] = (double)d0[(0) * s0 + ((int64_t)i0_f_0)];
-        const int i0_f_1 = (z * (int)n1 + y_m1) * (int)n2 + x;
-        p0_f[1][1] = (double)d0[(1) * s0 + ((int64_t)i0_f_1)];
-        o1[0] = d1[((int64_t)i)];
+        const int i0_f_0 = i + to_x_p1;
+        p0_f[0][0] = (double)d0[0u * (uint32_t)s0 + (uint32_t)i0_f_0];
+        const int i0_f_1 = i + to_y_m1;
+        p0_f[1][1] = (double)d0[1u * (uint32_t)s0 + (uint32_t)i0_f_1];
+        o1[0] = d1[((uint32_t)i)];
         double v_v_0_0 = o1[0];
         double v_total_0_0;
         v_v_0_0 = (((double)p0_f[0][0]) - ((double)p0_f[1][1]));
         v_total_0_0 = v_v_0_0;
         o1[0] = v_v_0_0;
         g0_total[0] = v_total_0_0;
-        d1[((int64_t)i)] = o1[0];
+        d1[((uint32_t)i)] = o1[0];
     }
     const int l = (int)threadIdx.x;
     __shared__ double s_double[128];
@@ -60,7 +65,11 @@ extern "C" __global__ void __launch_bounds__(1024) fl_loop_drain_finish(
     const int32_t *__restrict__ list,
     const int64_t n0,
     const int64_t n1,
-    const int64_t n2)
+    const int64_t n2,
+    const int64_t q1,
+    const int64_t h1,
+    const int64_t q2,
+    const int64_t h2)
 {
     n = list[n];
     const int l = (int)threadIdx.x;

@@ -7,33 +7,38 @@ extern "C" __global__ void __launch_bounds__(512) fl_loop_five_points_run(
     const int32_t *__restrict__ z1,
     const int64_t n0,
     const int64_t n1,
-    const int64_t n2)
+    const int64_t n2,
+    const int64_t q1,
+    const int64_t h1,
+    const int64_t q2,
+    const int64_t h2)
 {
     const int item = (int)(blockIdx.x * 512 + threadIdx.x);
     if (item < n) {
-        const int x = item % (int)n2, y = item / (int)n2 % (int)n1, z = item / (int)n2 / (int)n1;
+        const uint32_t row = (uint32_t)((uint64_t)(uint32_t)item * (uint32_t)q2 >> (int)h2), layer = (uint32_t)((uint64_t)(uint32_t)row * (uint32_t)q1 >> (int)h1);
+        const int x = item - (int)row * (int)n2, y = (int)row - (int)layer * (int)n1, z = (int)layer;
         const int i = (z * ((int)n1 + 2) + (y + 1)) * (int)n2 + x;
-        const int y_m1 = y - 1;
-        const int y_p1 = y + 1;
-        const int x_m1 = x >= 1 ? x - 1 : x - 1 + (int)n2;
-        const int x_p1 = x < (int)n2 - 1 ? x + 1 : x + 1 - (int)n2;
+        const int to_y_m1 = -1 * (int)n2;
+        const int to_y_p1 = 1 * (int)n2;
+        const int to_x_m1 = x >= 1 ? -1 : ((int)n2 - 1) * 1;
+        const int to_x_p1 = x < (int)n2 - 1 ? 1 : (1 - (int)n2) * 1;
         double o1[1];
         double p0_u[5][1];
-        const int i0_u_0 = (z * ((int)n1 + 2) + (y + 1)) * (int)n2 + x;
-        p0_u[0][0] = d0[((int64_t)i0_u_0)];
-        const int i0_u_1 = (z * ((int)n1 + 2) + (y + 1)) * (int)n2 + x_m1;
-        p0_u[1][0] = d0[((int64_t)i0_u_1)];
-        const int i0_u_2 = (z * ((int)n1 + 2) + (y + 1)) * (int)n2 + x_p1;
-        p0_u[2][0] = d0[((int64_t)i0_u_2)];
-        const int i0_u_3 = (z * ((int)n1 + 2) + (y_m1 + 1)) * (int)n2 + x;
-        p0_u[3][0] = d0[((int64_t)i0_u_3)];
-        const int i0_u_4 = (z * ((int)n1 + 2) + (y_p1 + 1)) * (int)n2 + x;
-        p0_u[4][0] = d0[((int64_t)i0_u_4)];
+        const int i0_u_0 = i;
+        p0_u[0][0] = d0[((uint32_t)i0_u_0)];
+        const int i0_u_1 = i + to_x_m1;
+        p0_u[1][0] = d0[((uint32_t)i0_u_1)];
+        const int i0_u_2 = i + to_x_p1;
+        p0_u[2][0] = d0[((uint32_t)i0_u_2)];
+        const int i0_u_3 = i + to_y_m1;
+        p0_u[3][0] = d0[((uint32_t)i0_u_3)];
+        const int i0_u_4 = i + to_y_p1;
+        p0_u[4][0] = d0[((uint32_t)i0_u_4)];
         const double k_h = (double)__longlong_as_double(K[0]);
         double v_v_0_0;
         v_v_0_0 = (p0_u[0][0] + (k_h * ((((p0_u[1][0] + p0_u[2][0]) + p0_u[3][0]) + p0_u[4][0]) - (4.0 * p0_u[0][0]))));
         o1[0] = v_v_0_0;
-        d1[((int64_t)i)] = o1[0];
+        d1[((uint32_t)i)] = o1[0];
     }
 }
 

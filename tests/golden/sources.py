@@ -10,7 +10,7 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Read, Schedule, Write
-from fluxloom.codegen.exchange import Field, exchange_unit
+from fluxloom.codegen.exchange import Field, exchange_unit, numbers_unit
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.dtypes import scalar
@@ -223,8 +223,11 @@ def makers(dialect: str) -> dict[str, Make]:
 SOURCES: dict[tuple[str, str], Make] = {(d, name): make for d in DIALECTS for name, make in makers(d).items()}
 
 
-EXCHANGE = "exchange"
-NAMES = [*SOURCES, *((dialect, EXCHANGE) for dialect in DIALECTS)]
+EXCHANGES: dict[str, Callable[[str], Unit]] = {
+    "exchange": lambda dialect: exchange_unit(FIELDS, dialect),
+    "exchange_numbers": lambda dialect: numbers_unit(scalar("float32"), False, dialect),
+}
+NAMES = [*SOURCES, *((dialect, name) for dialect in DIALECTS for name in EXCHANGES)]
 """Language and name of every source: those made of groups, and what packs and unpacks the messages of ranks."""
 
 FIELDS = (Field(scalar("float64"), 4, fl.AoS()), Field(scalar("float32"), 2, fl.SoA()),
@@ -251,5 +254,5 @@ def loops_only(dialect: str, text: str) -> str:
 
 def source(dialect: str, name: str) -> str:
     """Return the text of the loops of one source."""
-    made = exchange_unit(FIELDS, dialect) if name == EXCHANGE else unit(dialect, SOURCES[dialect, name]())
+    made = EXCHANGES[name](dialect) if name in EXCHANGES else unit(dialect, SOURCES[dialect, name]())
     return loops_only(dialect, made.text)

@@ -436,7 +436,7 @@ def test_bench(launcher: Starter, tmp_path: Path) -> None:
 
 def test_bench_refuses(capfd: pytest.CaptureFixture[str]) -> None:
     for words, text in (
-        (("lbm", "--ranks", "cpu:1*2"), "the benchmark lbm has no option --ranks"),
+        (("tiling", "--ranks", "cpu:1*2"), "the benchmark tiling has no option --ranks"),
         (("airfoil", "--partition", "kwai"), "did you mean 'kway'?"),
         (("airfoil", "--shares", "equal"), "shares 'equal': unknown 'equal'"),
         (("airfoil", "--transports", "--cells", "8,12"), "start several ranks"),

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from fluxloom.app.bench import lbm
-from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.base import BenchOptions, Record
 from fluxloom.app.bench.lbm import LbmBench
 from fluxloom.app.bench.lbm_choice import Choice, choices_of, ideal_mlups, thesis_mlups
 from fluxloom.app.bench.lbm_flow import VISCOSITY, viscosity_error
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.lbm.lattices import D2Q9, D3Q19
 
@@ -138,3 +140,20 @@ def test_what_is_refused_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> N
         LbmBench().run(little(lattice="d3q19", **given), silent)
     with pytest.raises(CaseError, match="none of 2 flows could be measured: not this one"):
         LbmBench().run(little(lattice="d3q19", force="none,uniform", **given), silent)
+
+
+def test_ranks_share_the_box() -> None:
+    """Two ranks do the steps of one: the viscosity says so; each sends 5 of 19 populations of two planes of 6 x 4."""
+
+    def rank(comm: Comm) -> Record:
+        return LbmBench().run(little(cells="8,6,4", comm=comm, device="cpu"), silent)
+
+    one, (two, other) = rank(SelfComm()), run_threads(2, rank)
+    assert (one.ranks, two.ranks) == (1, 2)
+    assert two.metrics["viscosity_error"] == pytest.approx(one.metrics["viscosity_error"], abs=1e-5)
+    assert two.metrics["moved_bytes_per_cell"] == one.metrics["moved_bytes_per_cell"]
+    found = two.metrics["exchanges"]
+    assert (found["exchanges"], found["halo_bytes"]) == (2, 2 * 2 * 2 * 24 * 5 * 4)
+    assert other.metrics["exchanges"] == found
+    with pytest.raises(CaseError, match="one rank"):
+        run_threads(2, lambda comm: LbmBench().run(little(comm=comm, device="cpu", threads_sweep=True), silent))

@@ -114,6 +114,8 @@ class BenchOptions:
         Of the benchmark lbm, several with commas; empty: its defaults.
     force, walls
         Of the benchmark lbm: how a force acts (none, uniform or field), and whether the box is a cavity with bodies.
+    fluid
+        Of the benchmark lbm: shares of the box that are fluid.
     full
         Whether everything that is not named is swept (lbm), or all sizes are run (ib).
     threads_sweep
@@ -167,6 +169,7 @@ class BenchOptions:
     streaming: str = ""
     force: str = ""
     walls: bool = False
+    fluid: str = ""
     full: bool = False
     threads_sweep: bool = False
 

@@ -6,11 +6,12 @@ import gc
 from statistics import median
 from typing import Any
 
-from fluxloom.app.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
+from fluxloom.app.bench.base import BenchOptions, Record, Tell, count_gpus
 from fluxloom.app.bench.lbm_choice import Choice, choices_of
 from fluxloom.app.bench.lbm_measure import Measured, measure
 from fluxloom.app.bench.lbm_peers import lattice_peers
 from fluxloom.app.bench.lbm_threads import sweep_threads
+from fluxloom.app.crew import crew_of
 from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
@@ -35,19 +36,25 @@ class LbmBench:
 
     Several names in ``--lattice``, ``--collision``, ``--precision``, ``--streaming`` or ``--force`` make a table of
     all combinations (``sweep``), ``--full`` one of all lattices, precisions, ways of streaming and layouts.
-    ``--peers lbmpy,xlb`` steps the same flow with other libraries, on as many threads, and ``--threads-sweep`` starts
-    itself on every number of threads, close together and spread.
+    ``--fluid 0.1,0.3,1`` fills the box with spheres that leave these shares of it, and measures both ways of storing
+    cells: all of them, and those that are fluid in a list (``fluid_mlups`` are updates of fluid cells).
+    On several ranks (``--ranks cuda*4``) slabs are as even as can be, and messages are measured beside the loops,
+    without them and alone. ``--peers lbmpy,xlb`` steps the same flow with other libraries, on as many threads, and
+    ``--threads-sweep`` starts itself on every number of threads, close together and spread.
     """
 
     title = "Lattice Boltzmann: updates of a cell a second, by lattice, collision, streaming, precision and layout"
     extras = (
-        "layout", "lattice", "collision", "streaming", "force", "walls", "full", "threads_sweep", "peers", "python",
+        "layout", "lattice", "collision", "streaming", "force", "walls", "fluid", "full", "threads_sweep", "peers",
+        "python", "ranks", "slices",
     )  # fmt: skip
 
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
         context, choices = options.context(), choices_of(options)
         peers = lattice_peers(options, context, choices, tell)
+        if context.ranked and (options.threads_sweep or peers is not None):
+            raise CaseError("--threads-sweep and --peers measure on one rank")
         if options.threads_sweep and (context.device.name != "cpu" or len(choices) > 1):
             raise CaseError("--threads-sweep measures one flow on a processor: one name an option, and --device cpu")
         count, rounds = options.iterations or STEPS, options.rounds or ROUNDS
@@ -57,12 +64,12 @@ class LbmBench:
             more["peers"] = peers(found, _shape(context, choices[0], options.cells), count, rounds)
         if options.threads_sweep:
             more["threads_sweep"] = sweep_threads(options, choices[0], context.threads, count, rounds, tell)
-        copy = median(row["copy_gbs"] for row in rows if "error" not in row)
+        copy, crew = median(row["copy_gbs"] for row in rows if "error" not in row), crew_of(context)
         return Record(
             case="lbm",
             model=found.choice.title,
-            device=context.device.name,
-            device_name=device_name(context),
+            device=crew.device,
+            device_name=crew.device_name,
             precision=found.choice.precision,
             sizes={"cells": found.metrics["cells"]},
             copy_gbs=copy,
@@ -70,7 +77,8 @@ class LbmBench:
             metrics={key: value for key, value in found.metrics.items() if key not in ("cells", "copy_gbs")} | more,
             loops=loop_rows(found.rounds.loops, found.rounds.copy_gbs),
             command=options.command,
-            gpus=count_gpus(context),
+            gpus=crew.gpus,
+            ranks=context.comm.size,
         )
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from fluxloom.app.bench.base import LAYOUTS, BenchOptions
+from fluxloom.app.bench.lbm_pack import shares_of
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.lbm.lattices import LATTICES, Lattice
 from fluxloom.lbm.streaming import STREAMING
+from fluxloom.solvers.lattice_memory import CELLS
 
 __all__ = ["COLLISIONS", "FORCES", "PRECISIONS", "Choice", "choices_of", "ideal_mlups", "thesis_mlups"]
 
@@ -38,6 +40,10 @@ class Choice:
         A key of `fluxloom.app.bench.base.LAYOUTS`; empty: the solver's.
     walls
         Whether the box is a cavity with a lid that moves and bodies in it.
+    fluid
+        Share of the box that is fluid, between spheres.
+    stored
+        Which cells are stored, of `fluxloom.solvers.lattice_memory.CELLS`; empty: that was not asked.
     """
 
     lattice: str = "D3Q19"
@@ -47,6 +53,8 @@ class Choice:
     layout: str = ""
     force: str = "none"
     walls: bool = False
+    fluid: float = 1.0
+    stored: str = ""
 
     @property
     def velocities(self) -> Lattice:
@@ -61,20 +69,24 @@ class Choice:
     @property
     def plain(self) -> bool:
         """Whether a wave in it decays undisturbed."""
-        return not self.walls and self.force == "none"
+        return not self.walls and self.force == "none" and self.fluid >= 1
 
     @property
     def title(self) -> str:
         """In words."""
         words = [self.lattice, self.collision.upper() if len(self.collision) == 3 else self.collision, self.streaming]
         words += [f"{self.force} force"] * (self.force != "none") + ["cavity"] * self.walls
+        words += [f"{100 * self.fluid:.3g} % fluid, {self.stored} cells stored"] * bool(self.stored)
         return " ".join(words)
 
     def row(self) -> dict[str, Any]:
         """Return the columns of a table that say what was measured; a force and walls where there are some."""
         found = asdict(self)
         return {
-            key: value for key, value in found.items() if key not in ("force", "walls") or value not in ("none", False)
+            key: value
+            for key, value in found.items()
+            if key not in ("force", "walls", "fluid", "stored")
+            or (self.stored if key in ("fluid", "stored") else value not in ("none", False))
         }
 
 
@@ -98,10 +110,13 @@ def choices_of(options: BenchOptions) -> list[Choice]:
     forces, walls = _names(options, "force", (first.force,), FORCES, False), options.walls
     if layout and layout not in LAYOUTS:
         raise CaseError(f"--layout {layout!r}{did_you_mean(layout, LAYOUTS)} (allowed: {', '.join(LAYOUTS)})")
+    shares: Sequence[float] = shares_of(options.fluid) if options.fluid else (1.0,)
+    if options.fluid and walls:
+        raise CaseError("--fluid is of a box without walls: leave --walls out")
     return [
-        Choice(lattice, collision, precision, scheme, one, force, walls)
-        for lattice, collision, precision, scheme, one, force in product(
-            lattices, collisions, precisions, schemes, layouts, forces
+        Choice(lattice, collision, precision, scheme, one, force, walls, fluid, stored)
+        for lattice, collision, precision, scheme, one, force, fluid, stored in product(
+            lattices, collisions, precisions, schemes, layouts, forces, shares, CELLS if options.fluid else ("",)
         )
     ]
 

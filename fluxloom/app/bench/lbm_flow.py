@@ -10,6 +10,7 @@ import numpy as np
 
 from fluxloom.app.bench.base import LAYOUTS
 from fluxloom.app.bench.lbm_choice import Choice
+from fluxloom.app.bench.lbm_pack import packing
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.lbm.box import side_names
@@ -44,6 +45,8 @@ def lattice_flow(context: Context, choice: Choice, shape: tuple[int, ...], sched
         named["field"] = True
     if choice.walls:
         named |= _cavity(shape)
+    if choice.stored:
+        named |= {"bodies": packing(shape, choice.fluid), "cells": choice.stored}
     flow = LatticeBoltzmann(
         context, shape, viscosity=VISCOSITY, lattice=choice.velocities, dtype=choice.precision, schedule=schedule,
         **named,

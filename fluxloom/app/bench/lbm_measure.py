@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from fluxloom.app.bench.base import BenchOptions, Tell
+from fluxloom.app.bench.exchange_cost import measure_exchanges
 from fluxloom.app.bench.lbm_choice import Choice, ideal_mlups, thesis_mlups
 from fluxloom.app.bench.lbm_flow import lattice_flow, viscosity_error
 from fluxloom.app.bench.rounds import Rounds, measure_rounds
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -38,13 +42,14 @@ class Measured:
             "cells", "mlups", "mlups_best", "percent_of_copy", "ideal_mlups", "thesis_mlups", "ms_per_step",
             "bytes_per_cell", "moved_bytes_per_cell", "flops_per_cell", "copy_gbs", "kernels_ms", "viscosity_error",
         )  # fmt: skip
-        return self.choice.row() | {key: self.metrics[key] for key in keys} | {"layout": self.metrics["layout"]}
+        more = ("fluid_cells", "fluid_mlups", "memory_mb") if self.choice.stored else ()
+        return self.choice.row() | {key: self.metrics[key] for key in (*keys, *more, "layout")}
 
 
 def measure(
     context: Context, choice: Choice, shape: tuple[int, ...], count: int, rounds: int, options: BenchOptions, tell: Tell
 ) -> Measured:  # fmt: skip
-    """Time some rounds of steps, after one that warms up.
+    """Time some rounds of steps, after one that warms up; collective. Bandwidths are those of all ranks together.
 
     Parameters
     ----------
@@ -65,38 +70,48 @@ def measure(
     tell(f"warm-up: {count} steps")
     timed = measure_rounds(
         context, flow.step, flow.reports, count, rounds, tell,
-        lambda seconds: f"{1e-6 * flow.cells * count / seconds:,.1f} MLUPS",
+        lambda seconds: f"{1e-6 * flow.cells * count / seconds:,.1f} MLUPS, of the cells that are stepped",
     )  # fmt: skip
     flow.check_finite()
     error = None
     if choice.plain:
         error = viscosity_error(shape, (energy, flow.kinetic_energy()), flow.steps - start)
-    return Measured(choice, timed, _metrics(flow, choice, shape, count, timed) | {"viscosity_error": error})
+    metrics = _metrics(flow, choice, shape, count, timed) | {"viscosity_error": error}
+    if context.ranked and isinstance(flow.chain, Chain):
+        cost = measure_exchanges(flow.chain)  # of two steps, an even and an odd one; the flow is of no use afterwards
+        metrics |= {"exchanges": cost.record()} if cost is not None else {}
+    return Measured(choice, timed, metrics)
 
 
 def _metrics(
     flow: LatticeBoltzmann, choice: Choice, shape: tuple[int, ...], count: int, rounds: Rounds
 ) -> dict[str, Any]:  # fmt: skip
     """Return everything about a step."""
-    cells, seconds, copy = prod(shape), rounds.seconds / count, rounds.copy_gbs
+    comm = flow.context.comm
+    cells, seconds = flow.cells, rounds.seconds / count
+    moved = _a_step([loop.report().useful_bytes for loop in flow.loops])
+    copy, moved = (float(x) for x in comm.reduce(np.array([rounds.copy_gbs, moved]), "sum"))
     gbs = choice.bytes_per_cell * cells / seconds / 1e9
     report = flow.loops[0].report()
+    fluid = int(flow.fluid.sum()) if choice.walls or choice.stored else prod(shape)
     return {
-        "cells": cells,
+        "cells": prod(shape),
         "mlups": cells / seconds / 1e6,
         "mlups_best": cells * count / min(rounds.times) / 1e6,
         "percent_of_copy": 100 * gbs / copy if copy else None,
         "ideal_mlups": ideal_mlups(copy, choice) if copy else None,
         "thesis_mlups": thesis_mlups(copy, choice.velocities) if copy else None,
         "bytes_per_cell": choice.bytes_per_cell,
-        "moved_bytes_per_cell": _a_step([loop.report().useful_bytes for loop in flow.loops]) / cells,
+        "moved_bytes_per_cell": moved / cells,
         "flops_per_cell": _a_step([loop.bound.lowered.flops for loop in flow.loops]),
         "ms_per_step": 1e3 * seconds,
         "ms_per_step_best": 1e3 * min(rounds.times) / count,
         "ms_per_step_worst": 1e3 * max(rounds.times) / count,
         "useful_gbs": gbs,
         "shape": list(shape),
-        "fluid_cells": int(flow.fluid.sum()) if choice.walls else cells,
+        "fluid_cells": fluid,
+        "fluid_mlups": fluid / seconds / 1e6,
+        "memory_mb": flow.cost.memory / 1e6,
         "steps": count,
         "rounds": len(rounds.times),
         "threads": flow.context.threads,

@@ -53,6 +53,20 @@ def test_compiles_once(own_cache: Path) -> None:
     assert not [path for path in own_cache.iterdir() if path.name.startswith(".twice")]
 
 
+def test_another_name_is_no_other_code(own_cache: Path) -> None:
+    """The same source and flags are compiled once whatever they are called, with the report and without."""
+    first = load_library(TWICE, "twice", report=True)
+    for report in (True, False):
+        other = load_library(TWICE, "double", report=report)
+        assert (other.compiled, other.path) == (False, first.path)
+        assert other.twice(4) == 8
+    first.path.write_bytes(b"damaged")
+    again = load_library(TWICE, "thrice")
+    assert (again.compiled, again.twice(3)) == (True, 6)
+    assert sorted(path.stem.split("-")[0] for path in own_cache.glob("*.so")) == ["thrice", "twice"]
+    assert load_library(AXPY, "twice").compiled
+
+
 def test_functions_are_apart() -> None:
     library = load_library(TWICE, "twice")
     one = library.function("twice", [ctypes.c_int], ctypes.c_int)
@@ -166,7 +180,8 @@ def test_read_only_cache_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     module._open.cache_clear()  # root may write anywhere, so the refusal is acted
     try:
         assert not load_library(TWICE, "twice").compiled
-        assert load_library(TWICE, "another").compiled
+        assert not load_library(TWICE, "another").compiled
+        assert load_library(AXPY, "axpy").compiled
     finally:
         module._open.cache_clear()
         (tmp_path / "cache").chmod(0o755)
