@@ -35,9 +35,9 @@ APP_ONLY = frozenset({"pydantic", "typer", "rich"})
 OPTIONAL = frozenset({
     "cupy", "cupyx", "cuda", "pyopencl", "mpi4py", "h5py", "meshio", "gmsh", "pymetis", "matplotlib", "pyvista",
     "vtk", "pyfftw", "pyvkfft", "mkl_fft", "pyamg", "PIL", "ziglang", "KratosMultiphysics",
-    "imageio_ffmpeg", "lbmpy", "pystencils", "xlb", "jax", "warp",
+    "trimesh", "manifold3d", "imageio_ffmpeg", "lbmpy", "pystencils", "xlb", "jax", "warp",
 })  # fmt: skip
-OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph"})
+OPTIONAL_IN = frozenset({"device", "comm", "mesh", "app", "linalg", "graph", "lbm"})
 SCIPY_LOCAL_FROM, SCIPY_FROM = 2, 4
 
 DEVICE_NAMES = ("cuda", "opencl", "nvrtc", "openmp")  # anywhere in a word, in any case

@@ -16,6 +16,9 @@ from fluxloom.core.errors import DeviceUnavailable, FluxloomError
 __all__ = ["Movie"]
 
 _WIDEST = 960
+_LEAST = 480
+"""Films as MP4 are made at least as wide, a cell some pixels: the codec has one colour for two by two of them."""
+
 _BODY = (58, 63, 71)
 _SHADES = 255
 
@@ -37,7 +40,7 @@ class Movie:
     Raises
     ------
     DeviceUnavailable
-        When a package that is needed is not installed.
+        When a package that is needed is not installed, or ffmpeg is not there.
 
     Notes
     -----
@@ -54,6 +57,8 @@ class Movie:
                 raise DeviceUnavailable(
                     f"a film {path.suffix} needs {package}, which is not installed: pip install 'fluxloom[{extra}]'"
                 )
+        if path.suffix == ".mp4":
+            _check_ffmpeg()
         shades: Any = import_module("matplotlib").colormaps[colours](np.linspace(0.0, 1.0, _SHADES))
         self.palette = np.concatenate([np.round(255 * shades[:, :3]), [_BODY]]).astype(np.uint8)
         self.pictures: list[npt.NDArray[np.uint8]] = []
@@ -97,11 +102,24 @@ class Movie:
 
     def _mp4(self, path: Path) -> None:
         ffmpeg: Any = import_module("imageio_ffmpeg")
-        height, width = (n - n % 2 for n in self.pictures[0].shape)  # H.264 takes even numbers
+        times = max(1, -(-_LEAST // self.pictures[0].shape[1]))
+        height, width = (times * n // 2 * 2 for n in self.pictures[0].shape)  # H.264 takes even numbers
         writer = ffmpeg.write_frames(str(path), (width, height), fps=self.rate, macro_block_size=2)
         writer.send(None)
         try:
             for index in self.pictures:
-                writer.send(np.ascontiguousarray(self.palette[index[:height, :width]]))
+                large = index.repeat(times, axis=0).repeat(times, axis=1)
+                writer.send(np.ascontiguousarray(self.palette[large[:height, :width]]))
         finally:
             writer.close()
+
+
+def _check_ffmpeg() -> None:
+    """Raise `DeviceUnavailable` if there is no ffmpeg: before the run, not at its end."""
+    ffmpeg: Any = import_module("imageio_ffmpeg")
+    try:
+        ffmpeg.get_ffmpeg_exe()
+    except RuntimeError as error:
+        raise DeviceUnavailable(
+            f"a film .mp4 needs ffmpeg, which imageio does not find ({error}): install ffmpeg, or take .gif"
+        ) from None

@@ -30,6 +30,9 @@ _PACKAGES = (
     ("meshio", "meshio", "mesh", "mesh files of other programs"),
     ("gmsh", "gmsh", "mesh", "mesh generation with Gmsh"),
     ("pymetis", "pymetis", "mesh", "partitioning"),
+    ("trimesh", "trimesh", "surface", "bodies from files of triangles"),
+    ("manifold3d", "manifold3d", "surface", "bodies from files of triangles"),
+    ("imageio_ffmpeg", "imageio-ffmpeg", "movie", "films as MP4"),
     ("pyfftw", "pyfftw", "fft", "quicker Fourier transforms on the host"),
     ("pyvkfft", "pyvkfft", "vkfft", "Fourier transforms on OpenCL"),
 )

@@ -11,6 +11,8 @@ import pytest
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import images, labels_of
+from fluxloom.lbm.lattices import D3Q19
+from fluxloom.lbm.links import find_links
 from fluxloom.lbm.shapes import SMALLEST, Block, Circle, Cylinder, HalfSpace, Shape, Sphere
 from fluxloom.lbm.shapes_sets import Complement, Difference, Implicit, Intersection, Polygon, Union
 
@@ -122,6 +124,52 @@ def test_inside_a_polygon_with_points_on_it() -> None:
 def test_refused(wrong: Any) -> None:
     with pytest.raises(SolverError):
         wrong()
+
+
+def gyroid(size: float, shift: float) -> Implicit:
+    """Return one half of space, of period ``size``."""
+
+    def value(p: np.ndarray) -> np.ndarray:
+        z, y, x = 2.0 * np.pi / size * (p.T - shift)
+        return np.sin(x) * np.cos(y) + np.sin(y) * np.cos(z) + np.sin(z) * np.cos(x)
+
+    return Implicit(value, 3)
+
+
+def test_links_of_an_implicit_shape() -> None:
+    """Each link of a gyroid ends where a root finder says; it has no ends, and fits the periodic box."""
+    optimize = pytest.importorskip("scipy.optimize")
+    shape = gyroid(10.0, 0.3)
+    box = Box((10, 10, 10), (True,) * 3)
+    labels = labels_of(box, [shape])
+    assert 0.45 < labels.mean() < 0.55
+    links = find_links(box, D3Q19, labels, [shape], [])[1]
+    assert len(links) > 1500
+    start = np.stack(box.coordinates(links.cells), axis=-1)
+    steps = -np.array(D3Q19.velocities)[links.directions]
+    for at, step, q in list(zip(start, steps, links.fractions, strict=True))[::40]:
+
+        def value(t: float, at: np.ndarray = at, step: np.ndarray = step) -> float:
+            return float(shape.function((at + t * step)[None])[0])  # type: ignore[index]
+
+        assert q == pytest.approx(optimize.brentq(value, 0.0, 1.0, xtol=1e-14), abs=1e-12)
+
+
+def test_ends_of_an_implicit_shape() -> None:
+    """A gyroid that is cut off has walls at its ends, and nothing beyond; over a periodic side it comes in again."""
+    whole = gyroid(10.0, 0.3)
+    part = Implicit(whole.function, 3, (-3.25, 2.5, 2.5), (3.25, 7.5, 7.5))
+    cut = Intersection(whole, Block((-3.25, 2.5, 2.5), (3.25, 7.5, 7.5)))
+    box = Box((10, 10, 10), (True,) * 3)
+    labels = labels_of(box, [part])
+    np.testing.assert_array_equal(labels, labels_of(box, [cut]))
+    assert labels[[0, 3, 7, 9]].any(axis=(1, 2)).all()
+    assert not labels[4:7].any()
+    got, wanted = (find_links(box, D3Q19, labels, [one], [])[1] for one in (part, cut))
+    np.testing.assert_array_equal(got.cells, wanted.cells)
+    np.testing.assert_allclose(got.fractions, wanted.fractions, atol=1e-12)
+    ends = np.isclose(got.fractions, 0.25, atol=1e-12) | np.isclose(got.fractions, 0.75, atol=1e-12)
+    assert ends.sum() > 20
 
 
 # ------------------------------------------------------------------------------------------- labels

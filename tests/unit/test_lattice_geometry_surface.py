@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import DeviceUnavailable, SolverError
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import labels_of
 from fluxloom.lbm.lattices import D3Q27
 from fluxloom.lbm.links import find_links
-from fluxloom.lbm.shapes import Block, Sphere
+from fluxloom.lbm.shapes import SMALLEST, Block, Sphere
+from fluxloom.lbm.shapes_files import read_triangles
 from fluxloom.lbm.shapes_sets import Difference
-from fluxloom.lbm.shapes_stl import read_stl
 from fluxloom.lbm.surface import Surface
 
 Array = np.ndarray
+
+trimesh = pytest.importorskip("trimesh")
+pytest.importorskip("manifold3d")
 
 
 def cube() -> Array:
@@ -30,7 +34,7 @@ def cube() -> Array:
 def ball(cuts: int) -> Array:
     """Return an octahedron whose triangles are cut into four, with corners on the unit sphere."""
     signs = np.array([(a, b, c) for a in (1, -1) for b in (1, -1) for c in (1, -1)], dtype=float)
-    corners = np.array([np.diag(sign) for sign in signs])
+    corners = np.array([np.diag(sign)[:: int(sign.prod())] for sign in signs])
     for _ in range(cuts):
         a, b, c = np.moveaxis(corners, 1, 0)
         d, e, f = (middle / np.linalg.norm(middle, axis=1, keepdims=True) for middle in (a + b, b + c, c + a))
@@ -66,24 +70,56 @@ def test_files(tmp_path: Path, write) -> None:
     np.testing.assert_allclose(high, (3.0, 6.0, 9.0))
 
 
+@pytest.mark.parametrize("suffix", ["obj", "ply", "off", "glb", "3mf", "STL"])
+def test_other_formats(tmp_path: Path, suffix: str) -> None:
+    """A file of two bodies, x first."""
+    boxes = [trimesh.creation.box(bounds=((k, 0, 0), (k + 0.5, 2, 3))) for k in (0, 1)]
+    path = tmp_path / f"two.{suffix}"
+    (trimesh.util.concatenate(boxes) if suffix in ("off", "STL") else trimesh.Scene(boxes)).export(str(path))
+    surface = Surface.from_file(path, shift=(10.0, 20.0, 30.0))
+    np.testing.assert_allclose(surface.bounds(), [(10.0, 20.0, 30.0), (13.0, 22.0, 31.5)], atol=1e-6)
+    assert surface.volume == pytest.approx(6.0, rel=1e-6)
+
+
+def test_files_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read, and what is not installed, is said in one message."""
+    for name, data in {"a.stll": b"", "a.obj": b"hello", "a.ply": b"ply"}.items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(SolverError, match=r"a\.stll: surfaces are files of .*did you mean 'stl'"):
+        read_triangles(tmp_path / "a.stll")
+    with pytest.raises(SolverError, match=r"a\.obj: the file has no triangles"):
+        read_triangles(tmp_path / "a.obj")
+    with pytest.raises(SolverError, match=r"a\.ply: trimesh cannot read"):
+        read_triangles(tmp_path / "a.ply")
+    write_text(tmp_path / "nan.stl", cube() * (1.0, np.nan, 1.0))
+    with pytest.raises(SolverError, match=r"nan\.stl: a corner is not finite"):
+        read_triangles(tmp_path / "nan.stl")
+    monkeypatch.setitem(sys.modules, "manifold3d", None)
+    with pytest.raises(DeviceUnavailable, match=r"needs manifold3d, .*: pip install 'fluxloom\[surface\]'"):
+        Surface.from_triangles(cube())
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    with pytest.raises(DeviceUnavailable, match=r"needs trimesh, .*: pip install 'fluxloom\[surface\]'"):
+        Surface.from_file(tmp_path / "a.obj")
+
+
 def test_broken_files(tmp_path: Path) -> None:
     whole, path = tmp_path / "whole.stl", tmp_path / "broken.stl"
     write_binary(whole, cube())
     path.write_bytes(whole.read_bytes()[:-7])
     with pytest.raises(SolverError, match="cut off"):
-        read_stl(path)
+        read_triangles(path)
     write_text(whole, cube())
     path.write_text(whole.read_text()[:-40])
     with pytest.raises(SolverError, match="cut off"):
-        read_stl(path)
+        read_triangles(path)
     path.write_text(whole.read_text().replace("vertex 0", "vertex zero", 1))
-    with pytest.raises(SolverError, match="three numbers"):
-        read_stl(path)
+    with pytest.raises(SolverError, match=r"broken\.stl: (trimesh cannot read|the file has no triangles)"):
+        read_triangles(path)
     write_text(path, cube()[:0])
     with pytest.raises(SolverError, match="no triangles"):
-        read_stl(path)
+        read_triangles(path)
     with pytest.raises(SolverError, match="cannot be read"):
-        read_stl(tmp_path / "none.stl")
+        read_triangles(tmp_path / "none.stl")
     write_binary(path, cube()[1:])
     with pytest.raises(SolverError, match=r"broken\.stl: the surface is not closed: 3 of 18 edges"):
         Surface.from_stl(path)
@@ -164,3 +200,105 @@ def test_turning() -> None:
     np.testing.assert_allclose(high, (1.0, 3.0, 0.0), atol=1e-14)
     with pytest.raises(SolverError):
         corners.turned((0.0, 0.0, 0.0), 1.0)
+
+
+# ------------------------------------------------------------------------------------------- degenerate places
+
+
+def hull(random: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Return the hull of random whole points, and of all whole points the side: -1 inside, 0 on it, 1 outside."""
+    spatial = pytest.importorskip("scipy.spatial")
+    points = random.integers(1, 12, (random.integers(5, 20), 3))
+    triangles = spatial.ConvexHull(points).simplices
+    a, b, c = np.moveaxis(points[triangles], 1, 0)
+    normal = np.cross(b - a, c - a)
+    normal *= -np.sign(np.einsum("ta,ta->t", points.mean(axis=0) - a, normal))[:, None].astype(np.int64)
+    places = np.stack(np.indices((13, 13, 13)), axis=-1).reshape(-1, 1, 3)
+    side = np.sign(np.einsum("nta,ta->nt", places - a, normal).max(axis=1))
+    return points[triangles].astype(np.float64), side, places[:, 0].astype(np.float64)
+
+
+def test_corners_and_edges_on_cells() -> None:
+    """Hulls of whole points, whose corners, edges and faces lines meet: whole arithmetic says what is inside."""
+    random = np.random.default_rng(7)
+    for _ in range(12):
+        corners, side, places = hull(random)
+        found = Surface.from_triangles(corners).inside(places)
+        assert found[side < 0].all()
+        assert not found[side > 0].any()
+
+
+def test_fractions_at_corners_and_edges_on_cells() -> None:
+    """Links from outside hit the surface, those that start on it at once."""
+    random = np.random.default_rng(8)
+    corners, side, places = hull(random)
+    surface = Surface.from_triangles(corners)
+    side = side.reshape(13, 13, 13)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals *= -np.sign(((corners.mean(axis=(0, 1)) - corners[:, 0]) * normals).sum(axis=1))[:, None]
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+
+    def distance(points: Array) -> Array:
+        return ((points[:, None] - corners[:, 0]) * normals).sum(axis=2).max(axis=1)
+
+    for way in np.array(D3Q27.velocities)[1:]:
+        start = places[(places + way >= 0).all(axis=1) & (places + way < 13).all(axis=1)]
+        end = start + way
+        at, to = (side[tuple(p.astype(int).T)] for p in (start, end))
+        step = np.broadcast_to(way.astype(float), start.shape)
+        some = (at > 0) & (to <= 0)
+        q = surface.fraction(start[some], step[some])
+        assert np.abs(distance(start[some] + q[:, None] * step[some])).max(initial=0.0) < 1e-12
+        some = (at == 0) & (to < 0)
+        np.testing.assert_allclose(surface.fraction(start[some], step[some]), SMALLEST, atol=1e-12)
+
+
+def shells(*parts: tuple[Array, float, float, int]) -> Surface:
+    """Return cubes: triangles, side, least coordinate, and the sense of the triangles."""
+    return Surface.from_triangles(np.concatenate([(size * c + low)[:, ::way] for c, size, low, way in parts]))
+
+
+def test_shells() -> None:
+    """Shells that overlap are one body, shells that turn the other way are holes; all may turn the other way."""
+    outward = Surface.from_triangles(cube()).turned((1, 0, 0), 0.0)  # as its triangles turn the same way now
+    box = outward.vertices[outward.triangles]
+    points = np.stack([np.arange(-0.5, 10.0)] * 3, axis=1)
+    for way in (1, -1):
+        overlap = shells((box, 4.0, 0.0, way), (box, 4.0, 2.0, way), (box, 1.0, 8.0, way))
+        assert np.flatnonzero(overlap.inside(points)).tolist() == [1, 2, 3, 4, 5, 6, 9]
+        hollow = shells((box, 8.0, 0.0, way), (box, 4.0, 2.0, -way), (box, 1.0, 3.0, way))
+        assert np.flatnonzero(hollow.inside(points)).tolist() == [1, 2, 4, 7, 8]
+        assert hollow.volume == pytest.approx(512 - 64 + 1)
+    q = overlap.fraction(np.array([[1.0, 1.0, -2.0]]), np.array([[0.0, 0.0, 4.0]]))
+    assert q == pytest.approx(0.5, abs=1e-15)
+
+
+def test_triangles_that_turn_both_ways() -> None:
+    """Those of the cube do; each shell is turned outward, whatever it was."""
+    corners = cube()
+    two = np.concatenate([corners[:, ::-1], corners + 3.0])
+    surface = Surface.from_triangles(two)
+    assert surface.volume == pytest.approx(2.0)
+    a, b, c = np.moveaxis(surface.vertices[surface.triangles][..., ::-1], 1, 0)
+    assert np.einsum("ta,ta->", a, np.cross(b, c)) / 6.0 == pytest.approx(2.0)
+
+
+def test_one_sided_surfaces_are_refused() -> None:
+    """The projective plane of six vertices is closed, and has no inside."""
+    faces = ["123", "134", "145", "156", "162", "235", "346", "452", "563", "624"]
+    triangles = np.array([[int(digit) - 1 for digit in face] for face in faces])
+    with pytest.raises(SolverError, match="cannot be turned outward"):
+        Surface(np.random.default_rng(0).normal(size=(6, 3)), triangles)
+
+
+def test_surfaces_refused() -> None:
+    """Wrong arrays are refused."""
+    good = Surface.from_triangles(cube())
+    for vertices, triangles, what in (
+        (good.vertices[:, :2], good.triangles, "vertices"),
+        (good.vertices[:5], good.triangles, "numbers of its 5 vertices"),
+        (good.vertices * np.nan, good.triangles, "not finite"),
+        (good.vertices, good.triangles[:0], "not none"),
+    ):
+        with pytest.raises(SolverError, match=what):
+            Surface(vertices, triangles)

@@ -1,0 +1,51 @@
+"""Triangles from files, through trimesh: STL, OBJ, PLY, OFF, glTF, 3MF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.optional import require
+
+__all__ = ["EXTRA", "read_triangles"]
+
+EXTRA = "surface"
+"""The extra that has the libraries of surfaces."""
+
+
+def read_triangles(path: str | Path) -> npt.NDArray[np.float64]:
+    """Return the corners of all triangles of a file, ``(n, 3, 3)``: triangle, corner, ``(x, y, z)``, in its units.
+
+    All parts of a file are taken, where its transformations put them.
+
+    Raises
+    ------
+    SolverError
+        If the file cannot be read, has no triangles, or a corner that is not finite.
+    DeviceUnavailable
+        If trimesh is not installed.
+    """
+    path = Path(path)
+    trimesh: Any = require("trimesh", EXTRA, f"reading the surface {path}")
+    suffix, known = path.suffix[1:].lower(), sorted(trimesh.exchange.load.mesh_formats())
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise SolverError(f"{path}: cannot be read: {error.strerror}") from error
+    if suffix not in known:
+        raise SolverError(f"{path}: surfaces are files of {', '.join(known)}{did_you_mean(suffix, known)}")
+    try:
+        found: Any = trimesh.load_mesh(str(path), process=False)
+        corners = np.array(found.triangles, dtype=np.float64)
+    except Exception as error:  # its readers raise whatever the broken bytes lead to
+        raise SolverError(f"{path}: trimesh cannot read the file: {error}; write it anew") from error
+    if not len(corners):
+        raise SolverError(f"{path}: the file has no triangles, or is cut off; write it anew")
+    if not np.isfinite(corners).all():
+        raise SolverError(f"{path}: a corner is not finite; write the file anew")
+    return corners
