@@ -10,7 +10,7 @@ import numpy as np
 
 import fluxloom as fl
 from fluxloom.dsl.loop import Loop
-from fluxloom.lbm.boundaries import Body, Condition, Part, parts_of
+from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, parts_of
 from fluxloom.lbm.box import AXES, Box
 from fluxloom.lbm.collisions import BGK, Collision
 from fluxloom.lbm.labels import labels_of
@@ -27,7 +27,7 @@ class Flow:
     def __init__(
         self,
         shape: tuple[int, ...],
-        sides: Mapping[str, Condition],
+        sides: Mapping[str, Condition | Sponge],
         bodies: Sequence[Body] = (),
         *,
         viscosity: float = 0.1,

@@ -261,9 +261,14 @@ def regularised(o: Oracle, h: Array, rho: Array, u: Array, axis: int, n: int) ->
 
 @dataclass
 class AntiBounce:
-    """Density half a cell beyond the cells (Ginzburg et al. 2008; Krueger et al. 2017, eq. 5.53)."""
+    """Density half a cell beyond the cells (Ginzburg et al. 2008; Krueger et al. 2017, eq. 5.53).
+
+    With ``rate`` waves leave: ``memory`` has the distance from the density, the velocity out and its mean slope.
+    """
 
     density: Values = 1.0
+    rate: float | None = None
+    memory: dict[str, Array] = field(default_factory=dict)
     stage: ClassVar[int] = 0
 
     def fill(self, o: Oracle, key: str | int, g: Array) -> None:
@@ -274,13 +279,24 @@ class AntiBounce:
         inner = x.copy()
         inner[:, axis] -= way
         inner = np.where(o.labels[tuple((inner % o.shape).T)][:, None] == 0, inner, x)
-        u = 1.5 * o.velocity()[tuple(x.T)] - 0.5 * o.velocity()[tuple(inner.T)]
+        near, far = o.velocity()[tuple(x.T)], o.velocity()[tuple(inner.T)]
+        u = 1.5 * near - 0.5 * far
         wall = x.astype(float)
         wall[:, axis] += 0.5 * way
-        rho = o.values(self.density, key, wall, x, ())
+        rho = o.values(self.density, key, wall, x, ()) + self._away(way * near[:, axis], way * far[:, axis])
         for i in np.flatnonzero(way * o.c[:, axis] == -1):
             even = rho * (1 + 4.5 * (u @ o.c[i]) ** 2 - 1.5 * (u * u).sum(1))
             g[(*x.T, i)] = 2 * o.w[i] * even - o.f[(*x.T, o.lattice.opposite[i])]
+
+    def _away(self, near: Array, far: Array) -> Array:
+        """Return how far the density is from what is set, from the velocities out of two cells."""
+        if self.rate is None:
+            return np.zeros(near.shape)
+        out, slope, c = (near + far) / 2, near - far, 3**-0.5
+        away, was, mean = self.memory.get("", np.stack([0 * out, out, slope]))
+        away = (1 - self.rate) * away + (1 + out / c) / c * (out - was + np.maximum(out, 0) * (slope - mean))
+        self.memory[""] = np.stack([away, out, mean + self.rate * (slope - mean)])
+        return away
 
 
 Condition = Bounce | Slip | Convective | Velocity | Pressure | AntiBounce

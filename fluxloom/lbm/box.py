@@ -90,5 +90,8 @@ class Box:
 
     def shifted(self, places: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the numbers of the cells at some distance, ``(..., dimensions)`` for ``places`` ``(...)``."""
-        at = self.coordinates(np.asarray(places, dtype=np.int64))
+        places = np.asarray(places, dtype=np.int64)
+        if not shifts.any():
+            return np.broadcast_to(places, np.broadcast_shapes(places.shape, shifts.shape[:-1]))
+        at = self.coordinates(places)
         return self.place([x + shifts[..., k] for k, x in enumerate(at)])

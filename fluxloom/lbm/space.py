@@ -22,8 +22,9 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.lbm.box import Box
+from fluxloom.lbm.cells import CellList, CellSet
 from fluxloom.lbm.lattices import Lattice
-from fluxloom.lbm.streaming import Streaming
+from fluxloom.lbm.streaming import Neighbours, Streaming
 
 __all__ = ["Elements", "Space"]
 
@@ -54,7 +55,7 @@ class Elements:
 
 @dataclass(frozen=True)
 class Space:
-    """Populations on a grid.
+    """Populations on a grid, or on a list of its cells.
 
     Attributes
     ----------
@@ -69,6 +70,8 @@ class Space:
     force
         Force per volume that acts in the collision, one component an axis: the same everywhere, or on the grid.
         Velocities that are set at sides include half of it.
+    listed
+        The cells that are stored, and the set that they are, where those are not all.
     """
 
     context: Context
@@ -79,6 +82,16 @@ class Space:
     buffers: tuple[Dat, ...]
     unit: float = 1.0
     force: Global | Dat | None = None
+    listed: tuple[CellList, CellSet] | None = None
+
+    @property
+    def set(self) -> Set:
+        """What populations live on: the grid, or a list of cells."""
+        return self.grid if self.listed is None else self.listed[1]
+
+    @property
+    def _where(self) -> Neighbours:
+        return self.box if self.listed is None else self.listed[0]
 
     @property
     def real(self) -> str:
@@ -146,7 +159,9 @@ class Space:
         return Elements(self.context.set(part, name), which, cells[which])
 
     def numbers(self, cells: Places) -> Places:
-        """Return the numbers of cells among those of this rank, which has them."""
+        """Return the numbers in `set` of cells that this rank has."""
+        if self.listed is not None:
+            return self.listed[0].numbers(cells)
         return np.ravel_multi_index(self._local(cells), self.grid.shape).astype(np.int64)
 
     def _local(self, cells: Places) -> tuple[Places, ...]:
@@ -188,16 +203,16 @@ class Space:
         for parity in self.parities:
             stored = self.streaming.stored(parity)
             if stored not in found:
-                at, component = places(self.box, self.lattice, cells, directions, parity)
+                at, component = places(self._where, self.lattice, cells, directions, parity)
                 ranked = self.context.ranked
                 at = self._stored(over.cells, at) if ranked else at
-                found[stored] = SlotMap(over.set, self.grid, at, component, name, stored=ranked, private=ranked)
+                found[stored] = SlotMap(over.set, self.set, at, component, name, stored=ranked, private=ranked)
             out.append(self.populations(parity)[found[stored]])
         return tuple(out)
 
     def order(self, cells: Places, directions: Places) -> Places:
         """Return an order of links in which what arrives through them lies in memory one after the other."""
-        at, component = self.streaming.arriving(self.box, self.lattice, cells, directions, 0)
+        at, component = self.streaming.arriving(self._where, self.lattice, cells, directions, 0)
         layout = self.populations(0).layout
         if isinstance(layout, AoS):
             return np.lexsort((component, at))

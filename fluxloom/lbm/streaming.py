@@ -18,22 +18,33 @@ with ``c_k' = -c_k``. Three-phase streaming (collision, streaming and moments on
 in-place scheme is the AA pattern (P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, ICPP 2009): a step at parity 0 reads
 and writes a cell's own memory, one at parity 1 that of its neighbours; one copy of the populations is enough, as each
 place is read and written by the same cell.
+
+Where "the memory of the cell at ``x + c_k``" is, `Neighbours` tell: all cells of a box in the order of the grid
+(`fluxloom.lbm.box.Box`), or those that are fluid in a list (`fluxloom.lbm.cells.CellList`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.lbm.box import Box
 from fluxloom.lbm.lattices import Lattice
 
-__all__ = ["STREAMING", "Streaming", "streaming"]
+__all__ = ["STREAMING", "Neighbours", "Streaming", "streaming"]
 
 Places = npt.NDArray[np.int64]
+
+
+class Neighbours(Protocol):
+    """Cells of which it is known where their neighbours' values are stored."""
+
+    def shifted(self, cells: Places, shifts: Places, /) -> Places:
+        """Return where the values at some distance ``(..., dimensions)`` from cells of the grid ``(...)`` are."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -63,34 +74,36 @@ class Streaming:
         return self.name == "push", False
 
     def departed(
-        self, box: Box, lattice: Lattice, cells: Places, directions: Places, parity: int
+        self, where: Neighbours, lattice: Lattice, cells: Places, directions: Places, parity: int
     ) -> tuple[Places, Places]:
         """Return the cells and components in which populations are that left some cells.
 
         Parameters
         ----------
+        where
+            The cells that are stored.
         cells, directions
             Numbers in the grid, and of lattice velocities; any shapes that broadcast.
         parity
             Of the number of steps done.
         """
         ahead, turned = self.stored(parity)
-        return self._slots(box, lattice, cells, directions, int(ahead), turned)
+        return self._slots(where, lattice, cells, directions, int(ahead), turned)
 
     def arriving(
-        self, box: Box, lattice: Lattice, cells: Places, directions: Places, parity: int
+        self, where: Neighbours, lattice: Lattice, cells: Places, directions: Places, parity: int
     ) -> tuple[Places, Places]:
         """Return the cells and components in which the next step looks for what arrives at some cells."""
         ahead, turned = self.stored(parity)
-        return self._slots(box, lattice, cells, directions, int(ahead) - 1, turned)
+        return self._slots(where, lattice, cells, directions, int(ahead) - 1, turned)
 
     @staticmethod
     def _slots(
-        box: Box, lattice: Lattice, cells: Places, directions: Places, shift: int, turned: bool
+        where: Neighbours, lattice: Lattice, cells: Places, directions: Places, shift: int, turned: bool
     ) -> tuple[Places, Places]:
         cells, directions = np.broadcast_arrays(np.asarray(cells, np.int64), np.asarray(directions, np.int64))
         velocities = np.array(lattice.velocities, dtype=np.int64)
-        places = box.shifted(cells, shift * velocities[directions]) if shift else cells
+        places = where.shifted(cells, shift * velocities[directions])
         return places, np.array(lattice.opposite, dtype=np.int64)[directions] if turned else directions
 
 

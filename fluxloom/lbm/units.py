@@ -5,6 +5,10 @@ of a Mach number times a weight, so they are stored ``2^15`` times as large: dig
 ``|g| <= 1`` stays below the largest number, 65504. Collision is homogeneous in the populations: kernels work on what is
 stored, with `storage_unit` in place of the density one, and multiply nothing.
 
+What a step adds to a population is rounded to the last of its 11 digits, however it is scaled: a change of less than
+one in some thousands is lost, step after step. Flows that move do not feel it; one that a small force drives from rest
+stops growing too early (measured in ``docs/guide/lattice.md``; the solver warns).
+
 M. Lehmann, M. J. Krause, G. Amati, M. Sega, J. Harting, S. Gekle, Physical Review E 106 (2022) 015308 (their FP16S).
 """
 

@@ -8,7 +8,7 @@ sides and bodies where that loop will look for it: see `fluxloom.lbm.streaming`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,31 +16,30 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.core.layout import Layout, SoA
+from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.collisions import BGK, Collision
+from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
-from fluxloom.lbm.output import form_of
 from fluxloom.lbm.space import Space
 from fluxloom.lbm.steps import step_kernels
-from fluxloom.lbm.streaming import streaming as streaming_of
 from fluxloom.lbm.units import storage_unit
-from fluxloom.linalg.direct import Direct, Relay, sequence
-from fluxloom.solvers.lattice_bulk import bulk_loops
-from fluxloom.solvers.lattice_checks import check_count, check_force, check_start, check_viscosity, joined_axes
+from fluxloom.linalg.direct import Relay
+from fluxloom.solvers import lattice_checks as checks
+from fluxloom.solvers.lattice_cost import Cost, cost_of
 from fluxloom.solvers.lattice_looks import Looks
-from fluxloom.solvers.lattice_sides import Conditions
+from fluxloom.solvers.lattice_memory import memory_of
+from fluxloom.solvers.lattice_sides import Conditions, labelled
+from fluxloom.solvers.lattice_start import Start
+from fluxloom.solvers.lattice_steps import Step, Steps
 
 __all__ = ["LatticeBoltzmann"]
-
-Step = Loop | Reset | Direct
 
 
 class LatticeBoltzmann:
@@ -59,7 +58,7 @@ class LatticeBoltzmann:
     collision
         From `fluxloom.lbm.collisions`.
     streaming
-        ``"pull"``, ``"push"``, ``"three-phase"``, or ``"in-place"``, which needs half of the memory.
+        ``"pull"``, ``"push"``, ``"three-phase"``, or ``"in-place"`` (the AA pattern), which needs half of the memory.
     dtype
         Storage precision of the populations; single precision is enough for most flows, as what is
         stored is the distance from rest.
@@ -80,6 +79,10 @@ class LatticeBoltzmann:
     cut, shares
         Parts along each axis on several ranks, and how much of the box each rank gets, as `fluxloom.dsl.sets.Grid`
         takes them.
+    cells
+        ``"all"``: every cell of the box is stored and stepped, the fastest where most of it is fluid. ``"fluid"``: only
+        fluid cells are, in a list with a table of their neighbours: memory and time go by the fluid. For boxes that are
+        mostly solid, on one rank.
 
     Raises
     ------
@@ -115,49 +118,62 @@ class LatticeBoltzmann:
         schedule: Schedule | None = None,
         cut: tuple[int, ...] | None = None,
         shares: Sequence[float] | None = None,
+        cells: str = "all",
     ) -> None:
-        if len(shape) != lattice.dimensions:
-            raise SolverError(f"{lattice.name} needs a shape of {lattice.dimensions} axes, not {shape}")
-        check_viscosity(viscosity)
-        self.context, self.lattice, self.viscosity = context, lattice, viscosity
-        self.collision = collision if collision is not None else BGK()
-        self.collision.check(lattice)
-        self.streaming = streaming_of(streaming)
-        self.box = Box(tuple(int(n) for n in shape), joined_axes(lattice.dimensions, boundaries or {}))
-        self.force = check_force(force, lattice.dimensions)
+        self.context, self.lattice = context, checks.check_lattice(lattice)
+        self.viscosity = checks.check_viscosity(viscosity)
+        self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
+        boundaries = {} if boundaries is None else boundaries
+        checks.check_conditions(boundaries, bodies)
+        self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries))
+        self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
+        checks.check_half(self.dtype, self.force, self.box, self.viscosity)
         self.forcing = "field" if field else "uniform" if len(force) else "none"
         self.schedule = schedule
-        self._immersed: Any = None
-        self._declare(cut, shares, dtype, layout if layout is not None else SoA())
-        self.conditions = Conditions(self.space, boundaries or {}, bodies)
-        self._steps: dict[int, Chain | Relay] = {}
-        self._bulk = bulk_loops(self)
+        self.immersed: Any = None
+        labels = labelled(self.box, boundaries, bodies)
+        self.memory = memory_of(cells, context, lattice, self.box, labels, cut, shares)
+        self._declare(layout)
+        self.conditions = Conditions(self.space, boundaries, bodies, labels)
+        self._steps, self._start, self._looks = Steps(self), Start(self), Looks(self)
         self.steps = 0
+        if any(self.force):
+            self.initialise()  # half of the force is in populations at rest
 
     # ------------------------------------------------------------------------------------ declaration
-    def _declare(
-        self, cut: tuple[int, ...] | None, shares: Sequence[float] | None, dtype: npt.DTypeLike, layout: Layout
-    ) -> None:
-        ctx, lattice, shape = self.context, self.lattice, self.box.grid_shape
-        self.grid = ctx.grid(shape, "cells", periodic=True, cut=cut, shares=shares)
-        self.stencil = ctx.stencil(self.grid, lattice.sources, lattice.name)
-        self.ahead = ctx.stencil(self.grid, lattice.velocities, f"{lattice.name} ahead")
+    def _declare(self, layout: Layout | None) -> None:
+        lattice, memory, dtype = self.lattice, self.memory, self.dtype
+        self.grid = memory.grid
         names = ("a", "b")[: self.streaming.buffers]
-        buffers = tuple(ctx.dat(self.grid, name=n, shape=(lattice.q,), dtype=dtype, layout=layout) for n in names)
-        self.unit, self.dtype = storage_unit(dtype), np.dtype(dtype)
+        buffers = tuple(memory.dat(n, lattice.q, dtype=dtype, layout=layout) for n in names)
+        self.unit = storage_unit(dtype)
         self.kernels = step_kernels(lattice, self.collision, self.forcing)
         self.real = "float64" if buffers[0].scalar.size == 8 else "float32"
-        self.excess = ctx.dat(self.grid, name="excess", dtype=self.real)  # density less one
-        self.motion = ctx.dat(self.grid, name="velocity", shape=(lattice.dimensions,), dtype=self.real, layout=SoA())
+        self.excess = memory.dat("excess", dtype=self.real)  # density less one
+        self.motion = memory.dat("velocity", lattice.dimensions, dtype=self.real)
         acting = None if self.forcing == "none" else self.pull
-        self.space = Space(ctx, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting)
+        self.space = Space(
+            self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed
+        )
+
+    @property
+    def stencil(self) -> OffsetMap | TableMap:
+        """From each cell to those that its populations come from."""
+        return self.memory.behind
+
+    @property
+    def ahead(self) -> OffsetMap | TableMap:
+        """From each cell to those that its populations go to."""
+        return self.memory.ahead
 
     @cached_property
     def force_field(self) -> Dat:
-        """The force of each cell, per volume: ``(*grid.shape, dimensions)``; to begin with, that of the whole fluid."""
-        shape = (self.lattice.dimensions,)
-        values = np.broadcast_to(np.array(self.force), (*self.grid.shape, *shape))
-        return self.context.dat(self.grid, values, "force", shape=shape, dtype=self.real, layout=SoA())
+        """The force of each cell, per volume; to begin with, that of the whole fluid.
+
+        Its values are ``(*grid.shape, dimensions)``, or those of the cells in a list; ``memory.write`` sets it to
+        values over the box.
+        """
+        return self.memory.dat("force", self.lattice.dimensions, dtype=self.real, values=self.force)
 
     @property
     def uniform_force(self) -> tuple[float, ...]:
@@ -172,7 +188,7 @@ class LatticeBoltzmann:
     @property
     def pull(self) -> Global | Dat:
         """The force that populations have taken up in their last collision."""
-        if self.forcing == "field" or self._immersed is not None:
+        if self.forcing == "field" or self.immersed is not None:
             return self.force_field
         return self._acting
 
@@ -183,55 +199,76 @@ class LatticeBoltzmann:
         Raises
         ------
         SolverError
-            If there is one already, or the flow has begun.
+            If there is one already, the flow has begun, or only fluid cells are stored.
         """
-        if self._immersed is not None or self.steps:
+        if self.memory.listed is not None:
+            raise SolverError("an immersed boundary needs all cells of the box: make the flow with cells='all'")
+        if self.immersed is not None or self.steps:
             raise SolverError("a flow takes one immersed boundary, with all of its bodies, before the first step")
-        self._immersed = boundary
+        checks.check_immersed(boundary.bodies, self.box, ~self.fluid)
         boundary.attach(self)
-        self._steps.clear()
+        self.immersed = boundary
+        self._steps.renew()
 
     def parts_of_step(self, parity: int) -> tuple[list[Step], list[Step], list[Step]]:
         """Return what runs before the loop over all cells, that loop, and what runs after."""
-        before: list[Step] = list(self.conditions.loops(parity))
-        after: list[Step] = []
-        if self._immersed is not None:
-            before += self._immersed.before(parity)
-            after += self._immersed.after(parity)
-        return before, list(self._bulk[parity % len(self._bulk)]), after
+        return self._steps.parts(parity)
 
-    def _step(self, parity: int) -> Chain | Relay:
-        """Return a step, or with parity -1 two steps that begin at an even one."""
-        if parity not in self._steps:
-            parities = (0, 1) if parity < 0 else (parity,)
-            steps = [step for p in parities for part in self.parts_of_step(p) for step in part]
-            self._steps[parity] = sequence(steps, "lattice" if parity < 0 else f"lattice.{parity}")
-        return self._steps[parity]
+    def steps_of(self, parity: int) -> Chain | Relay:
+        """Return what an even step (0) or an odd one (1) runs, or both one after the other (-1)."""
+        return self._steps.chain(parity)
 
-    def step(self, count: int = 1) -> None:
+    def step(self, count: int = 1, *, check_every: int = 0) -> None:
         """Advance by some steps.
+
+        Parameters
+        ----------
+        check_every
+            Steps between two looks whether the flow is finite (`check_finite`); 0: none.
 
         Raises
         ------
         SolverError
-            If their number is not whole, or negative.
+            If a number is not whole, or negative, or the flow is found not to be finite any more.
         """
-        last = self.steps + check_count(count)
-        if self.steps % 2 and self.steps < last:
-            self._step(1)()
-            self.steps += 1
-        while self.steps + 2 <= last:
-            self._step(-1)()
-            self.steps += 2
-        if self.steps < last:
-            self._step(0)()
-            self.steps += 1
+        for _ in self._steps.pieces(checks.check_count(count), checks.check_count(check_every)):
+            self.check_finite()
+
+    def run(self, count: int, every: int, callback: Callable[[LatticeBoltzmann], object] | None = None) -> int:
+        """Advance by some steps, and after every so many and at the end look whether the flow is finite, then call.
+
+        Parameters
+        ----------
+        callback
+            Takes the flow; if it returns something true the run ends. The number of steps done is returned.
+
+        Raises
+        ------
+        SolverError
+            As `step` does.
+        """
+        first = self.steps
+        for _ in self._steps.pieces(checks.check_count(count), max(1, checks.check_count(every))):
+            self.check_finite()
+            if callback is not None and callback(self):
+                break
+        return self.steps - first
+
+    def assign(self, name: str, values: Any) -> None:
+        """Change what the condition of a side or body sets, as it takes it, from the next step on; collective.
+
+        Raises
+        ------
+        SolverError
+            If nothing of that name sets values, or they do not fit.
+        """
+        self.conditions.assign(name, values)
 
     # ---------------------------------------------------------------------------------------- values
     @property
     def cells(self) -> int:
-        """Number of cells of the box, those of all ranks."""
-        return self.box.cells
+        """Number of cells that a step updates, those of all ranks: of the box, or in a list."""
+        return self.box.cells if self.memory.listed is None else self.memory.set.size
 
     @property
     def populations(self) -> Dat:
@@ -257,75 +294,30 @@ class LatticeBoltzmann:
         Raises
         ------
         SolverError
-            If a density is not positive, or a value is not finite.
+            If a density is not positive, a value is not finite, or an array does not fit the box.
 
         Notes
         -----
         On several ranks values over the whole box are cut; a rank may also give those of its own part alone,
         whose shape is ``grid.shape`` and whose cells are at ``grid.coordinates``.
         """
-        check_start(density, velocity)
-        self.excess.write(self.grid.local(self._padded(np.subtract(density, 1.0))))
-        d = (self.lattice.dimensions,)
-        self.motion.write(self.grid.local(self._padded(np.asarray(velocity), d), d))
-        if self.forcing == "field":  # half of it is in the velocity, as kernels with a uniform one see to themselves
-            rho = 1.0 + self.excess.read()[..., None]
-            self.motion.write(self.motion.read() + 0.5 * self.force_field.read() / rho)
-        self._equilibrium()
+        self._start(density, velocity)
         self.steps = 0
         self.conditions.begin(0)
-        if self._immersed is not None:
-            self._immersed.restart()
-
-    def _padded(self, values: npt.NDArray[Any], components: tuple[int, ...] = ()) -> npt.NDArray[Any]:
-        """Return values of the box with those of the last cells repeated in the layer beyond."""
-        layers = [(0, n - m) for n, m in zip(self.box.grid_shape, self.box.shape, strict=True)]
-        if not any(more for _, more in layers):
-            return values
-        axes = len(self.box.shape) + len(components)
-        if values.ndim < axes:
-            values = values.reshape((1,) * (axes - values.ndim) + values.shape)
-        widths = [pad if values.shape[k] > 1 else (0, 0) for k, pad in enumerate(layers)]
-        return np.pad(values, [*widths, *((0, 0) for _ in components)], mode="edge")
-
-    @cached_property
-    def _equilibrium(self) -> Loop:
-        form, _ = form_of(self.streaming, self.lattice, 0)
-        name = "equilibrium_ahead" if form == "ahead" else "equilibrium"
-        constants: dict[str, Any] = {
-            **self.kernels.constants_of(name, self.viscosity, self.dtype, self.uniform_force),
-            "schedule": self.schedule,
-        }  # fmt: skip
-        target = self.space.populations(0)
-        seen = target[self.ahead] if form == "ahead" else target
-        kernel = getattr(self.kernels, name)
-        return Loop(kernel, self.grid, self.excess, self.motion, seen, **constants)
-
-    @cached_property
-    def _looks(self) -> Looks:
-        return Looks(self)
+        if self.immersed is not None:
+            self.immersed.restart()
 
     def density(self) -> npt.NDArray[np.float64]:
         """Return the density of the cells of the box; one where there is no fluid. On ranks: of this rank's cells."""
-        self._looks.moments()
-        found = 1.0 + self._inner(self.excess.read().astype(np.float64))
-        return np.where(self._inner_fluid, found, 1.0)
+        return self._looks.density()
 
     def velocity(self) -> npt.NDArray[Any]:
         """Return the velocity of the cells of the box, ``(*shape, dimensions)``, component ``k`` along axis ``k``.
 
-        It is zero where there is no fluid. On several ranks it is that of this rank's cells.
+        It is that after `steps` steps, with half of the force as it should be: fluid at rest under a force ``F`` has
+        ``steps * F``. It is zero where there is no fluid. On several ranks it is that of this rank's cells.
         """
-        self._looks.moments()
-        return np.where(self._inner_fluid[..., None], self._inner(self.motion.read()), 0.0)
-
-    def _inner(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the values of the cells of the box."""
-        return values[tuple(slice(0, max(0, n - o)) for n, o in zip(self.box.shape, self.grid.offset, strict=True))]
-
-    @cached_property
-    def _inner_fluid(self) -> npt.NDArray[np.bool_]:
-        return self._inner(self.grid.local(self.conditions.labels)) == 0
+        return self._looks.velocity()
 
     def totals(self) -> tuple[float, float]:
         """Return the sums of ``rho - 1`` and ``rho u^2 / 2`` over the fluid; collective."""
@@ -347,14 +339,18 @@ class LatticeBoltzmann:
         Raises
         ------
         SolverError
-            If nothing of that name measures a force.
+            If nothing of that name measures a force, or no step has been done.
         """
-        if self._immersed is not None and name in self._immersed.names:
-            return self._immersed.force_on(name)
-        return self.conditions.force_on(name)
+        if self.immersed is not None and name in self.immersed.names:
+            found = self.immersed.force_on(name)
+        else:
+            found = self.conditions.force_on(name, () if self.immersed is None else self.immersed.names)
+        if not self.steps:
+            raise SolverError(f"force_on({name!r}): a step measures the force, and none has been done since the start")
+        return found
 
     def set_force(self, force: Sequence[float]) -> None:
-        """Change the force that acts everywhere.
+        """Change the force that acts everywhere; in the next step the mean of the old and the new one acts.
 
         Raises
         ------
@@ -363,21 +359,30 @@ class LatticeBoltzmann:
         """
         if self.forcing != "uniform":
             raise SolverError("set_force: make the flow with force=..., zeros if need be, to change it later")
-        self.force = check_force(force, self.lattice.dimensions)
+        self.force = checks.check_force(force, self.lattice.dimensions)
         self._acting.value = np.array(self.force)
-        self._bulk = bulk_loops(self)
-        self._steps.clear()
+        self._steps.renew(bulk=True)
 
     # ---------------------------------------------------------------------------------------- reports
     @property
     def loops(self) -> tuple[Loop, ...]:
         """The loops over all cells, of an even and an odd step."""
-        return tuple(loop for steps in self._bulk for loop in steps)
+        return tuple(loop for steps in self._steps.bulk for loop in steps)
+
+    @property
+    def cost(self) -> Cost:
+        """Memory, and bytes that a step moves for each cell."""
+        return cost_of(self)
 
     @property
     def chain(self) -> Chain | Relay:
-        """Two steps."""
-        return self._step(-1)
+        """Two steps, an even one and an odd one."""
+        return self._steps.chain(-1)
+
+    @property
+    def retired(self) -> Sequence[Chain]:
+        """Chains of steps that were done in another way before, for reports."""
+        return self._steps.retired
 
     def check_finite(self) -> None:
         """Raise if the flow is not finite any more.
@@ -387,14 +392,8 @@ class LatticeBoltzmann:
         SolverError
             Naming the step.
         """
-        if not np.all(np.isfinite(self.totals())):
-            raise SolverError(
-                f"step {self.steps}: the flow is not finite any more; lower the velocity, raise the viscosity "
-                f"(now {self.viscosity:.3g}) or take another collision (now {self.collision.name})"
-            )
+        self._looks.check_finite()
 
     def reports(self) -> list[LoopReport]:
-        """Return what each step of the chain has done."""
-        chain = self.chain
-        chains = chain.chains if isinstance(chain, Relay) else [chain]
-        return [report for one in chains for report in one.reports()]
+        """Return what each loop has done, in steps done one by one and two by two alike."""
+        return self._steps.reports()

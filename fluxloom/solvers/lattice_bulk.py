@@ -31,7 +31,7 @@ def _three(flow: LatticeBoltzmann) -> tuple[Loop, ...]:
     """Return streaming into the second buffer, moments there, and the collision back into the first one."""
     a, b = flow.space.buffers
     return (
-        Loop(flow.kernels.stream, flow.grid, a[flow.stencil], b, **_constants(flow, "stream")),
+        Loop(flow.kernels.stream, flow.memory.set, a[flow.stencil], b, **_constants(flow, "stream")),
         _loop(flow, "macros", b, out=(flow.excess, flow.motion)),
         _loop(flow, "collide", b, flow.excess, flow.motion, out=(a,)),
     )
@@ -45,4 +45,4 @@ def _constants(flow: LatticeBoltzmann, kernel: str) -> dict[str, Any]:
 def _loop(flow: LatticeBoltzmann, kernel: str, f: Any, *more: Any, out: tuple[Any, ...] = ()) -> Loop:
     """Return a loop of a kernel: populations, what more it reads, the force, and what it writes."""
     field = [flow.force_field] if flow.forcing == "field" else []
-    return Loop(getattr(flow.kernels, kernel), flow.grid, f, *more, *field, *out, **_constants(flow, kernel))
+    return Loop(getattr(flow.kernels, kernel), flow.memory.set, f, *more, *field, *out, **_constants(flow, kernel))

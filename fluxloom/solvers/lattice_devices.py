@@ -37,6 +37,8 @@ class DividedLattice:
         Cells along each axis of the whole box, slowest first. Slabs lie along the first axis.
     shares
         Part of the box that each device gets; equal parts by default. A device with no share has no cells.
+    overlap
+        Whether devices compute while the layers at their cuts travel.
     options
         As `LatticeBoltzmann` takes them.
 
@@ -61,6 +63,7 @@ class DividedLattice:
         shape: tuple[int, ...],
         *,
         shares: Sequence[float] | None = None,
+        overlap: bool = True,
         **options: Any,
     ) -> None:
         self._own = not isinstance(devices, DeviceTeam)
@@ -69,6 +72,8 @@ class DividedLattice:
         try:
             given = _shares(shares, self.team.size)
             self.ranks = DeviceRanks(self.team, [k for k, share in enumerate(given) if share > 0])
+            for context in self.ranks.contexts:
+                context.overlap = overlap
             parts = [share for share in given if share > 0]
             cut = {"shares": parts} if len(parts) > 1 else {}
             self.flows: list[LatticeBoltzmann] = self.ranks.run(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel
@@ -36,12 +38,38 @@ class Looks:
         """Set ``excess`` and ``motion`` of the flow: density less one, and velocity."""
         self._run("moments", MOMENTS, self._flow.excess, self._flow.motion)
 
+    def density(self) -> npt.NDArray[np.float64]:
+        """Return the density of the cells of the box; one where there is no fluid."""
+        self.moments()
+        found = 1.0 + self._flow.memory.read(self._flow.excess).astype(np.float64)
+        return np.where(self._inside, found, 1.0)
+
+    def velocity(self) -> npt.NDArray[Any]:
+        """Return the velocity of the cells of the box, ``(*shape, dimensions)``; zero where there is no fluid."""
+        self.moments()
+        return np.where(self._inside[..., None], self._flow.memory.read(self._flow.motion), 0.0)
+
+    @cached_property
+    def _inside(self) -> npt.NDArray[np.bool_]:
+        """Which cells are fluid: those of the box, on several ranks of this rank's part of it."""
+        flow = self._flow
+        return flow.memory.inner(flow.grid.local(flow.conditions.labels)) == 0
+
     def totals(self) -> tuple[float, float]:
         """Return the sums of ``rho - 1`` and ``rho u^2 / 2`` over the fluid; collective."""
         self._totals.value = np.zeros(2)
         self._run("totals", TOTALS, self._fluid, self._totals)
         above, energy = self._totals.value
         return float(above), float(energy)
+
+    def check_finite(self) -> None:
+        """Raise `SolverError` if the flow is not finite any more; collective."""
+        flow = self._flow
+        if not np.all(np.isfinite(self.totals())):
+            raise SolverError(
+                f"step {flow.steps}: the flow is not finite any more; lower the velocity, raise the viscosity "
+                f"(now {flow.viscosity:.3g}) or take another collision (now {flow.collision.name})"
+            )
 
     @cached_property
     def _totals(self) -> Global:
@@ -51,9 +79,7 @@ class Looks:
     @cached_property
     def _fluid(self) -> Dat:
         """One in the cells that are fluid."""
-        flow = self._flow
-        mask = (flow.conditions.labels == 0).astype(np.uint8)
-        return flow.context.dat(flow.grid, flow.grid.local(mask), name="fluid", dtype="uint8")
+        return self._flow.memory.marked(self._flow.conditions.labels)
 
     def _run(self, name: str, kernels: Mapping[str, Kernel], *outputs: Dat | Global) -> None:
         """Run the loop of a kernel over the present populations."""
@@ -63,5 +89,5 @@ class Looks:
             f = flow.populations
             seen = f[flow.ahead] if form == "ahead" else f
             constants |= {"unit": flow.unit, "schedule": flow.schedule}
-            self._loops[key] = Loop(kernels[form], flow.grid, seen, flow.pull, *outputs, **constants)
+            self._loops[key] = Loop(kernels[form], flow.memory.set, seen, flow.pull, *outputs, **constants)
         self._loops[key]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,12 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries import Body, Condition, Part, parts_of
-from fluxloom.lbm.labels import labels_of
+from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, Wall, parts_of
+from fluxloom.lbm.box import Box
+from fluxloom.lbm.labels import Labels, labels_of
 from fluxloom.lbm.space import Space
 
-__all__ = ["Conditions"]
+__all__ = ["Conditions", "labelled"]
 
 
 class Conditions:
@@ -28,12 +30,13 @@ class Conditions:
         Conditions of sides by name.
     bodies
         Solid bodies.
+    labels
+        What they make of each cell, from `labelled`.
 
     Raises
     ------
     SolverError
-        If a condition does not fit, names occur twice, a body has no cell or leaves no fluid, or parts of ranks are
-        too thin.
+        If a condition does not fit, or parts of ranks are too thin.
 
     Attributes
     ----------
@@ -41,32 +44,19 @@ class Conditions:
         0 where there is fluid, over the grid; see `fluxloom.lbm.labels`.
     parts
         Conditions at run time, by name, in the order in which they run.
+    given
+        Conditions of sides and bodies by name, as they were given.
     """
 
-    def __init__(self, space: Space, boundaries: Mapping[str, Condition], bodies: Sequence[Body]) -> None:
-        self.space = space
-        self._check_names(boundaries, bodies)
+    def __init__(
+        self, space: Space, boundaries: Mapping[str, Condition | Sponge], bodies: Sequence[Body], labels: Labels
+    ) -> None:
+        self.space, self.labels = space, labels
         if boundaries or bodies:
             space.check_cut()
-        self.labels: npt.NDArray[np.int16] = labels_of(space.box, [body.shape for body in bodies])
-        self._check_labels(bodies)
-        self.parts: dict[str, Part] = parts_of(space, boundaries, bodies, self.labels)
-
-    @staticmethod
-    def _check_names(boundaries: Mapping[str, Condition], bodies: Sequence[Body]) -> None:
-        names = [*boundaries, *(body.name for body in bodies)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise SolverError(f"the name {twice[0]!r} stands for more than one side or body: give each its own")
-
-    def _check_labels(self, bodies: Sequence[Body]) -> None:
-        inside = self.labels[self.space.box.inside]
-        counts = np.bincount(inside.ravel().astype(np.int64), minlength=len(bodies) + 1)
-        for number, body in enumerate(bodies):
-            if not counts[number + 1]:
-                raise SolverError(f"body {body.name!r} has no cell: it is outside of the box, or thinner than a cell")
-        if not counts[0]:
-            raise SolverError("the bodies leave no fluid in the box")
+        self.given = {name: one.beside if isinstance(one, Sponge) else one for name, one in boundaries.items()}
+        self.given |= {body.name: body.condition for body in bodies}
+        self.parts: dict[str, Part] = parts_of(space, boundaries, bodies, labels)
 
     def loops(self, parity: int) -> list[Loop | Reset]:
         """Return what runs before a step."""
@@ -78,19 +68,75 @@ class Conditions:
             for loop in part.begin(parity):
                 loop()
 
-    def force_on(self, name: str) -> npt.NDArray[np.float64]:
+    def force_on(self, name: str, others: Sequence[str] = ()) -> npt.NDArray[np.float64]:
         """Return the force of the fluid on a side or a body in the last step.
+
+        Parameters
+        ----------
+        others
+            Names of immersed bodies, for the message.
 
         Raises
         ------
         SolverError
             If nothing of that name measures a force.
         """
-        measured = [key for key, part in self.parts.items() if part.force is not None]
         part = self.parts.get(name)
         if part is None or part.force is None:
+            measured = [*(key for key, part in self.parts.items() if part.force is not None), *others]
+            there = ", ".join(repr(key) for key in measured) or "none"
+            given = self.given.get(name)
+            if given is None:
+                raise SolverError(
+                    f"there is no side or body {name!r}{did_you_mean(name, [*self.given, *others])}; forces are "
+                    f"measured on: {there}"
+                )
+            what = "give its wall measure=True" if isinstance(given, Wall) else "only walls measure it"
             raise SolverError(
-                f"no force is measured on {name!r}{did_you_mean(name, measured)} (measured: "
-                f"{', '.join(measured) or 'none'}): give its wall measure=True"
+                f"no force is measured on {name!r}, a {type(given).__name__}: {what} (measured on: {there})"
             )
         return np.asarray(part.force.value, dtype=np.float64)
+
+    def assign(self, name: str, values: Any) -> None:
+        """Change the values that a condition sets.
+
+        Raises
+        ------
+        SolverError
+            If nothing of that name sets values, or they do not fit.
+        """
+        if name not in self.given:
+            known = ", ".join(self.given) or "none"
+            raise SolverError(f"there is no side or body {name!r}{did_you_mean(name, self.given)} (there are: {known})")
+        if name not in self.parts:
+            raise SolverError(f"{name}: this condition sets no values that could be changed")
+        self.parts[name].assign(values)
+
+
+def labelled(box: Box, boundaries: Mapping[str, Condition | Sponge], bodies: Sequence[Body]) -> Labels:
+    """Return what each cell of the grid is: 0 where there is fluid; see `fluxloom.lbm.labels`.
+
+    Raises
+    ------
+    SolverError
+        If names occur twice, a body has no cell, or they leave no fluid.
+    """
+    names = [*boundaries, *(body.name for body in bodies)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SolverError(f"the name {twice[0]!r} stands for more than one side or body: give each its own")
+    labels = labels_of(box, [body.shape for body in bodies])
+    counts = np.bincount(labels[box.inside].ravel().astype(np.int64), minlength=len(bodies) + 1)
+    for number, body in enumerate(bodies):
+        if not counts[number + 1]:
+            alone = labels_of(box, [body.shape])[box.inside] == 1
+            over = [bodies[n - 1].name for n in np.unique(labels[box.inside][alone]).tolist()]
+            if over:
+                raise SolverError(
+                    f"body {body.name!r} has no cell: all of its cells are those of {', '.join(map(repr, over))}, as "
+                    "the first body that covers a cell has it; leave it out, or give it before"
+                )
+            raise SolverError(f"body {body.name!r} has no cell: it is outside of the box, or thinner than a cell")
+    if not counts[0]:
+        raise SolverError("the bodies leave no fluid in the box")
+    return labels

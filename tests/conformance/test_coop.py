@@ -25,6 +25,13 @@ STORES = {
 LANES = (1, 2, 4, 8, 16, 32)
 COLUMNS = 777
 
+PRODUCTS = [
+    pytest.param(store, lanes, marks=[] if (i + j) % 3 == 0 else [pytest.mark.long])
+    for i, store in enumerate(STORES)
+    for j, lanes in enumerate(LANES)
+]
+"""Every layout and every number of lanes twice; all pairs of them when long tests are asked for."""
+
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in ITEMS])
 def ctx(request: pytest.FixtureRequest) -> fl.Context:
@@ -262,8 +269,7 @@ def same(left: Mapping[str, np.ndarray], right: Mapping[str, np.ndarray]) -> Non
         np.testing.assert_array_equal(values, right[name], err_msg=name)
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("store", list(STORES))
+@pytest.mark.parametrize(("store", "lanes"), PRODUCTS)
 def test_product(ctx: fl.Context, store: str, lanes: int) -> None:
     want = expected(product)
     got = run(ctx, product, teams(lanes), store=store)

@@ -235,8 +235,6 @@ def modes(ctx, layout=None, dtype="float64", ghost=0, over=None):
     return [Loop(grid_modes, where, a, b, c, d, e)], {"b": b, "c": c, "d": d, "e": e}
 
 
-@pytest.mark.parametrize("layout", list(LAYOUTS))
-@pytest.mark.parametrize("ghost", [0, 2])
 @pytest.mark.parametrize(
     ("device", "over", "dtype"),
     everywhere(
@@ -246,9 +244,13 @@ def modes(ctx, layout=None, dtype="float64", ghost=0, over=None):
         keep_opencl=1,
     ),
 )
-def test_modes(device: str, layout: str, ghost: int, over, dtype: str) -> None:
-    want = expected(modes, ghost=ghost, over=over, dtype=dtype)
-    compare(native(modes, device, ghost=ghost, over=over, layout=LAYOUTS[layout], dtype=dtype), want, dtype)
+def test_modes(device: str, over, dtype: str) -> None:
+    """Every layout with and without ghosts, compiled as one unit."""
+    choices = {(name, ghost): {"layout": LAYOUTS[name], "ghost": ghost} for name in LAYOUTS for ghost in (0, 2)}
+    found = variants(modes, device, choices, over=over, dtype=dtype)
+    for name, ghost in choices:
+        want = expected(modes, ghost=ghost, over=over, dtype=dtype)
+        compare(found[name, ghost], want, dtype, f"{name} {ghost}")
 
 
 @pytest.mark.parametrize("device", DEVICES)

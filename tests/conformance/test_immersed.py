@@ -274,12 +274,15 @@ def test_names_and_shapes_that_do_not_fit() -> None:
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize(("dimensions", "points", "real"), rest_is_long([(3, 4, "double"), (2, 3, "float")], keep=1))
-def test_nvcc_compiles(tmp_path: Path, dimensions: int, points: int, real: str) -> None:
+@pytest.mark.parametrize(
+    ("dimensions", "points", "real", "windowed"),
+    rest_is_long([(3, 4, "double", True), (2, 3, "float", False), (2, 3, "float", True)], keep=1),
+)
+def test_nvcc_compiles(tmp_path: Path, dimensions: int, points: int, real: str, windowed: bool) -> None:
     compiler = shutil.which("nvcc")
     if compiler is None:
         pytest.skip("nvcc is not on the path")
-    functions = scatter_functions(dimensions, points, real, items=True)
+    functions = scatter_functions(dimensions, points, real, items=True, windowed=windowed)
     source, binary = tmp_path / f"{real}.cu", tmp_path / f"{real}.cubin"
     source.write_text(primitive_unit(functions, "cuda", scatter_helpers(real)).text)
     command = [compiler, "-arch=sm_90", "-std=c++17", "-cubin", "-o", str(binary), str(source)]

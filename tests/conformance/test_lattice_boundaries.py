@@ -57,7 +57,7 @@ CASES = {
         (7, 9),
         {
             "ymin": (Wall(measure=True), plain.Bounce()),
-            "ymax": (Wall(velocity=swirl, measure=True, center=(1.0, 2.0)), plain.Bounce(swirl)),
+            "ymax": (Wall(velocity=swirl, measure=True, center=(1.0, 2.0), permeable=True), plain.Bounce(swirl)),
             "xmin": (Slip(), plain.Slip()),
             "xmax": (Slip(), plain.Slip()),
         },
@@ -68,7 +68,7 @@ CASES = {
         (8, 9),
         {"ymin": (Wall(), plain.Bounce()), "ymax": (Wall(), plain.Bounce())},
         (
-            (Body("turning", BALL[0], Wall(swirl, True, True, (3.0, 4.0))), plain.Bounce(swirl, True)),
+            (Body("turning", BALL[0], Wall(swirl, True, True, (3.0, 4.0), permeable=True)), plain.Bounce(swirl, True)),
             (Body("low", Circle((0.6, 8.2), 1.2), Wall(interpolated=True, measure=True)), plain.Bounce(None, True)),
         ),
         force=(2e-4, -1e-4),
@@ -100,7 +100,7 @@ CASES = {
         (7, 6),
         {
             "xmin": (Velocity(PLANE, "bounce-back"), plain.Bounce(PLANE)),
-            "xmax": (Pressure(dense), plain.AntiBounce(dense)),
+            "xmax": (Pressure(dense, rate=0.03), plain.AntiBounce(dense, 0.03)),
             "ymin": (Wall(), plain.Bounce()),
             "ymax": (Slip(), plain.Slip()),
         },
@@ -129,14 +129,14 @@ CASES = {
         D3Q19,
         (6, 7, 8),
         {
-            "zmin": (Wall(velocity=swirl, measure=True, center=(1.0, 2.0, 3.0)), plain.Bounce(swirl)),
+            "zmin": (Wall(velocity=swirl, measure=True, center=(1.0, 2.0, 3.0), permeable=True), plain.Bounce(swirl)),
             "zmax": (Slip(), plain.Slip()),
             "ymin": (Slip(), plain.Slip()),
             "ymax": (Wall(), plain.Bounce()),
             "xmin": (Velocity(swirl, "zou-he"), plain.Velocity(swirl, "zou-he")),
-            "xmax": (Pressure(dense), plain.AntiBounce(dense)),
+            "xmax": (Pressure(dense, absorbing=False), plain.AntiBounce(dense)),
         },
-        ((Body("ball", BALL[1], Wall(swirl, True, True, (3.0, 3.0, 3.0))), plain.Bounce(swirl, True)),),
+        ((Body("ball", BALL[1], Wall(swirl, True, True, (3.0, 3.0, 3.0), permeable=True)), plain.Bounce(swirl, True)),),
         force=(1e-4, 2e-4, -1e-4),
     ),
     "tunnel": Case(
@@ -201,7 +201,7 @@ def wanted(name: str, steps: int = STEPS) -> tuple[np.ndarray, dict[str, np.ndar
     conditions: dict[Any, Any] = {side: replace(theirs) for side, (_, theirs) in case.sides.items()}
     conditions |= {number + 1: theirs for number, (_, theirs) in enumerate(case.bodies)}
     for condition in conditions.values():
-        if isinstance(condition, plain.Convective):
+        if isinstance(condition, plain.Convective | plain.AntiBounce):
             condition.memory = {}
     oracle = plain.Oracle(
         case.lattice, case.shape, viscosity=0.04, conditions=conditions, labels=labels, fractions=fractions,

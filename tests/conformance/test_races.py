@@ -183,28 +183,38 @@ def test_components(device: str, components: int, lanes: int, dtype: str) -> Non
     check(edge_flux, device, lanes, dtype, components=components)
 
 
-@pytest.mark.parametrize(
-    ("case", "without", "items_without"),
-    [
-        (scalar_flux, (), ()),
-        (uneven_flux, (), ()),
-        (matrices, (), ()),
-        (two_maps, ("gather1",), ("gather",)),
-        (two_legs, ("gather1",), ("gather",)),
-        (extreme, ("atomic",), ("atomic",)),
-        (flux_with_sums, ("gather",), ("gather",)),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
+KERNELS = (
+    (scalar_flux, (), ()),
+    (uneven_flux, (), ()),
+    (matrices, (), ()),
+    (two_maps, ("gather1",), ("gather",)),
+    (two_legs, ("gather1",), ("gather",)),
+    (extreme, ("atomic",), ("atomic",)),
+    (flux_with_sums, ("gather",), ("gather",)),
 )
-@pytest.mark.parametrize(
-    ("device", "lanes", "layout", "dtype"),
-    everywhere(
-        [(8, "aos", "float64"), (4, "soa", "float32"), (1, "aos", "float64")],
-        [(0, "aos", "float64"), (0, "soa", "float32"), (0, "blocked", "float64")],
-        keep=2,
-        keep_items=1,
-    ),
+FORMS = everywhere(
+    [(8, "aos", "float64"), (4, "soa", "float32"), (1, "aos", "float64")],
+    [(0, "aos", "float64"), (0, "soa", "float32"), (0, "blocked", "float64")],
+    keep=2,
+    keep_items=1,
 )
+
+
+def kernel_forms() -> list[Any]:
+    """Each kernel with each form; on the CPU the first two forms take turns unless long tests are asked for."""
+    out = []
+    for k, (case, *without) in enumerate(KERNELS):
+        for n, form in enumerate(FORMS):
+            turn = form.values[0] != "cpu" or n > 1 or n == k % 2
+            marks = [*form.marks, *([] if turn else [pytest.mark.long])]
+            name = "-".join(map(str, (case.__name__, *form.values)))
+            out.append(pytest.param(case, *without, *form.values, marks=marks, id=name))
+    return out
+
+
+@pytest.mark.parametrize(
+    ("case", "without", "items_without", "device", "lanes", "layout", "dtype"), kernel_forms()
+)  # fmt: skip
 def test_kernels(case, without, items_without, device: str, lanes: int, layout: str, dtype: str) -> None:
     check(case, device, lanes, dtype, without if device == "cpu" else items_without, layout=layout)
 

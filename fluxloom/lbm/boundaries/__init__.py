@@ -9,6 +9,9 @@ from fluxloom.lbm.boundaries.outflow import Outflow
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
 from fluxloom.lbm.boundaries.slip import Slip
+from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
 
-__all__ = ["Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Velocity", "Wall", "parts_of"]
+__all__ = [
+    "Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Sponge", "Velocity", "Wall", "parts_of",
+]  # fmt: skip

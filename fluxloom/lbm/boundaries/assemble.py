@@ -12,6 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries.edges import edge_parts
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
+from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
 from fluxloom.lbm.links import Links, find_links
 from fluxloom.lbm.shapes import Shape
@@ -25,7 +26,7 @@ PLAIN = "walls"
 
 @dataclass(frozen=True)
 class Body:
-    """A solid body in the box.
+    """A solid body in the box. Where bodies overlap the one that is given first has the cells, and the surface there.
 
     Attributes
     ----------
@@ -43,13 +44,14 @@ class Body:
 
 
 def parts_of(
-    space: Space, sides: Mapping[str, Condition], bodies: Sequence[Body], labels: npt.NDArray[np.int16]
+    space: Space, sides: Mapping[str, Condition | Sponge], bodies: Sequence[Body], labels: npt.NDArray[np.int16]
 ) -> dict[str, Part]:
     """Return the parts of all sides and bodies by name, in the order in which they run before a step.
 
     Links through an edge belong to the side whose condition has the least `Condition.order`; what runs first is the
     condition of the least `Condition.stage`. All walls that are at rest, half-way and not measured are one part,
-    ``"walls"``. Cells where sides meet that set velocity or pressure have a part of their own, ``"xmin+ymax"``.
+    ``"walls"``. Cells where sides meet that set velocity or pressure have a part of their own, ``"xmin+ymax"``, and so
+    have sponges, ``"xmax sponge"``, which run first.
 
     Parameters
     ----------
@@ -63,6 +65,8 @@ def parts_of(
     SolverError
         If a side has no condition, or a condition does not fit.
     """
+    sponges = {name: one for name, one in sides.items() if isinstance(one, Sponge)}
+    sides = {name: one.beside if isinstance(one, Sponge) else one for name, one in sides.items()}
     priority = sorted(sides, key=lambda name: (sides[name].order, list(sides).index(name)))
     found = find_links(space.box, space.lattice, labels, [body.shape for body in bodies], priority)
     sites = {name: _side(space, name, found[name], labels) for name in priority if name in found}
@@ -73,7 +77,7 @@ def parts_of(
         raise SolverError(f"a body cannot be called {PLAIN!r}: that stands for all walls at rest; choose another name")
     together = {n: c for n, c in conditions.items() if isinstance(c, Velocity | Pressure) and c.on_cells}
     shared = _shared([sites[name].cells for name in together])
-    parts: dict[str, Part] = {}
+    parts = {f"{name} sponge": one.layer(space, sites[name]) for name, one in sponges.items()}
     plain = [name for name, condition in conditions.items() if isinstance(condition, Wall) and condition.plain]
     if plain:
         sites[PLAIN] = Site(PLAIN, _joined([sites[name].links for name in plain]), labels)

@@ -27,14 +27,6 @@ second moments :math:`\Pi` of what is not in equilibrium,
 
 which damps what the lattice cannot resolve: it is the more stable of the two.
 
-Anti-bounce-back sets the pressure half a cell beyond the cell (I. Ginzburg, F. Verhaeghe, D. d'Humieres,
-*Communications in Computational Physics* 3 (2008) 427; T. Krueger et al., *The Lattice Boltzmann Method* (2017),
-eq. 5.53):
-
-.. math:: g_k = -g_{k'} + 2 w_k \bigl[\rho_w - 1 + \rho_w (\tfrac92 (c_k u_w)^2 - \tfrac32 u_w^2)\bigr]
-
-with what left the cell on the right and :math:`u_w` from this cell and the next one inwards, extrapolated to the side.
-
 Where two such sides meet too much is unknown; what is not in equilibrium is taken from the next cell inwards (Z. Guo,
 C. Zheng, B. Shi, *Chinese Physics* 11 (2002) 366), and so is the density or the velocity, if neither side sets it.
 """
@@ -48,7 +40,7 @@ from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.kernel.frontend import Kernel, func, kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["CELLS", "anti_bounce_back", "edge"]
+__all__ = ["CELLS", "edge", "in_equilibrium", "load", "moments"]
 
 
 @func
@@ -248,35 +240,6 @@ def regularised_density(
     from_density(g, above[0], u, pull, j, v, velocities, axis, inward)
     bounce(g, j, velocities, weights, opposite, axis, inward)
     regularise(f, g, above[0], j, v, velocities, weights, unit)
-
-
-@kernel
-def anti_bounce_back(
-    near: Read, further: Read, above: Read, pull: Read, back: Write,
-    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    unknown: Const[list[int]], unit: Const[float],
-):  # fmt: skip
-    """Pressure set half a cell beyond; ``near`` left the cell, ``further`` the next one inwards."""
-    g = zeros(len(velocities))
-    h = zeros(len(velocities))
-    u = zeros(len(velocities[0]))
-    v = zeros(len(velocities[0]))
-    load(near, g, unit)
-    load(further, h, unit)
-    moments(g, pull, u, velocities, -0.5)
-    moments(h, pull, v, velocities, -0.5)
-    for a in range(len(u)):
-        u[a] = 1.5 * u[a] - 0.5 * v[a]
-    square = 0.0
-    for a in range(len(u)):
-        square += u[a] * u[a]
-    for m in range(len(unknown)):
-        cu = 0.0
-        for a in range(len(u)):
-            if velocities[unknown[m]][a] != 0:
-                cu += velocities[unknown[m]][a] * u[a]
-        value = above[0] + (1.0 + above[0]) * (4.5 * cu * cu - 1.5 * square)
-        back[m] = unit * (2.0 * weights[unknown[m]] * value - g[opposite[unknown[m]]])
 
 
 @kernel

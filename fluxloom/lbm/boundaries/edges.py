@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.boundaries.cell_kernels import edge
 from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.side import Pressure, Velocity, cell_places, pull_at
 from fluxloom.lbm.boundaries.values import scalars_at, speeds_at
-from fluxloom.lbm.space import Space
+from fluxloom.lbm.space import Elements, Space
 
 __all__ = ["edge_parts"]
 
@@ -72,9 +74,11 @@ def _edge(
     u = space.context.dat(over.set, name=f"{label} velocity", shape=(d,), dtype=space.real, layout=SoA())
     fast = next((name for name in names if isinstance(sides[name], Velocity)), "")
     dense = next((name for name in names if isinstance(sides[name], Pressure)), "")
+    ramp = _ramp(space, over, u, label, sides.get(fast))
+    target = u if ramp is None else ramp.target
 
     def set_velocity(values: Any) -> None:
-        u.write(speeds_at(values, cell_places(space, _with_cells(sites[fast], cells))))
+        target.write(speeds_at(values, cell_places(space, _with_cells(sites[fast], cells))))
 
     def set_density(values: Any) -> None:
         above.write(scalars_at(values, cell_places(space, _with_cells(sites[dense], cells)))[:, None] - 1.0)
@@ -96,7 +100,16 @@ def _edge(
         [Loop(edge, over.set, a, above, u, pull, b, name=f"{label} edge", **tables)]
         for a, b in zip(froms, tos, strict=True)
     ]
-    return Part(label, steps, links=total, begin=((),))
+    if ramp is None:
+        return Part(label, steps, links=total, begin=((),))
+    return Part(label, [[ramp.loop, *s] for s in steps], links=total, begin=((ramp.begin,),), state=ramp.state)
+
+
+def _ramp(space: Space, over: Elements, u: Dat, label: str, side: Velocity | Pressure | None) -> Ramp | None:
+    """Return the ramp of the side that sets the velocity, if it has one."""
+    if not isinstance(side, Velocity) or not side.ramp:
+        return None
+    return Ramp(space, over, u, side.ramp, label)
 
 
 def _with_cells(site: Site, cells: Cells) -> Site:

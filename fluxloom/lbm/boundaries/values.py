@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 
-__all__ = ["Places", "Reals", "Scalars", "Vectors", "scalars_at", "speeds_at"]
+__all__ = ["Places", "Reals", "Scalars", "Vectors", "agreed", "scalars_at", "speeds_at"]
 
 Reals: TypeAlias = npt.NDArray[np.float64]
 Scalars: TypeAlias = float | npt.NDArray[Any] | Callable[[Reals], npt.ArrayLike]
@@ -60,7 +60,7 @@ def speeds_at(values: Vectors, places: Places) -> Reals:
     SolverError
         If their shape does not fit, or one is not finite or not below the speed of sound.
     """
-    return _agreed(places, lambda: _speeds(values, places))
+    return agreed(places, lambda: _speeds(values, places))
 
 
 def scalars_at(values: Scalars, places: Places) -> Reals:
@@ -71,11 +71,11 @@ def scalars_at(values: Scalars, places: Places) -> Reals:
     SolverError
         If their shape does not fit, or one is not finite or not positive.
     """
-    return _agreed(places, lambda: _densities(values, places))
+    return agreed(places, lambda: _densities(values, places))
 
 
-def _agreed(places: Places, find: Callable[[], Reals]) -> Reals:
-    """Return values, or raise on every rank what is wrong on one."""
+def agreed(places: Places, find: Callable[[], Reals]) -> Reals:
+    """Return values, or raise on every rank what is wrong on one. Collective."""
     found, problem = np.zeros(0), ""
     try:
         found = find()

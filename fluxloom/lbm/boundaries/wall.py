@@ -17,11 +17,18 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.link_kernels import LINKS
 from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
 from fluxloom.lbm.links import Links
 from fluxloom.lbm.space import Space
 
 __all__ = ["Wall", "bounce_part", "link_places"]
+
+_TIGHT = 1e-12
+"""Velocity across a wall that is rounding."""
+
+_ONE_WAY = 0.5
+"""Share of what goes through the links of a body: half of it and more one way is no motion of a tight one."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,9 @@ class Wall:
         Whether the force of the fluid on the wall is summed in every step.
     center
         Point about which the torque is summed too, slowest axis first; None: it is not.
+    permeable
+        Whether the velocity may lead through the wall. That blows fluid in or sucks it off, and changes the mass; what
+        is refused otherwise, on sides altogether, on bodies if most of it leads one way. Inlets are `Velocity`.
 
     Raises
     ------
@@ -52,6 +62,7 @@ class Wall:
     interpolated: bool = False
     measure: bool = False
     center: Sequence[float] | None = None
+    permeable: bool = False
     order = 1
     stage = 1
 
@@ -81,19 +92,19 @@ def link_places(space: Space, site: Site, links: Links) -> Places:
     return Places(site.name, positions, shape, np.ravel_multi_index(rest, shape), space.context.comm)
 
 
-def bounce_part(space: Space, site: Site, wall: Wall) -> Part:
-    """Return bounce-back on all links of a side or body."""
+def bounce_part(space: Space, site: Site, wall: Wall, *, ramp: int = 0) -> Part:
+    """Return bounce-back on all links of a side or body; the velocity grows in the steps of a ramp."""
     if not len(site.links):
         return Part(site.name, [()], links=0)
     order = space.order(site.links.cells, site.links.directions)
-    return _Bounce(space, site, wall, site.links[order]).part()
+    return _Bounce(space, site, wall, site.links[order], ramp).part()
 
 
 class _Bounce:
     """Bounce-back while it is built: arrays and dats of the links."""
 
-    def __init__(self, space: Space, site: Site, wall: Wall, links: Links) -> None:
-        self.space, self.site, self.wall, self.total = space, site, wall, len(links)
+    def __init__(self, space: Space, site: Site, wall: Wall, links: Links, ramp: int) -> None:
+        self.space, self.site, self.wall, self.total, self.steps = space, site, wall, len(links), ramp
         self.over = space.elements(links.cells, f"{site.name} links")
         self.links = links = links[self.over.which]
         self.c = np.array(space.lattice.velocities)[links.directions]
@@ -131,7 +142,7 @@ class _Bounce:
             before.append(self._dat(self.share, "share"))
         kick = speed = None
         if wall.velocity is not None:
-            kick, speed = self._dat(np.zeros(len(self.share)), "kick"), self._speed(measured)
+            kick, speed = self._dat(np.zeros((len(self.share), 1)), "kick"), self._speed(measured)
             before.append(kick)
         before += self._moments(speed, measured)
         after, resets = self._sums(measured)
@@ -143,10 +154,15 @@ class _Bounce:
             for out, back in zip(outs, backs, strict=True)
         ]
         force, torque = [*after, None, None][:2]
-        assign = None if kick is None else self._assign(kick, speed)
+        ramp = Ramp(space, self.over, kick, self.steps, name) if self.steps and kick is not None else None
+        assign = None if kick is None else self._assign(kick if ramp is None else ramp.target, speed)
         if assign is not None:
             assign(wall.velocity)
-        return Part(name, steps, links=self.total, force=force, torque=torque, assign=assign, halfway=self.halfway)
+        more: dict[str, Any] = {"force": force, "torque": torque, "assign": assign, "halfway": self.halfway}
+        if ramp is None:
+            return Part(name, steps, links=self.total, **more)
+        grown, begin = ([[first, *step] for step in steps] for first in (ramp.loop, ramp.begin))
+        return Part(name, grown, links=self.total, begin=begin, state=ramp.state, **more)
 
     def _slots(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         links, name = self.links, self.site.name
@@ -193,13 +209,34 @@ class _Bounce:
     def _assign(self, kick: Dat, speed: Dat | None) -> Any:
         places = link_places(self.space, self.site, self.links)
         weights = np.array(self.space.lattice.weights)[self.links.directions]
-        scale = 6.0 * self.space.unit * weights * self.stretch
         c = self.c
 
         def assign(values: Vectors) -> None:
             u = speeds_at(values, places)
-            kick.write(scale * (c * u).sum(axis=1))
+            flux = 6.0 * weights * (c * u).sum(axis=1)
+            self._check_tight(u, flux, places)
+            kick.write((self.space.unit * self.stretch * flux)[:, None])
             if speed is not None:
                 speed.write(u)
 
         return assign
+
+    def _check_tight(self, u: Reals, flux: Reals, places: Places) -> None:
+        """Raise `SolverError` if a wall that should be tight lets fluid through. Collective."""
+        if self.wall.permeable:
+            return
+        name, axis, comm = self.site.name, self.site.axis, self.space.context.comm
+        most = max(comm.allgather(0.0 if axis is None else float(np.abs(u[:, axis]).max(initial=0.0))))
+        if most > _TIGHT:
+            raise SolverError(
+                f"{name}: the wall has a velocity of {most:.3g} across itself, which lets fluid through: walls move "
+                "along themselves. Give a Velocity for an inlet, or Wall(..., permeable=True) for blowing and suction"
+            )
+        net, gross = (sum(comm.allgather(float(x.sum()))) for x in (flux, np.abs(flux)))
+        if axis is None and abs(net) > _ONE_WAY * gross:
+            way = "out of" if net > 0 else "into"
+            raise SolverError(
+                f"{name}: the velocity of the wall leads {way} the body all round, {abs(net):.3g} of mass a step: a "
+                "surface moves along itself, or as the body does. For blowing and suction give "
+                "Wall(..., permeable=True)"
+            )

@@ -17,33 +17,31 @@ The work on markers needs only what arrives around them, and the step of all cel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.sets import Subset
-from fluxloom.lbm.immersed.data import Fields, Step
+from fluxloom.lbm.immersed.attached import TARGETS, Attached
+from fluxloom.lbm.immersed.choice import Choice
+from fluxloom.lbm.immersed.data import Step
 from fluxloom.lbm.immersed.deltas import Delta, delta_of
-from fluxloom.lbm.immersed.elastic import ElasticGroup
-from fluxloom.lbm.immersed.grouping import group_bodies
 from fluxloom.lbm.immersed.groups import Group
-from fluxloom.lbm.immersed.kernels import arriving_turned, clear
-from fluxloom.lbm.immersed.motion import Contact, Fixed, Free, ImmersedBody
-from fluxloom.lbm.immersed.pipeline import PIPELINES, HostSide
-from fluxloom.lbm.immersed.spreading import WEIGHTS, support, support_places
-from fluxloom.lbm.steps import step_kernels
-from fluxloom.linalg.direct import Direct
+from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody
+from fluxloom.lbm.immersed.pipeline import PIPELINES
+from fluxloom.lbm.immersed.reports import merged, reports_of
+from fluxloom.lbm.immersed.spreading import WEIGHTS
 
 __all__ = ["ImmersedBoundary"]
 
 MODES = ("local", "field")
 
-TARGETS = {"velocity": 2.0, "momentum": 1.0}
-"""What meets the wanted velocity, and the factor of the force: the velocity, or the momentum after collision."""
+RANKED = ("pull", "three-phase")
+"""Streaming with bodies on several ranks: a step reads of other cells and writes its own."""
 
 
 class ImmersedBoundary:
@@ -76,14 +74,26 @@ class ImmersedBoundary:
     pipeline
         ``"device"``: all is done where the flow is. ``"host"``: interpolation, forces, spreading and motion are done by
         the host, while the device does the step of all cells. ``"host-serial"``: the same, one after the other, to
-        compare with.
+        compare with. ``"auto"``: the first steps are done in the first two ways and timed, the others in the faster
+        one; values differ by rounding.
     threads
         Of the host in the latter two; 0: all.
+
+    Attributes
+    ----------
+    choice
+        With ``"auto"`` what was measured, and what is taken; once attached.
 
     Raises
     ------
     SolverError
         For an option that does not exist, or names that are not different.
+
+    Notes
+    -----
+    On several ranks every rank has all markers and does the same with them; values at markers are sums over the
+    ranks. Motion, forces and whatever is asked about bodies are then the same everywhere, what interpolates
+    (a step, `slip`) is collective.
     """
 
     def __init__(
@@ -124,9 +134,10 @@ class ImmersedBoundary:
         self.iterations = iterations or (2 if any(isinstance(body.motion, Free) for body in bodies) else 1)
         self.target, self.weights, self.contact, self.scattered = target, weights, contact, scattered
         self.pipeline, self.threads = pipeline, threads
-        self._host: HostSide | None = None
-        self.groups: list[Group] = []
-        self.time = 0
+        self._attached: dict[str, Attached] = {}
+        self._now: Attached | None = None
+        self._past: list[LoopReport] = []
+        self.choice: Choice | None = None
 
     # --------------------------------------------------------------------------------------- attaching
     def attach(self, flow: Any) -> None:
@@ -144,34 +155,43 @@ class ImmersedBoundary:
         SolverError
             If the bodies do not fit the flow.
         """
-        space, box = flow.space, flow.space.box
         self._check(flow)
-        self.flow, self.box = flow, box
-        self.fields = Fields(space.context, box, flow.excess, flow.motion, flow.force_field)
-        self.background = tuple(float(v) for v in flow.force) or (0.0,) * box.dimensions
-        weights = self.weights or ("pinelli" if box.dimensions == 2 else "balanced")
-        self._host = None
-        if self.pipeline != "device":
-            self._host = HostSide(self.fields, self._still(), self.threads)
-        seen = self.fields if self._host is None else self._host.fields
-        self.groups = group_bodies(
-            seen, self.bodies, self.delta, weights, self.contact, scattered=self.scattered
-        )
-        self._moving = any(group.moves for group in self.groups)
-        cells = self._support()
-        if self._moving:
-            markers, width = sum(group.markers.count for group in self.groups), self.delta.points + 2 * self.margin
-            capacity = min(int(np.prod(box.grid_shape)), markers * width**box.dimensions)
-            self.cells = Subset(space.grid, cells, "support", capacity=capacity)
-        else:
-            self.cells = Subset(space.grid, cells, "support")
-        self._clear = Loop(clear, self.cells, self.fields.force, background=self.background)
-        self._arriving = {p: self._arriving_loop(p) for p in (0, 1)}
-        if self._host is not None:
-            self._host.connect(self.cells, self.background, self._ahead(), self._forces())
-        self._steps = {p: self._steps_before(p) for p in (0, 1)}
-        self._after = {p: self._steps_after(p) for p in (0, 1)}
+        self.flow, context = flow, flow.space.context
+        ways = (self.pipeline,)
+        if self.pipeline == "auto":
+            ways = ("device", "host") if self.mode == "local" and context.device.native else ("device",)
+            self.choice = Choice(ways, context.synchronize, context.comm)
+        self._attached = {ways[0]: Attached(self, flow, ways[0])}
+        self._now = self._attached[ways[0]]
         self.restart()
+
+    @property
+    def attached(self) -> Attached:
+        """What there is for the flow.
+
+        Raises
+        ------
+        SolverError
+            If it has not been attached to any.
+        """
+        if self._now is None:
+            raise SolverError("immersed bodies: the boundary has not been attached to a flow: flow.immerse(boundary)")
+        return self._now
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """Bodies by the way they move."""
+        return () if self._now is None else self._now.groups
+
+    @property
+    def cells(self) -> Subset:
+        """The cells of this rank to which forces may be spread."""
+        return self.attached.cells
+
+    @property
+    def time(self) -> int:
+        """Steps by which bodies have moved since the start; zero of bodies at rest."""
+        return self.attached.time
 
     def _check(self, flow: Any) -> None:
         """Raise `SolverError` if the bodies do not fit the flow."""
@@ -183,7 +203,7 @@ class ImmersedBoundary:
                     f"{space.box.dimensions}"
                 )
         if space.context.ranked:
-            raise SolverError("immersed boundaries run on one rank; leave out the others")
+            self._check_ranks(space)
         if self.mode == "local" and space.streaming.name == "in-place":
             raise SolverError("in-place streaming overwrites what a step would be done again from: use mode='field'")
         if (self.mode == "field") != (flow.forcing == "field"):
@@ -192,147 +212,101 @@ class ImmersedBoundary:
                 f"force of a cell (the flow has forcing {flow.forcing!r}, the boundary mode {self.mode!r})"
             )
 
+    @staticmethod
+    def _check_ranks(space: Any) -> None:
+        """Raise `SolverError` where a step writes what other ranks own."""
+        if space.streaming.name not in RANKED:
+            raise SolverError(
+                f"immersed boundaries on several ranks: streaming {space.streaming.name!r} writes other ranks' cells; "
+                f"take one of {', '.join(RANKED)}"
+            )
+
     # ------------------------------------------------------------------------------------------- steps
     def before(self, parity: int) -> Sequence[Step]:
         """Return what runs before the loop over all cells."""
-        return self._steps[parity % 2]
+        return self.attached.before(parity)
 
     def after(self, parity: int) -> Sequence[Step]:
         """Return what runs after the loop over all cells."""
-        return self._after[parity % 2]
+        return self.attached.after(parity)
 
-    def _steps_before(self, parity: int) -> list[Step]:
-        steps: list[Step] = [self._clear]
-        if self._moving:
-            steps.append(Direct(self.fields.context, self._advance, "move bodies"))
-        if self._host is None:
-            return [*steps, *self._ahead(), self._arriving[parity], *self._forces()]
-        steps += [self._arriving[parity], self._host.ask("ask for what arrives")]
-        if self.pipeline == "host-serial":
-            steps.append(self._host.work("forces on the host", serial=True))
-        return steps
+    @property
+    def choosing(self) -> bool:
+        """Whether steps have to be done by `take`, because the pipeline is still being chosen."""
+        return self.choice is not None and not self.choice.done
 
-    def _steps_after(self, parity: int) -> list[Step]:
-        found: list[Step] = []
-        if self._host is not None and self.pipeline == "host":
-            found.append(self._host.work("forces on the host", serial=False))
-        return [*found, *self._redo(parity)] if self.mode == "local" else found
+    def take(self, run: Callable[[int], None], most: int) -> None:
+        """Let some steps be done and time them; the steps after may be others: those of another `attached`.
 
-    def _ahead(self) -> list[Step]:
-        """Return what places the markers and spreads what does not depend on the fluid."""
-        return [step for group in self.groups for step in (*group.place(), *group.push())]
+        Parameters
+        ----------
+        run
+            Does a number of steps of the flow.
+        most
+            Steps that may be done.
+        """
+        assert self.choice is not None
+        if self.choice.take(run, most):
+            self._switch(self.choice.now)
+        if self.choice.done:
+            self._forget()
 
-    def _forces(self) -> list[Step]:
-        """Return the rounds of forcing, and what follows when all forces are known."""
-        factor = TARGETS[self.target]
-        steps: list[Step] = []
-        for turn in range(self.iterations):
-            found = [group.correct(factor, again=turn > 0) for group in self.groups]
-            steps += [step for pair in found for step in pair[0]]
-            steps += [step for pair in found for step in pair[1]]
-        for group in self.groups:
-            steps += group.finish()
-        return steps
+    def _switch(self, pipeline: str) -> None:
+        """Go on with another pipeline, from where bodies are."""
+        state = self.attached.state()
+        if pipeline not in self._attached:
+            self._attached[pipeline] = Attached(self, self.flow, pipeline)
+        self._now = self._attached[pipeline]
+        self._now.resume(state)
 
-    def _arriving_loop(self, parity: int) -> Loop:
-        """Return the loop that finds what will arrive at the cells of the support, without force."""
-        flow, space = self.flow, self.flow.space
-        f, moments = space.populations(parity), (self.fields.above, self.fields.u)
-        ahead, turned = space.streaming.stored(parity)
-        if turned:
-            constants: dict[str, Any] = {"velocities": space.lattice.velocities, "opposite": space.lattice.opposite}
-            return Loop(arriving_turned, self.cells, f[flow.ahead], *moments, unit=space.unit, **constants)
-        if ahead:
-            return self._step_loop("none", "macros", f, *moments)
-        return self._step_loop("none", "arriving", f[flow.stencil], *moments)
-
-    def _step_loop(self, force: str, name: str, *arguments: Any) -> Loop:
-        """Return a loop of a kernel of the flow's steps over the cells of the support."""
-        space = self.flow.space
-        kernels = step_kernels(space.lattice, self.flow.collision, force)
-        constants: dict[str, Any] = {}
-        constants |= kernels.constants_of(name, self.flow.viscosity, space.buffers[0].scalar.numpy)
-        return Loop(getattr(kernels, name), self.cells, *arguments, name=f"immersed {name}", **constants)
-
-    def _redo(self, parity: int) -> Sequence[Step]:
-        """Return the step of the flow again, with force, on the cells of the support."""
-        flow, space, fields = self.flow, self.flow.space, self.fields
-        a, b = space.populations(parity), space.populations(parity + 1)
-        match space.streaming.name:
-            case "pull":
-                return (self._step_loop("field", "pull", a[flow.stencil], fields.force, b),)
-            case "push":
-                return (self._step_loop("field", "push", a, fields.force, b[flow.ahead]),)
-            case _:  # three phases: what has streamed is in the second buffer
-                a, b = space.buffers
-                return (
-                    self._step_loop("field", "macros", b, fields.force, fields.above, fields.u),
-                    self._step_loop("field", "collide", b, fields.above, fields.u, fields.force, a),
-                )
-
-    # ------------------------------------------------------------------------------------------- motion
-    def _support(self) -> npt.NDArray[np.int64]:
-        """Return the cells to which forces may be spread, for markers as they are now."""
-        found = [np.zeros(0, dtype=np.int64)]
-        for group in self.groups:
-            first = group.carrier.first()
-            self._check_inside(group, first)
-            margin = self.margin if group.moves else 0
-            found.append(support(self.box, first, self.delta.points, margin))
-        return np.unique(np.concatenate(found))
-
-    def _still(self) -> npt.NDArray[np.int64] | None:
-        """Return the cells around the markers if these never move and are not treated at computed addresses."""
-        if self.scattered or not all(isinstance(body.motion, Fixed) for body in self.bodies):
-            return None
-        first = self.delta.first(np.concatenate([body.markers.positions for body in self.bodies]))
-        support_places(self.box, first, self.delta.points, [b.name for b in self.bodies for _ in b.markers.positions])
-        return support(self.box, first, self.delta.points)
-
-    def _check_inside(self, group: Group, first: npt.NDArray[np.int64]) -> None:
-        support_places(self.box, first, self.delta.points, group.marker_names)
-
-    def _advance(self) -> None:
-        """Move the bodies; find the support anew if a marker may leave the one that is there."""
-        for group in self.groups:
-            group.advance(self.time)
-        self.time += 1
-        far = [(group, group.drift()) for group in self.groups if group.moves]
-        for group, drift in far:
-            if drift > self.margin and (not isinstance(group, ElasticGroup) or self._beyond(group)):
-                self._settle()
-                return
-
-    def _beyond(self, group: ElasticGroup) -> bool:
-        return group.measure() + group.FASTEST > self.margin
-
-    def _settle(self) -> None:
-        """Find the support for markers as they are now."""
-        for group in self.groups:
-            if group.moves:
-                for step in group.place():
-                    step()
-        self._assign()
-        for group in self.groups:
-            group.settled()
-
-    def _assign(self) -> None:
-        """Find the support for markers as they are now, which are placed."""
-        cells = self._support()
-        self.cells.assign(cells)
-        if self._host is not None:
-            self._host.assign(cells)
+    def _forget(self) -> None:
+        """Let go of the pipelines that are not used any more, but for what they have done."""
+        others = [part for part in self._attached.values() if part is not self._now]
+        self._past += reports_of(others)
+        self._attached = {self.attached.pipeline: self.attached}
 
     def restart(self) -> None:
         """Begin anew: bodies as at the start, no force."""
-        self.time = 0
-        for group in self.groups:
-            group.restart()
-        if self._moving:
-            self._assign()
-        if self._host is not None:
-            self._host.restart()
-        self.fields.force.write(np.broadcast_to(self.background, (*self.fields.force.set.shape, self.box.dimensions)))
+        self.attached.restart()
+
+    # -------------------------------------------------------------------------------------------- state
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return where bodies are, how they move, and all else that they need to go on to the same bits.
+
+        That is beside the populations and the force of the cells, which are dats of the flow. It is the same on every
+        rank.
+        """
+        pipeline = "" if self.choosing else self.attached.pipeline  # what is not chosen yet is measured again
+        return self.attached.state() | {"bodies": np.array(self.names), "pipeline": np.array(pipeline)}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` returned; the dats of the flow are restored beside.
+
+        With ``"auto"`` the pipeline that was chosen goes on, and nothing is measured any more.
+
+        Raises
+        ------
+        SolverError
+            If it is the state of other bodies.
+        """
+        theirs = [str(name) for name in state.get("bodies", ())]
+        if theirs != list(self.names):
+            raise SolverError(
+                f"the state of immersed bodies is of others: {', '.join(theirs) or 'none'}; these are "
+                f"{', '.join(self.names)}"
+            )
+        pipeline = str(state["pipeline"])
+        if self.choice is not None and pipeline in self.choice.names:
+            self.choice.settle(pipeline)
+            if pipeline != self.attached.pipeline:
+                self._switch(pipeline)
+            self._forget()
+        self.attached.resume(state)
+
+    # ------------------------------------------------------------------------------------------ reports
+    def reports(self) -> list[LoopReport]:
+        """Return what was done in steps beside the loops of the flow's chains: by the host, at computed addresses."""
+        return merged([*self._past, *reports_of(list(self._attached.values()))])
 
     # ------------------------------------------------------------------------------------------- values
     def _group(self, name: str) -> Group:
@@ -354,11 +328,12 @@ class ImmersedBoundary:
         SolverError
             If the host does no work on markers, or no step has been done.
         """
-        if self._host is None or not self._host.steps:
+        host = self.attached.host
+        if host is None or not host.steps:
             raise SolverError("times of the host are those of steps with pipeline='host' or 'host-serial'")
-        found = {part: seconds / self._host.steps for part, seconds in self._host.seconds.items()}
+        found = {part: seconds / host.steps for part, seconds in host.seconds.items()}
         if anew:
-            self._host.restart()
+            host.restart()
         return found
 
     def force_on(self, name: str) -> npt.NDArray[np.float64]:
@@ -380,18 +355,15 @@ class ImmersedBoundary:
     def slip(self, name: str) -> npt.NDArray[np.float64]:
         """Return the velocity that the fluid had at the markers in the last step, less the wanted one, ``(n, d)``.
 
-        It is interpolated now, with the force of the last step. With ``pipeline="device"`` ask for it before the
-        velocity or totals of the flow, which take the place of what arrived.
+        It is interpolated now, from the populations as they are. On several ranks it is collective.
         """
-        group, force = self._group(name), self.fields.force
-        # The second of three phases has left the velocity with half the force in it, which is not to be added again.
-        twice = self._host is None and self.flow.space.streaming.name == "three-phase"
-        kept = force.read() if twice else None
-        if kept is not None:
-            force.write(0.0)
-        for step in group.carrier.interpolate():
-            step()
-        if kept is not None:
-            force.write(kept)
-        sample = group.markers.sample.read()[group.of(name), : self.box.dimensions].astype(np.float64)
-        return sample - group.velocities(name)
+        group = self._group(name)
+        return self.attached.slip(group)[group.of(name)] - group.velocities(name)
+
+    def __str__(self) -> str:
+        count = sum(body.markers.count for body in self.bodies)
+        found = f"{len(self.bodies):,} bodies, {count:,} markers"
+        if self._now is None:
+            return found
+        way = self._now.pipeline if self.choice is None else str(self.choice)
+        return f"{found}, {self._now.support.size:,} cells around them; pipeline {way}"

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from fluxloom.comm.base import Comm
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.linalg.direct import Direct
 
-__all__ = ["Carrier", "Fields", "MarkerData", "Step"]
+__all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "first_cells", "host_report", "shared"]
 
 Step = Loop | Reset | Direct
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The cells of the grid that a rank has: a box of `shape` from `offset` on, numbered in its own order."""
+
+    offset: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def find(self, box: Box, cells: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers]:
+        """Return which of some cells of the grid are among them, and the numbers of these."""
+        at = [x - o for x, o in zip(box.coordinates(cells), self.offset, strict=True)]
+        mine = np.all([(x >= 0) & (x < n) for x, n in zip(at, self.shape, strict=True)], axis=0)
+        return mine, np.ravel_multi_index(tuple(x[mine] for x in at), self.shape).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -36,7 +55,11 @@ class Fields:
     above, u, force
         Density less one, the velocity that arrives, force per volume: on the grid, one array a component.
     cells
-        The cells of the grid that the fields have, ascending; None: all.
+        The cells of the grid that the fields have, ascending; None: all, or all of the window.
+    window
+        Of this rank; None on a rank alone.
+    comm
+        The ranks whose cells together are the flow; None: this one has all.
     """
 
     context: Context
@@ -44,14 +67,24 @@ class Fields:
     above: Dat
     u: Dat
     force: Dat
-    cells: npt.NDArray[np.int64] | None = None
+    cells: Numbers | None = None
+    window: Window | None = None
+    comm: Comm | None = None
 
     def narrowed(self, matrix: csr_array) -> csr_array:
         """Return a matrix whose columns are cells of the grid with a column for each cell that the fields have."""
-        if self.cells is None:
+        places = matrix.indices.astype(np.int64)
+        if self.cells is not None:
+            columns = np.searchsorted(self.cells, places)
+            kept = columns < self.cells.size
+            kept[kept] = self.cells[columns[kept]] == places[kept]
+            columns = columns[kept]
+        elif self.window is not None:
+            kept, columns = self.window.find(self.box, places)
+        else:
             return matrix
-        columns = np.searchsorted(self.cells, matrix.indices)
-        return csr_array((matrix.data, columns, matrix.indptr), shape=(matrix.indptr.size - 1, self.cells.size))
+        ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+        return csr_array((matrix.data[kept], columns, ends), shape=(matrix.indptr.size - 1, self.force.set.size))
 
     @property
     def real(self) -> str:
@@ -62,6 +95,30 @@ class Fields:
     def wide(self) -> str:
         """Type of positions and sums: double precision, unless the device has none."""
         return "float32" if self.context.device.refuses_double else "float64"
+
+
+class Timed(Direct):
+    """A step by the host that counts how often it was done, and the seconds of the host."""
+
+    def __init__(self, context: Context, run: Callable[[], None], name: str) -> None:
+        super().__init__(context, run, name)
+        self.calls, self.seconds = 0, 0.0
+
+    def __call__(self) -> None:
+        """Do it once."""
+        start = perf_counter()
+        self.run()
+        self.seconds += perf_counter() - start
+        self.calls += 1
+
+    def report(self) -> LoopReport:
+        """Return the counters."""
+        return host_report(self.name, self.calls, self.seconds)
+
+
+def host_report(name: str, calls: int, seconds: float, useful_bytes: int = 0, strategy: str = "host") -> LoopReport:
+    """Return counters of what is no loop."""
+    return LoopReport(name, calls, seconds, useful_bytes, strategy, 0, 1, False, 0)
 
 
 class MarkerData:
@@ -118,6 +175,44 @@ class Carrier(Protocol):
     def first(self) -> npt.NDArray[np.int64]:
         """Return the first cell of the support of each marker now, ``(n, d)``."""
         ...
+
+
+class Shared:
+    """A carrier on several ranks: each interpolates from its own cells, and all get the sums.
+
+    Every rank has all markers and the same numbers of them, so that what is done with samples needs no messages;
+    forces are spread onto a rank's own cells.
+    """
+
+    def __init__(self, carrier: Carrier, markers: MarkerData) -> None:
+        self._carrier, self._markers = carrier, markers
+        self._sum = Timed(markers.fields.context, self._add, "sum over ranks")
+
+    def prepare(self) -> Sequence[Step]:
+        """Return what follows a change of the positions."""
+        return self._carrier.prepare()
+
+    def interpolate(self) -> Sequence[Step]:
+        """Return what sets the samples of the markers; collective."""
+        return (*self._carrier.interpolate(), self._sum)
+
+    def spread(self) -> Sequence[Step]:
+        """Return what adds the pulls of the markers to the force of this rank's cells."""
+        return self._carrier.spread()
+
+    def first(self) -> npt.NDArray[np.int64]:
+        """Return the first cell of the support of each marker now."""
+        return self._carrier.first()
+
+    def _add(self) -> None:
+        sample, comm = self._markers.sample, self._markers.fields.comm
+        assert comm is not None
+        sample.write(comm.reduce(sample.read(), "sum"))
+
+
+def shared(carrier: Carrier, markers: MarkerData) -> Carrier:
+    """Return a carrier whose samples are those of all ranks."""
+    return carrier if markers.fields.comm is None else Shared(carrier, markers)
 
 
 def first_cells(delta: Delta, markers: MarkerData) -> npt.NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Fields, Step
+from fluxloom.lbm.immersed.data import Fields, Step, shared
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.groups import Group
 from fluxloom.lbm.immersed.motion import Elastic, ImmersedBody
@@ -27,7 +28,7 @@ class ElasticGroup(Group):
 
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta) -> None:
         super().__init__(fields, bodies, np.ones(sum(body.markers.count for body in bodies)))
-        self.carrier = Scatter(self.markers, delta)
+        self.carrier = shared(Scatter(self.markers, delta), self.markers)
         self._start = self.markers.x.read()
         m, d = self.markers, fields.box.dimensions
         self._springs = Loop(k.rest, m.set, m.pull, dimensions=d), *self._edges(), *self._bends()
@@ -90,6 +91,16 @@ class ElasticGroup(Group):
     def settled(self) -> None:
         """Take note of where the markers are."""
         self._then, self._far, self._age = self.markers.x.read(), 0.0, 0
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the next step depends on."""
+        then = np.array([self._far, float(self._age)])
+        return super().state() | {"then": self._then, "drift": then}
+
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` returned."""
+        super().resume(state)
+        self._then, (self._far, self._age) = state["then"], state["drift"].tolist()
 
     def push(self) -> Sequence[Step]:
         """Return the loops over springs, and what spreads their forces."""

@@ -8,14 +8,15 @@ K. Cen, Physical Review E 76 (2007) 066709) if there are several.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step
+from fluxloom.lbm.immersed.data import Carrier, Fields, MarkerData, Step, shared
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import ImmersedBody
@@ -26,6 +27,9 @@ from fluxloom.lbm.immersed.spreading import balanced, epsilon, interpolation, pl
 __all__ = ["FixedGroup", "Group", "plane"]
 
 Values = npt.NDArray[np.float64]
+
+_KEPT = ("x", "wanted", "total")
+"""Values of markers that a state has; the others are found in every step."""
 
 
 class Group(ABC):
@@ -39,6 +43,8 @@ class Group(ABC):
         Carries values between them and the cells.
     moves
         Whether markers ever leave their places.
+    kind
+        One word for the way they move.
     """
 
     moves = True
@@ -49,8 +55,8 @@ class Group(ABC):
         self.bounds = np.cumsum([0, *(body.markers.count for body in bodies)])
         positions = np.concatenate([body.markers.positions for body in bodies])
         wanted = np.concatenate([body.markers.velocities for body in bodies])
-        kind = type(self).__name__.removesuffix("Group").lower()
-        self.markers = MarkerData(fields, positions, wanted, weights, f"markers.{kind}")
+        self.kind = type(self).__name__.removesuffix("Group").lower()
+        self.markers = MarkerData(fields, positions, wanted, weights, f"markers.{self.kind}")
 
     @property
     def marker_names(self) -> list[str]:
@@ -59,6 +65,16 @@ class Group(ABC):
 
     def restart(self) -> None:  # noqa: B027 - a group that does not move has nothing to do
         """Go back to the first state."""
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the next step depends on, and what can be asked about the last one."""
+        m = self.markers
+        return {name: getattr(m, name).read() for name in _KEPT}
+
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` returned."""
+        for name in _KEPT:
+            getattr(self.markers, name).write(state[name])
 
     def advance(self, time: int) -> None:  # noqa: B027
         """Do what the host does at the start of a step; after the first one, forces of the step before are known."""
@@ -146,4 +162,5 @@ class FixedGroup(Group):
         found = {"pinelli": lambda: epsilon(matrix), "balanced": lambda: balanced(matrix, flat), "plane": lambda: flat}
         self.epsilon = found[weights]()
         super().__init__(fields, bodies, self.epsilon)
-        self.carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, delta, matrix)
+        carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, delta, matrix)
+        self.carrier = shared(carrier, self.markers)

@@ -92,6 +92,8 @@ class Copies:
         message
             Of the same device, long enough.
         """
+        if not count:
+            return
         held = (cells, message, *(field.buffer for field in self._fields))
         same = self._held and count == self._count and all(a is b for a, b in zip(held, self._held, strict=True))
         if self._steps is None or not same:

@@ -55,6 +55,10 @@ class Prescribed:
 
     pose: Callable[[float], Pose]
 
+    def __post_init__(self) -> None:
+        if not callable(self.pose):
+            raise SolverError(f"Prescribed(pose={self.pose!r}): a function of the time is wanted that returns a Pose")
+
 
 @dataclass(frozen=True)
 class Deforming:
@@ -67,6 +71,12 @@ class Deforming:
     """
 
     shape: Callable[[float], tuple[npt.ArrayLike, npt.ArrayLike]]
+
+    def __post_init__(self) -> None:
+        if not callable(self.shape):
+            raise SolverError(
+                f"Deforming(shape={self.shape!r}): a function of the time is wanted: positions and velocities"
+            )
 
 
 @dataclass(frozen=True)
@@ -120,21 +130,52 @@ class Free:
     virtual: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            _check_finite(f"Free({name}=...)", getattr(self, name))
         if not (self.mass > 0 and self.displaced >= 0 and np.all(np.asarray(self.inertia) >= 0)):
             raise SolverError("Free: the mass has to be positive, the displaced mass and the inertia not negative")
+        for name in ("stiffness", "damping", "radius", "virtual"):
+            if not np.all(np.asarray(getattr(self, name)) >= 0):
+                raise SolverError(f"Free({name}={getattr(self, name)!r}): it must not be negative")
 
     @staticmethod
     def disk(radius: float, density: float, **others: object) -> Free:
         """Return the motion of a disk of uniform density (that of the fluid is one)."""
+        _check_size("Free.disk", radius, density)
         area = np.pi * radius**2
         return Free(density * area, area, density * area * radius**2 / 2, radius=radius, **others)  # type: ignore[arg-type]
 
     @staticmethod
     def ball(radius: float, density: float, **others: object) -> Free:
         """Return the motion of a ball of uniform density (that of the fluid is one)."""
+        _check_size("Free.ball", radius, density)
         volume = 4 / 3 * np.pi * radius**3
         inertia = (0.4 * density * volume * radius**2,) * 3
         return Free(density * volume, volume, inertia, radius=radius, **others)  # type: ignore[arg-type]
+
+
+_NUMBERS = (
+    "mass", "displaced", "inertia", "centre", "velocity", "spin",
+    "gravity", "stiffness", "damping", "radius", "virtual",
+)  # fmt: skip
+
+
+def _check_finite(what: str, values: object) -> None:
+    """Raise `SolverError` unless all are finite numbers."""
+    try:
+        finite = bool(np.isfinite(np.asarray(values, dtype=np.float64)).all())
+    except (TypeError, ValueError):
+        finite = False
+    if not finite:
+        raise SolverError(f"{what}: finite numbers are wanted, not {values!r}")
+
+
+def _check_size(what: str, radius: float, density: float) -> None:
+    """Raise `SolverError` unless a body has a size and a density."""
+    for name, value in (("radius", radius), ("density", density)):
+        _check_finite(f"{what}({name}=...)", value)
+        if not value > 0:
+            raise SolverError(f"{what}({name}={value!r}): it has to be positive")
 
 
 @dataclass(frozen=True)
@@ -161,6 +202,15 @@ class Elastic:
     bending: float = 0.0
     triples: npt.ArrayLike | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "bending", "lengths"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            _check_finite(f"Elastic({name}=...)", value)
+            if not np.all(np.asarray(value) >= 0):
+                raise SolverError(f"Elastic({name}={value!r}): it must not be negative")
+
 
 Motion = Fixed | Prescribed | Deforming | Free | Elastic
 
@@ -182,6 +232,17 @@ class ImmersedBody:
     name: str
     markers: Markers
     motion: Motion = field(default_factory=Fixed)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.markers, Markers):
+            what = f"{type(self.markers).__name__}: give Markers, as circle((y, x), radius)"
+            raise SolverError(f"immersed body {self.name!r}: its markers are a {what}")
+        if not isinstance(self.motion, Motion):
+            given = self.motion.__name__ + ", the class" if isinstance(self.motion, type) else repr(self.motion)
+            raise SolverError(
+                f"immersed body {self.name!r}: its motion is {given}; give one of Fixed(), Prescribed(...), "
+                "Deforming(...), Free(...), Elastic(...)"
+            )
 
 
 @dataclass(frozen=True)
@@ -205,5 +266,6 @@ class Contact:
     reach: float = 2.0
 
     def __post_init__(self) -> None:
+        _check_finite("Contact(strength, reach)", (self.strength, self.reach))
         if not (self.strength >= 0 and self.reach > 0):
             raise SolverError("Contact: the strength must not be negative, the reach has to be positive")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,12 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
-from fluxloom.lbm.immersed.data import Fields, Step
+from fluxloom.lbm.immersed.data import Fields, Step, Timed, shared
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.groups import Group, plane
 from fluxloom.lbm.immersed.motion import Contact, Deforming, Free, ImmersedBody, Prescribed
 from fluxloom.lbm.immersed.newton import FreeBodies, state
 from fluxloom.lbm.immersed.scatter import Scatter
-from fluxloom.linalg.direct import Direct
 
 __all__ = ["DeformingGroup", "RigidGroup"]
 
@@ -29,7 +29,7 @@ class RigidGroup(Group):
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, contact: Contact | None) -> None:
         d = fields.box.dimensions
         super().__init__(fields, bodies, plane(bodies, delta))
-        self.carrier = Scatter(self.markers, delta)
+        self.carrier = shared(Scatter(self.markers, delta), self.markers)
         ctx, m, numbers = fields.context, self.markers, np.arange(len(bodies))
         self._free = np.array([isinstance(body.motion, Free) for body in bodies])
         free = [body for body, yes in zip(bodies, self._free, strict=True) if yes]
@@ -93,6 +93,19 @@ class RigidGroup(Group):
         """Take note of where the bodies are."""
         self._settled = self._rows.copy()
 
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the next step depends on."""
+        found = super().state() | {"rows": self._rows.copy(), "settled": self._settled, "begun": np.array(self._begun)}
+        return found | ({} if self.newton is None else self.newton.kept())
+
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` returned."""
+        super().resume(state)
+        self._rows, self._settled, self._begun = state["rows"].copy(), state["settled"].copy(), bool(state["begun"])
+        self._state.write(self._rows)
+        if self.newton is not None:
+            self.newton.resume(state)
+
     def place(self) -> Sequence[Step]:
         """Return the loops that place the markers and find their weights."""
         return [self._place, *self.carrier.prepare()]
@@ -107,13 +120,15 @@ class RigidGroup(Group):
             k.sums_2d if m.dimensions == 2 else k.sums_3d, self._set, m.x[members], m.sample[members],
             m.wanted[members], m.weight[members], self._state, self._sums, factor=factor,
         )  # fmt: skip
-        solve = Direct(self.fields.context, lambda: self._solve(again=again), "move freely")
+        solve = Timed(self.fields.context, lambda: self._solve(again=again), "move freely")
         return [*force[:-1], sums, solve, self._place, force[-1]], spread
 
     def _solve(self, *, again: bool) -> None:
         """Find the velocities of free bodies together with the forces of this round."""
         assert self.newton is not None
         self.newton.solve(self._sums.read()[self._free].astype(np.float64), again=again)
+        if (comm := self.fields.comm) is not None:  # ranks of unlike machines round differently, and would drift apart
+            self.newton.resume(comm.broadcast(self.newton.kept()))
         self._rows[self._free] = self.newton.state
         self._state.write(self._rows)
 
@@ -127,7 +142,7 @@ class DeformingGroup(Group):
 
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta) -> None:
         super().__init__(fields, bodies, plane(bodies, delta))
-        self.carrier = Scatter(self.markers, delta)
+        self.carrier = shared(Scatter(self.markers, delta), self.markers)
         self.restart()
 
     def restart(self) -> None:
@@ -157,6 +172,15 @@ class DeformingGroup(Group):
         self._now = np.concatenate(places)
         self.markers.x.write(self._now)
         self.markers.wanted.write(np.concatenate(velocities))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what the next step depends on."""
+        return super().state() | {"now": self._now, "then": self._then}
+
+    def resume(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Go on from what `state` returned."""
+        super().resume(state)
+        self._now, self._then = state["now"], state["then"]
 
     def drift(self) -> float:
         """Return how far a marker has come."""

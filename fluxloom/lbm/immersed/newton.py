@@ -6,7 +6,7 @@ so that spins and torques are right-handed in ``x, y, z``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody, Pose
 __all__ = ["FreeBodies", "rotation", "state"]
 
 Values = npt.NDArray[np.float64]
+
+_KEPT = ("centre", "velocity", "spin", "acceleration", "twist", "matrix")
+"""What is known of free bodies from one step to the next."""
 
 
 def rotation(angle: npt.ArrayLike, dimensions: int) -> Values:
@@ -121,6 +124,15 @@ class FreeBodies:
         self.velocity, self.spin = self._first[0].copy(), self._first[1].copy()
         self.acceleration, self.twist = np.zeros_like(self.velocity), np.zeros_like(self.spin)
         self.matrix = np.broadcast_to(np.eye(self.dimensions), (n, self.dimensions, self.dimensions)).copy()
+
+    def kept(self) -> dict[str, Values]:
+        """Return what the next step depends on."""
+        return {name: getattr(self, name).copy() for name in _KEPT}
+
+    def resume(self, kept: Mapping[str, Values]) -> None:
+        """Go on from what `kept` returned."""
+        for name in _KEPT:
+            setattr(self, name, kept[name].copy())
 
     @property
     def state(self) -> Values:

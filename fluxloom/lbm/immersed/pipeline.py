@@ -5,6 +5,9 @@ of these cells one back. The step of all cells needs neither: messages travel an
 follows, on the device, is the step again on the cells around the markers, with the force.
 
 On a device that shares its memory with the host the same is done in order, without copies.
+
+On several ranks the work on markers is always done on fields of its own, of this rank's cells, by the host or by the
+device of the flow: groups of bodies then know of no ranks, but for sums (`fluxloom.lbm.immersed.data.Shared`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from fluxloom.core.layout import SoA
 from fluxloom.device.base import Buffer
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.device.courier import landing
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -32,8 +36,9 @@ from fluxloom.linalg.direct import Direct, sequence
 
 __all__ = ["PIPELINES", "HostSide"]
 
-PIPELINES = ("device", "host", "host-serial")
-"""Where the work on markers is done: with the flow; on the host beside the step of all cells; or while it waits."""
+PIPELINES = ("device", "host", "host-serial", "auto")
+"""Where the work on markers is done: with the flow; on the host beside the step of all cells; while it waits; or as one
+of the first two was faster."""
 
 PARTS = ("ahead", "waiting", "markers", "asking")
 
@@ -53,6 +58,8 @@ class HostSide:
         they are as large as the flow's, for addresses that are computed.
     threads
         Of the host; 0: all.
+    here
+        Whether the work is done by the device of the flow after all, as on several ranks.
 
     Attributes
     ----------
@@ -68,32 +75,48 @@ class HostSide:
         If the device runs no generated code.
     """
 
-    def __init__(self, fields: Fields, still: npt.NDArray[np.int64] | None, threads: int) -> None:
+    def __init__(
+        self, fields: Fields, still: npt.NDArray[np.int64] | None, threads: int, *, here: bool = False
+    ) -> None:
         context = fields.context
         if not context.device.native:
             raise SolverError("pipeline='host' copies by generated code, which this device does not run: use 'device'")
-        self._near, self._still = fields, still
-        self._host = Context("cpu", threads=threads, tuning=context.tuning) if context.device.items else context
+        self._near, self._still = fields, still if fields.window is None else self._owned(fields, still)
+        # What has no part in ranks: for the message, which is of this rank alone.
+        alone = context
+        if context.ranked:
+            alone = Context(context.device, schedule=context.schedule, tuning=context.tuning)
+        apart = context.device.items and not here
+        self._alone, self._host = alone, Context("cpu", threads=threads, tuning=context.tuning) if apart else alone
         over, d, real = self._set(), fields.box.dimensions, fields.real
         above, u, force = (
             self._host.dat(over, name=f"host {name}", shape=shape, dtype=real, layout=SoA())
             for name, shape in (("excess", ()), ("velocity", (d,)), ("force", (d,)))
         )
-        self.fields = Fields(self._host, fields.box, above, u, force, still)
-        self._courier = context.device.courier()
+        comm = context.comm if context.ranked else None
+        self.fields = Fields(self._host, fields.box, above, u, force, self._still, fields.window, comm)
+        self._courier = context.device.courier() if apart else None
         self._copies = {
             "collect": Copies(context, (fields.u, fields.above), back=False),
             "unpack": Copies(self._host, (u, above), back=True),
             "pack": Copies(self._host, (force,), back=False),
             "distribute": Copies(context, (fields.force,), back=True),
         }
-        self._room = 0
+        self._apart, self._room = apart, 0
         self.restart()
 
+    @staticmethod
+    def _owned(fields: Fields, still: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int64] | None:
+        """Return those of some cells that this rank has, by their numbers in the grid."""
+        assert fields.window is not None
+        return None if still is None else still[fields.window.find(fields.box, still)[0]]
+
     def _set(self) -> Set:
-        """Return what the host's fields are on."""
+        """Return what the host's fields are on; at least one element, of which nothing is wanted if there is none."""
         if self._still is not None:
-            return self._host.set(self._still.size, "host support")
+            return self._host.set(max(1, self._still.size), "host support")
+        if (window := self._near.window) is not None:
+            return self._host.grid(window.shape, "host cells")
         return self._host.grid(self._near.box.grid_shape, "host cells", periodic=True)
 
     def connect(
@@ -111,6 +134,7 @@ class HostSide:
             Steps on the host's fields that need nothing from the device, and those that follow.
         """
         self._cells = cells
+        self._find_places()
         over = self.fields.force.set
         if self._still is None:
             over = self._here = Subset(over, cells.indices, "host support", capacity=cells.most)
@@ -122,10 +146,16 @@ class HostSide:
         self._markers = sequence(markers, "immersed markers") if markers else None
 
     def assign(self, cells: npt.NDArray[np.int64]) -> None:
-        """Take note that the flow's support has these cells now."""
+        """Take note that the flow's support has these cells of this rank now."""
+        self._find_places()
         if self._still is None:
             self._here.assign(cells)
             self._listed = self._here.indices
+
+    def _find_places(self) -> None:
+        """Find where the cells of the support are stored, on several ranks: the fields have layers around."""
+        position = self._cells.parent.position
+        self._places = None if position is None else position[self._cells.indices]
 
     def restart(self) -> None:
         """Forget times."""
@@ -142,11 +172,26 @@ class HostSide:
 
     def _ask(self) -> None:
         start = perf_counter()
+        self._send()
+        self.seconds["asking"] += perf_counter() - start
+
+    def _send(self) -> None:
+        """Let density and velocity on the support set out."""
         self._make_room()
         self._copies["collect"](self._members, self._cells.size, self._message.buffer)
         if self._courier is not None:
             self._courier.down((self._remote, 0, self._bytes(self._near.box.dimensions + 1)))
-        self.seconds["asking"] += perf_counter() - start
+
+    def _receive(self) -> None:
+        """Take them over into the host's fields."""
+        self._copies["unpack"](self._listed, self._cells.size, self._there)
+
+    def fetch(self) -> None:
+        """Bring density and velocity on the support to the host's fields, between two steps."""
+        self._send()
+        if self._courier is not None:
+            self._courier.wait()
+        self._receive()
 
     def _work_alone(self) -> None:
         start = perf_counter()
@@ -162,7 +207,7 @@ class HostSide:
             self._courier.wait()
         times.append(perf_counter())
         count = self._cells.size
-        self._copies["unpack"](self._listed, count, self._there)
+        self._receive()
         if self._markers is not None:
             self._markers()
         self._copies["pack"](self._listed, count, self._there)
@@ -177,10 +222,18 @@ class HostSide:
             self.seconds[part] += end - begin
         self.steps += 1
 
+    @property
+    def chains(self) -> list[Chain]:
+        """The loops of the host."""
+        parts = [self._ahead] if self._markers is None else [self._ahead, self._markers]
+        return [chain for part in parts for chain in ([part] if isinstance(part, Chain) else part.chains)]
+
     # ---------------------------------------------------------------------------------------- messages
     @property
     def _members(self) -> Buffer | npt.NDArray[np.int32]:
         """The cells of the support, as the flow's device takes them."""
+        if self._places is not None:
+            return self._places
         return self._cells.indices if self._cells.most is None else self._cells.members
 
     def _bytes(self, components: int) -> int:
@@ -194,16 +247,16 @@ class HostSide:
 
     def _make_room(self) -> None:
         """Let the message be long enough for all cells of the support."""
-        if self._cells.size <= self._room:
+        if self._room and self._cells.size <= self._room:
             return
         if self._courier is not None:
             self._courier.wait()
-        self._room = self._cells.size if self._still is not None else int(_SPARE * self._cells.size)
-        context, parts, real = self._near.context, self._near.box.dimensions + 1, self._near.real
+        self._room = max(1, self._cells.size if self._still is not None else int(_SPARE * self._cells.size))
+        context, parts, real = self._alone, self._near.box.dimensions + 1, self._near.real
         self._message: Dat = context.dat(context.set(parts * self._room, "message"), name="message", dtype=real)
         buffer = self._message.buffer
         self._there: Any = buffer
-        if isinstance(buffer, RemoteBuffer):
+        if self._apart and isinstance(buffer, RemoteBuffer):
             memory = landing(buffer)
             self._there = self._host.device.wrap(memory)
             self._memory = memory

@@ -17,13 +17,14 @@ import numpy.typing as npt
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
+from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Operand, Primitive, Steps
-from fluxloom.lbm.immersed.data import MarkerData, Step, first_cells
+from fluxloom.dsl.report import LoopReport
+from fluxloom.lbm.immersed.data import MarkerData, Step, Timed, first_cells, host_report
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.plain import plain_interpolate, plain_spread
-from fluxloom.linalg.direct import Direct
 
 __all__ = ["Scatter", "scatter_functions", "scatter_helpers"]
 
@@ -36,17 +37,25 @@ AI int64_t fl_wrapped(int64_t i, int64_t n)
     i %= n;
     return i < 0 ? i + n : i;
 }
+/* among the cells of a rank, length from offset on; negative: none of them */
+AI int64_t fl_within(int64_t i, int64_t n, int64_t offset, int64_t length)
+{
+    i = fl_wrapped(i, n) - offset;
+    return i < length ? i : -1;
+}
 """)
 
 _INTERPOLATE = Template("""
     REAL found[$components];
     for (int a = 0; a < $components; a++) found[a] = 0;
     for (int i = 0; i < $planes; i++) {
-        const int64_t z = $z;
+        const int64_t z = $z;$past_z
         for (int j = 0; j < $points; j++) {
-            const int64_t row = (z * ny + fl_wrapped(first[$y_at * step + m] + j, ny)) * nx;
+            const int64_t y = $y;$past_y
+            const int64_t row = (z * $ny + y) * $nx;
             for (int k = 0; k < $points; k++) {
-                const int64_t cell = row + fl_wrapped(first[$x_at * step + m] + k, nx);
+                const int64_t x = $x;$past_x
+                const int64_t cell = row + x;
                 const REAL w = $wz weights[($y_first + j) * step + m] * weights[($x_first + k) * step + m];
                 const REAL mean = (REAL)0.5 / (1 + above[cell]);
                 for (int a = 0; a < $dimensions; a++)
@@ -60,12 +69,14 @@ _INTERPOLATE = Template("""
 
 _SPREAD = Template("""
     for (int i = 0; i < $planes; i++) {
-        const int64_t z = $z;
+        const int64_t z = $z;$past_z
         for (int j = 0; j < $points; j++) {
-            const int64_t line = z * ny + fl_wrapped(first[$y_at * step + m] + j, ny);
+            const int64_t y = $y;$past_y
+            const int64_t line = z * $ny + y;
             $mine
             for (int k = 0; k < $points; k++) {
-                const int64_t cell = line * nx + fl_wrapped(first[$x_at * step + m] + k, nx);
+                const int64_t x = $x;$past_x
+                const int64_t cell = line * $nx + x;
                 const REAL w = $wz weights[($y_first + j) * step + m] * weights[($x_first + k) * step + m];
                 for (int a = 0; a < $dimensions; a++) {
                     const REAL more = w * pull[a * step + m];
@@ -91,7 +102,24 @@ def scatter_helpers(real: str) -> str:
     return _HELPERS.substitute(real=real)
 
 
-def scatter_functions(dimensions: int, points: int, real: str, *, items: bool) -> tuple[Function, Function]:
+_NUMBERS: tuple[str, ...] = ("count", "step", "nz", "ny", "nx", "cells", "threads")
+_WINDOW: tuple[str, ...] = ("oz", "oy", "ox", "lz", "ly", "lx")
+
+
+def _places(dimensions: int, *, windowed: bool) -> dict[str, str]:
+    """Return C expressions of the coordinates of a cell of a support, and what leaves out those of other ranks."""
+    found: dict[str, str] = {}
+    for axis, index, name in ((dimensions - 3, "i", "z"), (dimensions - 2, "j", "y"), (dimensions - 1, "k", "x")):
+        at = f"first[{axis} * step + m] + {index}, n{name}"
+        found[name] = f"fl_within({at}, o{name}, l{name})" if windowed else f"fl_wrapped({at})"
+        found[f"past_{name}"] = f"\n            if ({name} < 0) continue;" if windowed else ""
+        found[f"n{name}"] = f"l{name}" if windowed else f"n{name}"
+    return found | ({"z": "0", "past_z": ""} if dimensions == 2 else {})
+
+
+def scatter_functions(
+    dimensions: int, points: int, real: str, *, items: bool, windowed: bool = False
+) -> tuple[Function, Function]:
     """Return the functions ``interpolate`` and ``spread``.
 
     Parameters
@@ -102,19 +130,20 @@ def scatter_functions(dimensions: int, points: int, real: str, *, items: bool) -
         C type of values.
     items
         Whether functions are kernels of work items.
+    windowed
+        Whether the fields are those of some of the cells, a box in the grid.
     """
     space = dimensions == 3
     words = {
         "dimensions": dimensions, "components": dimensions + 1, "points": points, "planes": points if space else 1,
-        "z": "fl_wrapped(first[m] + i, nz)" if space else "0",
+        **_places(dimensions, windowed=windowed),
         "wz": "weights[i * step + m] *" if space else "",
-        "y_at": dimensions - 2, "x_at": dimensions - 1,
         "y_first": points * (dimensions - 2), "x_first": points * (dimensions - 1),
     }  # fmt: skip
     target = "force[a * cells + cell]"
     add = f"fl_atomic_add_{real}(&{target}, more);" if items else f"{target} += more;"
     mine = "" if items else "if (line % threads != owner) continue;"
-    numbers = tuple(Parameter("int64_t", n) for n in ("count", "step", "nz", "ny", "nx", "cells", "threads"))
+    numbers = tuple(Parameter("int64_t", n) for n in (*_NUMBERS, *(_WINDOW if windowed else ())))
     places = (Parameter("int32_t *", "first"), Parameter(f"{real} *", "weights"))
     read = tuple(Parameter(f"{real} *", n) for n in ("u", "above", "force"))
     first = _INTERPOLATE.substitute(words)
@@ -152,15 +181,16 @@ class Scatter:
         self._weights = ctx.dat(markers.set, name="weights", shape=(d * delta.points,), dtype=fields.real, layout=SoA())
         self._weigh = Loop(delta.weigh, markers.set, markers.x, self._first, self._weights, dimensions=d)
         if not device.native:
-            gather = Direct(ctx, self._gather_plain, "interpolate")
-            self._steps = gather, Direct(ctx, self._spread_plain, "spread")
+            gather = Timed(ctx, self._gather_plain, "interpolate")
+            self._steps = gather, Timed(ctx, self._spread_plain, "spread")
             return
         if device.items and not device.atomic_add(fields.u.scalar):
             raise SolverError(
                 f"immersed bodies that move: {device.describe()} has no atomic addition of {fields.real}; "
                 "store populations in float32"
             )
-        functions = scatter_functions(d, delta.points, fields.u.scalar.c, items=device.items)
+        windowed = fields.window is not None
+        functions = scatter_functions(d, delta.points, fields.u.scalar.c, items=device.items, windowed=windowed)
         primitive = Primitive(device, functions, "immersed", scatter_helpers(fields.u.scalar.c))
         places = {"first": self._first, "weights": self._weights}
         read = {**places, "u": fields.u, "above": fields.above, "force": fields.force}
@@ -168,15 +198,18 @@ class Scatter:
         spread = _DatCall(
             primitive, "spread", self._numbers(), {**places, "pull": markers.pull}, {"force": fields.force}
         )
-        self._steps = Direct(ctx, gather, "interpolate"), Direct(ctx, spread, "spread")
+        self._steps = _Carried(ctx, gather, "interpolate"), _Carried(ctx, spread, "spread")
 
     def _numbers(self) -> dict[str, int]:
         fields, markers = self._markers.fields, self._markers
         nz, ny, nx = ((1, *fields.box.grid_shape))[-3:]
-        return {
-            "count": markers.count, "step": markers.pull.stride, "nz": nz, "ny": ny, "nx": nx,
-            "cells": fields.force.stride, "threads": fields.context.threads,
-        }  # fmt: skip
+        found: dict[str, int] = dict(zip(_NUMBERS, (
+            markers.count, markers.pull.stride, nz, ny, nx, fields.force.stride, fields.context.threads
+        ), strict=True))  # fmt: skip
+        if (window := fields.window) is None:
+            return found
+        values = (*((0, *window.offset)[-3:]), *((1, *window.shape)[-3:]))
+        return found | dict(zip(_WINDOW, values, strict=True))
 
     def prepare(self) -> Sequence[Step]:
         """Return the loop that finds weights."""
@@ -201,6 +234,18 @@ class Scatter:
         plain_spread(self._markers, self._first.read(), self._weights.read())
 
 
+class _Carried(Timed):
+    """A step whose time is that of the device."""
+
+    def __init__(self, context: Context, call: _DatCall, name: str) -> None:
+        super().__init__(context, call, name)
+        self._call = call
+
+    def report(self) -> LoopReport:
+        """Return the counters."""
+        return host_report(self.name, self.calls, self._call.seconds, self._call.useful_bytes, "addresses")
+
+
 class _DatCall:
     """A call of a primitive on dats: it follows them when their buffers are exchanged."""
 
@@ -212,12 +257,31 @@ class _DatCall:
         self._reads, self._writes = reads, writes
         self._held: list[object] = []
         self._steps: Steps | None = None
+        self._before = 0.0  # seconds of steps that were made for other buffers
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the device so far, where it keeps them."""
+        return self._before + (0.0 if self._steps is None else sum(self._steps.seconds.values()))
+
+    @property
+    def useful_bytes(self) -> int:
+        """Bytes that a call has to move at least: values of markers, and of as many cells as these may meet."""
+        dats = {**self._reads, **self._writes}.values()
+        markers = self._numbers["count"]
+        own = sum(d.dim * d.scalar.size for d in dats if d.set.size == markers)
+        weights = self._reads["weights"]
+        points = (weights.dim // self._reads["first"].dim) ** self._reads["first"].dim
+        met = [(min(d.set.size, markers * points), d.dim * d.scalar.size) for d in dats if d.set.size != markers]
+        twice = sum(d.set.size != markers for d in self._writes.values())
+        return markers * own + sum(cells * width for cells, width in met) * (1 + twice)
 
     def __call__(self) -> None:
         """Run it once."""
         dats = {**self._reads, **self._writes}
         held = [dat.buffer for dat in dats.values()]
         if self._steps is None or any(a is not b for a, b in zip(held, self._held, strict=True)):
+            self._before = self.seconds
             values: dict[str, Operand] = {**self._numbers, **{n: d.buffer for n, d in dats.items()}}
             call = self._primitive.call(self._symbol, values, self._numbers["count"], f"immersed {self._symbol}")
             # What is written is changed in part, so that its values have to be there as well.

@@ -1,0 +1,113 @@
+r"""Kernels of sides on which the pressure is set half a cell beyond the cells: one element is a fluid cell at the side.
+
+Anti-bounce-back (I. Ginzburg, F. Verhaeghe, D. d'Humieres, *Communications in Computational Physics* 3 (2008) 427;
+T. Krueger et al., *The Lattice Boltzmann Method* (2017), eq. 5.53):
+
+.. math:: g_k = -g_{k'} + 2 w_k \bigl[\rho_w - 1 + \rho_w (\tfrac92 (c_k u_w)^2 - \tfrac32 u_w^2)\bigr]
+
+with what left the cell on the right and :math:`u_w` from this cell and the next one inwards, extrapolated to the side.
+
+A pressure that is held reflects waves whole, with the opposite sign; so does a velocity that is set at the other end,
+and what an abrupt start has made goes to and fro for long. The kernel that absorbs lets the density go with the wave.
+Of a wave that leaves along the normal :math:`n`, :math:`\rho' = \rho u_n' / c_s`, and
+:math:`\partial_t u_n = (1 + u_n / c_s)\, D u_n / D t`, while of a vortex that is carried out
+:math:`D u_n / D t` is nearly zero, with :math:`D / D t = \partial_t + u_n \partial_n`. So the distance of the density
+from what is set, :math:`\rho_w = \rho_0 + e`, follows
+
+.. math:: e(t+1) = (1 - K)\, e(t) + \frac{1 + u_n / c_s}{c_s}
+   \bigl[u_n(t+1) - u_n(t) + u_n (\partial_n u_n - \overline{\partial_n u_n})\bigr]
+
+The bar is a running mean with the same :math:`K`: in a steady flow the density is the one that is set. Without the
+convective part these are the local one-dimensional relations of T. J. Poinsot, S. K. Lele (*Journal of Computational
+Physics* 101 (1992) 104, section 3.3), for lattices S. Izquierdo, N. Fueyo (*Physical Review E* 78 (2008) 046707); they
+take a vortex for a wave, as C. S. Yoo, H. G. Im (*Combustion Theory and Modelling* 11 (2007) 259) say.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import zeros
+from fluxloom.lbm.boundaries.cell_kernels import load, moments
+
+__all__ = ["anti_bounce_back", "anti_bounce_back_absorbing", "remember"]
+
+SLOWNESS = 1.7320508075688772
+"""One over the speed of sound."""
+
+
+@func
+def velocities_near(near, further, pull, g, u, v, velocities, unit):
+    """Load what left the cell, and set its velocity ``u`` and that of the next cell inwards, ``v``."""
+    h = zeros(len(velocities))
+    load(near, g, unit)
+    load(further, h, unit)
+    moments(g, pull, u, velocities, -0.5)
+    moments(h, pull, v, velocities, -0.5)
+
+
+@func
+def turn(g, above, u, v, back, velocities, weights, opposite, unknown, unit):
+    """Store the unknown populations."""
+    for a in range(len(u)):
+        u[a] = 1.5 * u[a] - 0.5 * v[a]
+    square = 0.0
+    for a in range(len(u)):
+        square += u[a] * u[a]
+    for m in range(len(unknown)):
+        cu = 0.0
+        for a in range(len(u)):
+            if velocities[unknown[m]][a] != 0:
+                cu += velocities[unknown[m]][a] * u[a]
+        value = above + (1.0 + above) * (4.5 * cu * cu - 1.5 * square)
+        back[m] = unit * (2.0 * weights[unknown[m]] * value - g[opposite[unknown[m]]])
+
+
+@kernel
+def anti_bounce_back(
+    near: Read, further: Read, above: Read, pull: Read, back: Write,
+    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
+    unknown: Const[list[int]], unit: Const[float],
+):  # fmt: skip
+    """Pressure held; ``near`` left the cell, ``further`` the next one inwards."""
+    g = zeros(len(velocities))
+    u = zeros(len(velocities[0]))
+    v = zeros(len(velocities[0]))
+    velocities_near(near, further, pull, g, u, v, velocities, unit)
+    turn(g, above[0], u, v, back, velocities, weights, opposite, unknown, unit)
+
+
+@kernel
+def anti_bounce_back_absorbing(
+    near: Read, further: Read, above: Read, pull: Read, memory: RW, back: Write,
+    *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
+    unknown: Const[list[int]], axis: Const[int], inward: Const[int], unit: Const[float], keep: float,
+):  # fmt: skip
+    """Waves leave; ``memory`` has the distance from the density that is set, the velocity out and its mean slope."""
+    g = zeros(len(velocities))
+    u = zeros(len(velocities[0]))
+    v = zeros(len(velocities[0]))
+    velocities_near(near, further, pull, g, u, v, velocities, unit)
+    out = -0.5 * inward * (u[axis] + v[axis])
+    slope = -inward * (u[axis] - v[axis])
+    carried = max(out, 0.0) * (slope - memory[2])
+    away = keep * memory[0] + SLOWNESS * (1.0 + SLOWNESS * out) * (out - memory[1] + carried)
+    memory[0] = away
+    memory[1] = out
+    memory[2] = slope + keep * (memory[2] - slope)
+    turn(g, above[0] + away, u, v, back, velocities, weights, opposite, unknown, unit)
+
+
+@kernel
+def remember(
+    near: Read, further: Read, pull: Read, memory: Write,
+    *, velocities: Const[list[list[int]]], axis: Const[int], inward: Const[int], unit: Const[float],
+):  # fmt: skip
+    """Set the memory of a flow that begins."""
+    g = zeros(len(velocities))
+    u = zeros(len(velocities[0]))
+    v = zeros(len(velocities[0]))
+    velocities_near(near, further, pull, g, u, v, velocities, unit)
+    memory[0] = 0.0
+    memory[1] = -0.5 * inward * (u[axis] + v[axis])
+    memory[2] = -inward * (u[axis] - v[axis])
