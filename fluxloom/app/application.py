@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Application",
+    "Bounded",
     "Ending",
     "Estimate",
     "Nodal",
@@ -203,6 +204,15 @@ class Updating(Protocol):
     @property
     def updates(self) -> int:
         """Cells that an iteration updates, of all ranks."""
+        ...
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A runner that says what its rate would be if the memory alone decided."""
+
+    def bound(self, copy_gbs: float) -> Sequence[tuple[str, str]]:
+        """Return rows of the summary for a copy bandwidth, that of all ranks together, in GB/s. Collective."""
         ...
 
 

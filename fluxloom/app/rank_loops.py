@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from fluxloom.app.summary import LoopRow, loop_rows
 from fluxloom.comm.base import Comm
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.ranked import ExchangeTime
 from fluxloom.dsl.report import LoopReport
 
-__all__ = ["EXCHANGE_HEADINGS", "ExchangeRow", "exchange_rows", "rows_of_ranks", "spread"]
+__all__ = ["EXCHANGE_HEADINGS", "ExchangeRow", "exchange_rows", "exchanges_of", "rows_of_ranks", "spread"]
 
 
 def rows_of_ranks(comm: Comm, reports: Sequence[LoopReport], copy_gbs: float) -> list[LoopRow]:
@@ -106,6 +107,17 @@ class ExchangeRow:
 
 EXCHANGE_HEADINGS = ("exchange", "calls", "s", "mean s", "ms/call", "kB", "neighbours", "transport")
 """Headings of `ExchangeRow.cells`."""
+
+
+def exchanges_of(chains: Iterable[Chain]) -> list[ExchangeTime]:
+    """Return what the exchanges of some chains took on this rank, those of the same dats together."""
+    found: dict[tuple[str, str, int], ExchangeTime] = {}
+    for row in (row for chain in chains for row in chain.exchanges()):
+        key = (row.name, row.transport, row.nbytes)
+        if (known := found.get(key)) is not None:
+            row = replace(row, calls=known.calls + row.calls, seconds=known.seconds + row.seconds)
+        found[key] = row
+    return list(found.values())
 
 
 def exchange_rows(comm: Comm, mine: Sequence[ExchangeTime]) -> list[ExchangeRow]:

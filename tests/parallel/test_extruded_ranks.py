@@ -196,20 +196,23 @@ def test_wrong_input_is_said_on_every_rank() -> None:
 
 
 @pytest.mark.mpi
-def test_processes(launcher: object) -> None:
+@pytest.mark.parametrize(("ranks", "groups"), [(2, (1, 2)), pytest.param(4, (1, 2, 4), marks=pytest.mark.long)])
+def test_processes(launcher: object, ranks: int, groups: tuple[int, ...]) -> None:
     done = mpiexec(
-        4,
+        ranks,
         """
         from tests.parallel.test_extruded_ranks import RIGHT, solved, together
         from tests.unit.linalg.test_krylov import neumann
+        import sys
         import numpy as np
 
         want, _ = together(1, neumann(7), 1)
-        for groups in (1, 2, 4):
+        for groups in map(int, sys.argv[1:]):
             rows, x, status = solved(comm, neumann(7), groups, True)
             assert status.converged and np.allclose(x, want[rows], rtol=1e-8, atol=1e-10)
             if comm.rank == 0:
                 print(groups, status.reason)
         """,
+        *groups,
     )
-    assert done.stdout.split() == ["1", "converged", "2", "converged", "4", "converged"]
+    assert done.stdout.split() == [word for count in groups for word in (str(count), "converged")]

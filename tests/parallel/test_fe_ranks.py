@@ -439,11 +439,13 @@ def test_processes(launcher: object, ranks: int) -> None:
         from tests.parallel.test_fe_ranks import (
             alone, check, check_edges, edge_results, shared, shared_edges, whole_edges)
 
+        # on each rank: one that waits for another would spin
+        one, one_by_edges = alone("quad", 1, LocalMatrices), edge_results(*whole_edges("tetrahedron"))
         found = comm.allgather(shared(comm, "quad", 1, LocalMatrices))
         edges = comm.allgather(shared_edges(comm, "tetrahedron"))
         if comm.rank == 0:
-            check(found, alone("quad", 1, LocalMatrices))
-            check_edges(edges, edge_results(*whole_edges("tetrahedron")))
+            check(found, one)
+            check_edges(edges, one_by_edges)
             print(len(found), "ranks agree with one")
         """,
         timeout=240,

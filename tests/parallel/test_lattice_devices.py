@@ -19,20 +19,21 @@ def start(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "shares"), [((13, 5, 6), (0.7, 0.3)), ((9, 12), (0.2, 0.3, 0.5)), ((9, 12), (0.5, 0.0, 0.5))]
+    ("shape", "shares", "counts"),
+    [((13, 5, 6), (0.7, 0.3), (2, 4)), ((9, 12), (0.2, 0.3, 0.5), (3, 4)), ((9, 12), (0.5, 0.0, 0.5), (3, 4))],
 )
-def test_slabs(shape: tuple[int, ...], shares: tuple[float, ...]) -> None:
+def test_slabs(shape: tuple[int, ...], shares: tuple[float, ...], counts: tuple[int, ...]) -> None:
     lattice = D3Q19 if len(shape) == 3 else D2Q9
     one = LatticeBoltzmann(fl.Context("cpu", threads=1), shape, viscosity=0.02, lattice=lattice, dtype="float64",
                            collision=TRT())  # fmt: skip
     one.initialise(*start(shape))
-    one.step(7)
+    one.step(sum(counts))
     names = ["cpu:1"] * len(shares)
     with DividedLattice(names, shape, shares=shares, viscosity=0.02, lattice=lattice, dtype="float64",
                         collision=TRT()) as flow:  # fmt: skip
         flow.initialise(*start(shape))
-        flow.step(3)
-        flow.step(4)
+        for count in counts:
+            flow.step(count)
         np.testing.assert_array_equal(flow.velocity(), one.velocity())
         np.testing.assert_array_equal(flow.density(), one.density())
         np.testing.assert_allclose(flow.totals(), one.totals(), rtol=1e-12)

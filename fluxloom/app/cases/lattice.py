@@ -9,19 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
+from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_checkpoint import checkpoint_digest
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
+from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
 from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, advices, units_of
-from fluxloom.core.errors import CaseError
+from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.context import Context
-from fluxloom.lbm.boundaries import Condition, Outflow, Pressure, Slip, Velocity, Wall
+from fluxloom.lbm.boundaries import Condition, Outflow, Pressure, Slip, Sponge, Velocity, Wall
 from fluxloom.lbm.collisions import COLLISIONS, TRT, Collision
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
@@ -40,7 +42,7 @@ class LatticeApplication:
     name = "lattice"
     title = "weakly compressible flow in a box (lattice Boltzmann, bodies, immersed boundaries)"
     model: type[CaseModel] = LatticeCase
-    ranked = False
+    ranked = True
 
     def estimate(self, case: LatticeCase) -> Estimate:
         """Return the size of a case without building it, what it is on the lattice, and what may spoil it."""
@@ -49,6 +51,8 @@ class LatticeApplication:
         word = _BYTES[case.lattice.precision]
         buffers = 1 if case.lattice.streaming == "in-place" else 2
         more = d if case.immerses else 0
+        if case.output.every or (case.movie.every and d == 2):
+            more += 1 + d  # taken to be written or drawn while the next steps run
         rows = [
             ("cells", f"{cells:,} in {d} dimensions, of {units.dx:.4g}; a step is {units.dt:.4g}"),
             ("lattice", f"{lattice.name}, {case.lattice.collision}: {lattice_row(case, units)}"),
@@ -61,35 +65,55 @@ class LatticeApplication:
         )
 
     def build(self, case: LatticeCase, context: Context) -> LatticeRunner:
-        """Build the flow with its conditions and bodies, in local equilibrium with the initial velocity.
+        """Build the flow with its conditions and bodies, in local equilibrium with the initial velocity. Collective.
 
         Raises
         ------
         CaseError
-            For sides without a table whose opposite has one, bodies that do not fit, and velocities that are too fast.
+            For sides without a table whose opposite has one, bodies that do not fit, velocities that are too fast, and
+            what does not run on so many ranks.
         """
-        units, lattice = units_of(case), _lattice(case)
+        check_ranks(case, context.comm.size)
+        shares = case.partition.given
+        if case.partition.shares == "measured":
+            shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
+        return self._runner(case, context, shares)
+
+    def _runner(self, case: LatticeCase, context: Context, shares: Sequence[float] | None) -> LatticeRunner:
+        """Return a case at its start; each rank has its share of the cells. Collective."""
+        units = units_of(case)
         check_length("fluid.force", len(case.fluid.force), units.dimension)
         boundary = immersed_of(case, units)
-        in_place = case.lattice.streaming == "in-place"
-        with explained("lattice"):
-            collision = _collision(case)
-            collision.check(lattice)
-        bodies = bodies_of(case, units)
-        conditions = {name: _condition(table, f"boundary.{name}", units) for name, table in case.boundary.items()}
-        with explained("boundary, body"):
-            flow = LatticeBoltzmann(
-                context, case.mesh.shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=collision,
-                streaming=case.lattice.streaming, dtype=case.lattice.precision,
-                layout=AoS() if case.lattice.layout == "aos" else SoA(), boundaries=conditions, bodies=bodies,
-                force=units.vector(case.fluid.force, units.dx / units.dt**2) if any(case.fluid.force) else (),
-                field=in_place and boundary is not None,
-            )  # fmt: skip
+        flow = _flow(case, context, units, shares if context.ranked else None, field=boundary is not None)
         if boundary is not None:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return LatticeRunner(flow, case, units, checkpoint_digest(case), boundary, self.estimate(case).output)
+        return LatticeRunner(flow, case, units, checkpoint_digest(case), boundary, self.estimate(case).output, shares)
+
+
+def _flow(
+    case: LatticeCase, context: Context, units: Units, shares: Sequence[float] | None, *, field: bool
+) -> LatticeBoltzmann:
+    """Return the flow, which has no populations yet; ``field``: there are immersed bodies, whose force is a field."""
+    lattice = _lattice(case)
+    with explained("lattice"):
+        collision = _collision(case)
+        collision.check(lattice)
+    bodies = bodies_of(case, units)
+    conditions = {name: _side(table, f"boundary.{name}", units) for name, table in case.boundary.items()}
+    try:
+        with explained("boundary, body"):
+            return LatticeBoltzmann(
+                context, case.mesh.shape, viscosity=units.lattice_viscosity, lattice=lattice, collision=collision,
+                streaming=case.lattice.streaming, dtype=case.lattice.precision,
+                layout=AoS() if case.lattice.layout == "aos" else SoA(), boundaries=conditions, bodies=bodies,
+                force=units.vector(case.fluid.force, units.dx / units.dt**2) if any(case.fluid.force) else (),
+                field=field and case.lattice.streaming == "in-place", shares=shares,
+                cut=cut_of(case) if context.ranked else None, cells=case.lattice.cells,
+            )  # fmt: skip
+    except DatError as error:
+        raise CaseError(f"mesh, partition: {error}") from None
 
 
 def _lattice(case: LatticeCase) -> Lattice:
@@ -149,6 +173,17 @@ def _pressure(text: str, key: str, units: Units) -> Callable[[Array], Array]:
     return lambda places: 1.0 + units.excess(part(*units.points(places)))
 
 
+def _side(table: LatticeBoundaryTable, key: str, units: Units) -> Condition | Sponge:
+    """Return the condition of a side, in a sponge if there is one."""
+    condition, sponge = _condition(table, key, units), table.sponge
+    if sponge is None:
+        return condition
+    check_length(f"{key}.sponge.velocity", len(sponge.velocity), units.dimension)
+    velocity = units.vector(sponge.velocity, units.speed) if sponge.velocity else None
+    with explained(f"{key}.sponge"):
+        return Sponge(condition, sponge.width / units.dx, sponge.strength, velocity=velocity)
+
+
 def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition:
     match table.type:
         case "wall":
@@ -157,9 +192,12 @@ def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition
         case "slip":
             return Slip()
         case "velocity":
-            return Velocity(_velocity(table, key, units), table.scheme or Velocity.SCHEMES[0])
+            ramp = max(1, round(table.ramp / units.dt)) if table.ramp else 0
+            return Velocity(_velocity(table, key, units), table.scheme or Velocity.SCHEMES[0], ramp)
         case "pressure":
-            return Pressure(_pressure(table.pressure, key, units), table.scheme or "anti-bounce-back")
+            scheme = table.scheme or "anti-bounce-back"
+            absorbing = table.absorbing and scheme == "anti-bounce-back"
+            return Pressure(_pressure(table.pressure, key, units), scheme, absorbing=absorbing)
         case "outflow":
             return Outflow()
 

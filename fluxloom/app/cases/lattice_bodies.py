@@ -19,6 +19,7 @@ from fluxloom.core.errors import CaseError
 from fluxloom.lbm.boundaries import Body, Wall
 from fluxloom.lbm.immersed import (
     Contact,
+    Elastic,
     Fixed,
     Free,
     ImmersedBody,
@@ -32,7 +33,9 @@ from fluxloom.lbm.immersed import (
     surface,
 )
 from fluxloom.lbm.immersed.markers import cross
+from fluxloom.lbm.immersed.motion import Motion
 from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
+from fluxloom.lbm.shapes_sets import Implicit
 from fluxloom.lbm.surface import Surface
 
 __all__ = ["PARTICLE", "bodies_of", "immersed_of", "particle_places"]
@@ -53,7 +56,7 @@ def _shape(key: str, table: LatticeBodyTable, units: Units) -> Shape:
     d, radius = units.dimension, 0.5 * table.diameter / units.dx
     for name in ("center", "low", "high", "translate", "velocity", "gravity"):
         check_length(f"{key}.{name}", len(getattr(table, name)), d)
-    if (table.shape == "circle") != (d == 2) and table.shape != "box":
+    if table.shape not in ("box", "implicit") and (table.shape == "circle") != (d == 2):
         raise CaseError(f"{key}.shape: {table.shape!r} is none of a flow in {d} dimensions")
     match table.shape:
         case "circle":
@@ -65,9 +68,14 @@ def _shape(key: str, table: LatticeBodyTable, units: Units) -> Shape:
             return Cylinder(units.place(table.center), radius, way, table.length / units.dx or None)
         case "box":
             return Block(units.place(table.low), units.place(table.high))
-        case "stl":
+        case "implicit":
+            part = formula(table.function, f"{key}.function", ("x", "y", "z")[:d])
+            low, high = (units.place(end) if end else None for end in (table.low, table.high))
+            return Implicit(lambda places: part(*units.points(places)), d, low, high)
+        case "surface" | "stl":
             shift = units.place(table.translate or [0.0] * d)
-            return Surface.from_stl(Path(table.file), scale=table.scale / units.dx, shift=shift)
+            with explained(f"{key}.file"):
+                return Surface.from_file(Path(table.file), scale=table.scale / units.dx, shift=shift, weld=table.weld)
 
 
 def _inside(key: str, shape: Shape, case: LatticeCase) -> None:
@@ -88,11 +96,11 @@ def bodies_of(case: LatticeCase, units: Units) -> list[Body]:
     """
     found = []
     for name, table in case.body.items():
-        key = f"body.{name}"
-        with explained(key):
-            shape = _shape(key, table, units)
-            _inside(key, shape, case)
-            if table.condition != "immersed":
+        if table.condition != "immersed":
+            key = f"body.{name}"
+            with explained(key):
+                shape = _shape(key, table, units)
+                _inside(key, shape, case)
                 wall = Wall(_surface_speed(key, table, shape, units), table.condition == "interpolated", True)
                 found.append(Body(name, shape, wall))
     return found
@@ -107,7 +115,9 @@ def _surface_speed(key: str, table: LatticeBodyTable, shape: Shape, units: Units
         return None
     along = np.array(units.vector(table.velocity, units.speed))
     spin = np.array(table.spin[::-1] or [0.0] * wanted) * units.dt
-    middle = np.mean(shape.bounds(), axis=0)
+    middle = np.array(units.place(table.center)) if table.center else np.mean(shape.bounds(), axis=0)
+    if any(table.spin) and not np.isfinite(middle).all():
+        raise CaseError(f"{key}.spin: a body without ends has no centre: give low and high, or leave spin out")
     return lambda places: along + cross(spin, places - middle)
 
 
@@ -126,11 +136,12 @@ def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
             key = f"body.{name}"
             with explained(key):
                 shape = _shape(key, table, units)
+                _inside(key, shape, case)
                 markers = _markers(key, table, shape)
                 speed = _surface_speed(key, table, shape, units)
                 if speed is not None:
                     markers = markers.moving(speed(markers.positions))
-                bodies.append(ImmersedBody(name, markers, _motion(key, table, shape, units)))
+                bodies.append(ImmersedBody(name, markers, _motion(key, table, shape, markers, units)))
     contact = None
     if case.particles.count:
         with explained("particles"):
@@ -142,30 +153,36 @@ def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
     mode = "field" if case.lattice.streaming == "in-place" else "local"
     with explained("immersed"):
         return ImmersedBoundary(
-            bodies, delta=table.delta, iterations=table.iterations, mode=mode, margin=table.margin, contact=contact
-        )
+            bodies, delta=table.delta, iterations=table.iterations, mode=mode, margin=table.margin, contact=contact,
+            pipeline=table.pipeline,
+        )  # fmt: skip
 
 
 def _markers(key: str, table: LatticeBodyTable, shape: Shape) -> Markers:
     match shape:
         case Circle():
-            return circle(shape.center, shape.radius)
+            return circle(shape.center, shape.radius, retract=table.retract)
         case Sphere():
-            return sphere(shape.center, shape.radius)
+            return sphere(shape.center, shape.radius, retract=table.retract)
         case Surface():
             return surface(shape.vertices[shape.triangles])
         case Block() if len(shape.low) == 2:
             (y0, x0), (y1, x1) = shape.low, shape.high
-            return curve([(y0, x0), (y0, x1), (y1, x1), (y1, x0)])
-    raise CaseError(f"{key}: {table.shape!r} cannot be immersed in space: take an stl file, or another condition")
+            return curve([(y0, x0), (y0, x1), (y1, x1), (y1, x0)], retract=table.retract)
+    raise CaseError(
+        f"{key}.condition: {table.shape!r} cannot be immersed: take a circle or a box in the plane, a sphere or a "
+        "surface in space, or another condition"
+    )
 
 
-def _motion(key: str, table: LatticeBodyTable, shape: Shape, units: Units) -> Fixed | Prescribed | Free:
+def _motion(key: str, table: LatticeBodyTable, shape: Shape, markers: Markers, units: Units) -> Motion:
     if table.motion == "free":
         assert isinstance(shape, Circle | Sphere)
         return _free(shape.radius, table.density, table.gravity, units)
     if table.motion == "fixed":
         return Fixed()
+    if table.motion == "elastic":
+        return _elastic(table, markers, units)
     if units.dimension == 3 and table.angle:
         raise CaseError(f"{key}.angle: in three dimensions bodies are moved only, not turned; leave it out")
     if units.dimension == 2 and table.position_z:
@@ -201,6 +218,18 @@ def _free(radius: float, density: float, gravity: Sequence[float], units: Units)
     return make(radius, density / units.density, gravity=units.vector(gravity, units.dx / units.dt**2))
 
 
+def _elastic(table: LatticeBodyTable, markers: Markers, units: Units) -> Elastic:
+    """Return the springs of a membrane in the plane.
+
+    With markers ``l`` apart the tension ``s e`` at a strain ``e`` is that of springs ``s / l``, and the energy of
+    bending, half of ``b`` times the square of the curvature along the line, that of ``b / l^3`` at each marker.
+    """
+    x = markers.positions
+    apart = float(np.linalg.norm(np.roll(x, -1, axis=0) - x, axis=1).mean())
+    stiffness = table.stiffness / units.force / apart
+    return Elastic(stiffness=stiffness, bending=table.bending / (units.force * units.dx**2) / apart**3)
+
+
 def _contact(table: LatticeParticlesTable, units: Units) -> Contact:
     """Return a repulsion that is some times the weight of a particle in the fluid."""
     free = _free(0.5 * table.diameter / units.dx, table.density, table.gravity, units)
@@ -216,7 +245,7 @@ def _particles(case: LatticeCase, units: Units) -> list[ImmersedBody]:
     motion = _free(radius, table.density, table.gravity, units)
     make = circle if d == 2 else sphere
     return [
-        ImmersedBody(f"{PARTICLE}{k}", make(tuple(place), radius), motion)
+        ImmersedBody(f"{PARTICLE}{k}", make(tuple(place), radius, retract=table.retract), motion)
         for k, place in enumerate(particle_places(case, units))
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_pictures import new_figure
+from fluxloom.app.cases.lattice_ranks import Pieces
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.files import atomic
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-__all__ = ["Fields", "draw_plane", "look_at", "middle", "speed_of", "vorticity_of"]
+__all__ = [
+    "Fields", "curl", "draw_plane", "fields_of", "look_at", "middle", "slope_of", "speed_of", "velocity_of",
+    "vorticity_of",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 _GREY = "#3a3f47"
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Values of the cells, over the shape of the box.
+    """Values of the cells, over the shape of the box; on several ranks of this rank's.
 
     Attributes
     ----------
@@ -45,47 +51,84 @@ class Fields:
     @property
     def speed(self) -> Array:
         """Of the fluid."""
-        return np.linalg.norm(self.velocity, axis=-1)
+        return speed_of(self.velocity)
 
 
-def look_at(flow: LatticeBoltzmann, units: Units) -> Fields:
-    """Return the fields of a flow now."""
-    velocity = _velocity(flow, units)
+def speed_of(velocity: Array) -> Array:
+    """Return the magnitude of velocities ``(..., d)``."""
+    return np.linalg.norm(velocity, axis=-1)
+
+
+def look_at(flow: LatticeBoltzmann, units: Units, pieces: Pieces) -> Fields:
+    """Return the fields of a flow now; on several ranks of this rank's cells. Collective."""
+    return fields_of(flow.velocity(), flow.density(), flow.fluid, units, pieces)
+
+
+def fields_of(velocity: Array, density: Array, fluid: Mask, units: Units, pieces: Pieces) -> Fields:
+    """Return fields from values on the lattice. Collective.
+
+    Parameters
+    ----------
+    velocity, density
+        Of this rank's cells, ``(*cells, d)`` slowest axis first, and ``(*cells,)``.
+    fluid
+        Which cells of the box are fluid.
+    """
+    found = velocity_of(velocity, units)
     with np.errstate(all="ignore"):
-        pressure = (flow.density() - 1.0) / 3.0 * units.speed**2
-        return Fields(velocity, pressure, _vorticity(velocity, units.dx, flow.box.periodic), flow.fluid)
+        pressure = (density - 1.0) / 3.0 * units.speed**2
+        return Fields(found, pressure, vorticity_of(found, units.dx, pieces), fluid[pieces.window])
 
 
-def speed_of(flow: LatticeBoltzmann, units: Units) -> Array:
-    """Return the speed alone, from one look."""
-    return np.linalg.norm(_velocity(flow, units), axis=-1)
+def velocity_of(velocity: npt.NDArray[Any], units: Units) -> Array:
+    """Return velocities on the lattice as ones of the case, components x first."""
+    return np.asarray(velocity[..., ::-1], dtype=np.float64) * units.speed
 
 
-def vorticity_of(flow: LatticeBoltzmann, units: Units) -> Array:
-    """Return the vorticity alone, from one look."""
-    with np.errstate(all="ignore"):
-        return _vorticity(_velocity(flow, units), units.dx, flow.box.periodic)
-
-
-def _velocity(flow: LatticeBoltzmann, units: Units) -> Array:
-    return np.asarray(flow.velocity()[..., ::-1], dtype=np.float64) * units.speed
-
-
-def _vorticity(velocity: Array, dx: float, periodic: tuple[bool, ...]) -> Array:
-    """Return the vorticity by central differences of second order; one-sided ones at sides that are not joined."""
+def vorticity_of(velocity: Array, dx: float, pieces: Pieces) -> Array:
+    """Return the vorticity of this rank's cells, from their velocity. Collective."""
+    around = pieces.beyond(velocity)
+    d = velocity.ndim - 1
 
     def slope(component: int, axis: int) -> Array:
-        values, along = velocity[..., component], velocity.ndim - 2 - axis
-        if periodic[along]:
-            return (np.roll(values, -1, along) - np.roll(values, 1, along)) / (2.0 * dx)
-        if values.shape[along] < 2:
-            return np.zeros_like(values)
-        return np.gradient(values, dx, axis=along)
+        along = d - 1 - axis
+        layers = tuple(layer[..., component] for layer in around[along]) if along in around else None
+        return slope_of(velocity[..., component], along, dx, pieces.ends(along), layers)
 
-    if velocity.shape[-1] == 2:
-        return slope(1, 0) - slope(0, 1)
-    parts = [slope((k + 2) % 3, (k + 1) % 3) - slope((k + 1) % 3, (k + 2) % 3) for k in range(3)]
-    return np.sqrt(parts[0] ** 2 + parts[1] ** 2 + parts[2] ** 2)
+    return curl(slope, d)
+
+
+def curl(slope: Callable[[int, int], Array], d: int) -> Array:
+    """Return the vorticity; ``slope`` returns the derivative of a component along an axis, both counted x first."""
+    with np.errstate(all="ignore"):
+        if d == 2:
+            return slope(1, 0) - slope(0, 1)
+        parts = [slope((k + 2) % 3, (k + 1) % 3) - slope((k + 1) % 3, (k + 2) % 3) for k in range(3)]
+        return np.sqrt(parts[0] ** 2 + parts[1] ** 2 + parts[2] ** 2)
+
+
+def slope_of(
+    values: Array, along: int, dx: float, ends: tuple[bool, bool], layers: tuple[Array, ...] | None = None
+) -> Array:
+    """Return the derivative along an axis: central differences of second order, one-sided ones of first order at ends.
+
+    Parameters
+    ----------
+    ends
+        Whether the values end before the first and behind the last along the axis.
+    layers
+        What lies before and behind; by default the last and the first values, as the axis is joined.
+    """
+    at = np.moveaxis(values, along, 0)
+    low, high = (np.moveaxis(layer, along, 0) for layer in layers) if layers is not None else (at[-1:], at[:1])
+    p = np.concatenate([at[:1] if ends[0] else low, at, at[-1:] if ends[1] else high])
+    with np.errstate(all="ignore"):
+        found = (p[2:] - p[:-2]) / (2.0 * dx)
+        if ends[0]:
+            found[0] = (p[2] - p[1]) / dx
+        if ends[1]:
+            found[-1] = (p[-2] - p[-3]) / dx
+    return np.moveaxis(found, 0, along)
 
 
 def middle(values: npt.NDArray[Any], across: str = "z") -> npt.NDArray[Any]:

@@ -10,11 +10,15 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.lattice_bodies import PARTICLE
-from fluxloom.app.cases.lattice_fields import middle, speed_of, vorticity_of
+from fluxloom.app.cases.lattice_frames import LayerPicture, Picture, PlanePicture
+from fluxloom.app.cases.lattice_monitors import Monitors
+from fluxloom.app.cases.lattice_ranks import Pieces
+from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeForcesTable, LatticeMovieTable
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.movies import Movie
 from fluxloom.lbm.immersed import Fixed, ImmersedBoundary
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["ForcesObserver", "MotionObserver", "MovieObserver", "frequency"]
@@ -54,28 +58,30 @@ class ForcesObserver(Observer):
 
     Parameters
     ----------
+    monitors
+        What is asked for the force.
     history
         Returns a column of the history.
     """
 
     def __init__(
         self,
-        flow: LatticeBoltzmann,
+        monitors: Monitors,
         name: str,
         table: LatticeForcesTable,
         units: Units,
         history: Callable[[str], Array],
     ) -> None:
-        self._flow, self.name, self._of, self._units = flow, name, table.of or name, units
+        self._monitors, self.name, self._of, self._units = monitors, name, table.of or name, units
         self._history = history
         self.velocity, self.length = table.velocity or units.velocity, table.length or units.length
         area = table.area or (self.length if units.dimension == 2 else 0.25 * np.pi * self.length**2)
         self.scale = 0.5 * units.density * self.velocity**2 * area
-        flow.force_on(self._of)  # raises for a name of nothing
+        monitors.measure(self._of)  # raises for a name of nothing
 
     def columns(self) -> dict[str, float]:
         """Return components of the force, and the coefficients."""
-        force = self._flow.force_on(self._of)[::-1] * self._units.force
+        force = self._monitors.force_on(self._of)[::-1] * self._units.force
         found = {f"{self.name}.force_{'xyz'[k]}": float(value) for k, value in enumerate(force)}
         return found | {
             f"{self.name}.{word}": float(value / self.scale) for word, value in zip(("cd", "cl"), force, strict=False)
@@ -133,11 +139,32 @@ class MotionObserver(Observer):
 
 
 class MovieObserver(Observer):
-    """A film of a field."""
+    """A film of a field; of a volume in the middle across z. Its pictures are drawn while the next steps run.
 
-    def __init__(self, flow: LatticeBoltzmann, table: LatticeMovieTable, units: Units) -> None:
-        self._flow, self._table, self._units = flow, table, units
+    On several ranks only what is seen comes together on rank 0: of wide boxes not every cell.
+
+    Parameters
+    ----------
+    pieces
+        The cells of each rank.
+    beside
+        Does the work on what was taken.
+    """
+
+    def __init__(
+        self, flow: LatticeBoltzmann, table: LatticeMovieTable, units: Units, pieces: Pieces, beside: Beside
+    ) -> None:
+        self._flow, self._table, self._units, self._pieces, self._beside = flow, table, units, pieces, beside
         self.movie: Movie | None = None
+        self._picture: Picture | None = None
+        self._written = ""
+
+    def _made(self) -> Picture:
+        """Return what the pictures are made of. Collective."""
+        flow, units, field = self._flow, self._units, self._table.field
+        if units.dimension == 3:
+            return LayerPicture(flow, units, field)
+        return PlanePicture(flow, units, self._pieces, field, self._beside.snapshot)
 
     def begin(self, directory: Path) -> None:
         """Begin the film, with the flow as it is."""
@@ -146,19 +173,34 @@ class MovieObserver(Observer):
         least = 4.0 * units.velocity / units.length if table.field == "vorticity" else 1.5 * units.velocity
         most = table.range or least
         path = directory / f"{table.field}.{table.format}"
-        self.movie = Movie(path, -most if signed else 0.0, most, "RdBu_r" if signed else "viridis", table.rate)
-        self._add()
+        self._written = path.name
+        colours = "RdBu_r" if signed else "viridis"
+        self.movie = together(
+            self._pieces.comm,
+            lambda: Movie(path, -most if signed else 0.0, most, colours, table.rate) if self._pieces.first else None,
+        )
+        self._picture = self._made()
+        self._ask()
+
+    def _ask(self) -> None:
+        if self._picture is not None:
+            self._beside.ask(self._picture.taken, self._add)
 
     def _add(self) -> None:
-        assert self.movie is not None
-        field = vorticity_of if self._table.field == "vorticity" else speed_of
-        self.movie.add(middle(field(self._flow, self._units)), middle(~self._flow.fluid))
+        """Add the picture of the step that was taken. Collective."""
+        assert self._picture is not None
+        shown = self._picture.values()
+        if shown is not None and self.movie is not None:
+            self.movie.add(shown, self._picture.hidden)
 
     def stepped(self, *, repeated: bool = False) -> None:
         """Add a picture, where it is due."""
-        if self.movie is not None and self._flow.steps % self._table.every == 0:
-            self._add()
+        if self._flow.steps % self._table.every == 0:
+            self._ask()
 
     def finish(self) -> Sequence[str]:
         """Write the film."""
-        return (self.movie.path.name,) if self.movie is not None and self.movie.finish() else ()
+        self._beside.settle()
+        if self.movie is not None:
+            self.movie.finish()
+        return (self._written,) if self._written else ()

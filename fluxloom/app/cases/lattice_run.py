@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -11,31 +11,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_history import History, HistoryPanel
+from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_pictures import draw_history
-from fluxloom.app.cases.flow_reports import merged_reports
-from fluxloom.app.cases.lattice_fields import Fields, draw_plane, look_at, middle
+from fluxloom.app.cases.flow_reports import executables, merged_reports
+from fluxloom.app.cases.flow_start import explained
+from fluxloom.app.cases.lattice_fields import fields_of, look_at
+from fluxloom.app.cases.lattice_monitors import LatticeHistory, Monitors
 from fluxloom.app.cases.lattice_observers import ForcesObserver, MotionObserver, MovieObserver
+from fluxloom.app.cases.lattice_probes import LatticeProbes
+from fluxloom.app.cases.lattice_ranks import Pieces
+from fluxloom.app.cases.lattice_rates import Rate, bound_row, bytes_of_step
+from fluxloom.app.cases.lattice_results import draw_fields, draw_panels, write_fields
+from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_state import CHECKPOINT, read_checkpoint, restore, write_checkpoint
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.files import prepare_directory
-from fluxloom.app.image_data import write_image
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.lbm.immersed import ImmersedBoundary
+from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["LatticeRunner"]
 
 _CLOSE = 1e-9
-_FEW = 3
 _COMPONENTS = ("u", "v", "w")
 
 
@@ -56,60 +64,71 @@ class LatticeRunner:
         Immersed bodies, if there are any.
     output
         Bytes of a file of fields.
+    shares
+        What each of several ranks was to get of the cells; None: the same.
     """
 
-    part: None = None
-    partition: None = None
     chain: Chain | None = None
     pictures = ()
     """Empty: they are drawn at the end from the lattice itself, not from an unstructured mesh."""
 
     def __init__(
         self, flow: LatticeBoltzmann, case: LatticeCase, units: Units, digest: str,
-        boundary: ImmersedBoundary | None = None, output: int = 0,
+        boundary: ImmersedBoundary | None = None, output: int = 0, shares: Sequence[float] | None = None,
     ) -> None:  # fmt: skip
         self.flow, self.case, self.units, self.boundary = flow, case, units, boundary
+        self.pieces = Pieces(flow)
+        self.beside = Beside(flow, self.pieces.window)
+        self.partition = self.pieces.report(shares)
+        self.monitors = Monitors(flow)
         self._digest, self._output = digest, output
         self._directory: Path | None = None
         self._mesh: MeshData | None = None
         self._written: list[str] = []
         self._residual, self._energy = 1.0, (0, 0.0)
         self._first = 0  # steps done before this run
-        self._clock: tuple[int, float] | None = None
-        self.rate = 0.0  # cells a second, between the first look and the last
+        self._rate = Rate(flow.cells)
         self.observers = self._observers()
-        self.history = History(case.history.every, (self._columns, *(one.columns for one in self.observers)))
+        parts = (self._columns, *(one.columns for one in self.observers))
+        self.history = LatticeHistory(case.history.every, parts, self.monitors, self._notes)
 
     def _observers(self) -> list[Observer]:
         found: list[Observer] = []
         for name, table in self.case.forces.items():
             try:
-                found.append(ForcesObserver(self.flow, name, table, self.units, lambda key: self.history.column(key)))
+                column = lambda key: self.history.column(key)  # noqa: E731 - there is no history yet
+                found.append(ForcesObserver(self.monitors, name, table, self.units, column))
             except SolverError as error:
                 raise CaseError(f"forces.{name}.of: {error}") from None
         if self.boundary is not None and self.case.moves:
             found.append(MotionObserver(self.boundary, self.units))
+        if self.case.probes.points:
+            with explained("probes"):
+                probes = LatticeProbes(self.flow, self.units, self.case.probes.points)
+            names = (*_COMPONENTS[: self.units.dimension], "p")
+            found.append(ProbesObserver(self.flow, probes, "time", names, self.case.probes.every))
         if self.case.movie.every:
-            found.append(MovieObserver(self.flow, self.case.movie, self.units))
+            found.append(MovieObserver(self.flow, self.case.movie, self.units, self.pieces, self.beside))
         return found
 
     # ------------------------------------------------------------------------------------- advance
     def begin(self, directory: Path) -> None:
         """Hear where files go, before the first step; go on from a checkpoint that is there."""
-        prepare_directory(directory, self._output if self.case.output.image else 0)
+        needed = self._output if self.case.output.image else 0
+        together(self.pieces.comm, lambda: prepare_directory(directory, needed) if self.pieces.first else None)
         self._directory = directory
         path, table = directory / CHECKPOINT, self.case.checkpoint
-        if table.every and table.resume and path.exists():
+        if table.every and table.resume and self.pieces.comm.broadcast(path.exists()):
             self._resume(path)
         for observer in self.observers:
             observer.begin(directory)
-        self.history.begin(directory / "history.csv")
+        self.history.begin(directory / "history.csv" if self.pieces.first else None)
         self._first = self.flow.steps
         if not self._energy[0]:  # of a run that begins
             self._energy = (self._first, self._kinetic())
 
     def _resume(self, path: Path) -> None:
-        state = read_checkpoint(path, self._digest)
+        state = read_checkpoint(path, self._digest, self.flow, self.boundary is not None)
         restore(self.flow, self.boundary is not None, state)
         if self.finished:
             raise CaseError(
@@ -150,7 +169,8 @@ class LatticeRunner:
         self.history.stepped(steps, last=self.finished)
         every = self.case.output.every
         if every and steps % every == 0 and self._directory is not None:
-            self._write_image(f"fields_{steps:08d}.vti", look_at(self.flow, self.units))
+            self.beside.ask(self.beside.snapshot, lambda: self._write_taken(f"fields_{steps:08d}.vti"))
+        self.beside.stepped()
         if self.case.checkpoint.every and steps % self.case.checkpoint.every == 0:
             self._save()
 
@@ -174,18 +194,14 @@ class LatticeRunner:
         passed = (steps - before) * self.units.dt * self.units.velocity / self.units.length
         self._residual = abs(energy - was) / (2.0 * energy * passed) if energy > 0.0 else abs(energy - was)
         self._energy = (steps, energy)
-        now = time.perf_counter()
-        if self._clock is None:
-            self._clock = (steps, now)
-        else:
-            first, since = self._clock
-            self.rate = (steps - first) * self.flow.cells / (now - since)
+        self._rate.note(steps)
 
     def residual(self) -> float:
         """Return the relative change of the speed in the reference time, when it was last measured; before, one."""
         return self._residual
 
     def _save(self) -> None:
+        self.history.collect()
         if self._directory is not None:
             write_checkpoint(
                 self._directory / CHECKPOINT, self.flow, self.boundary is not None, digest=self._digest,
@@ -194,14 +210,24 @@ class LatticeRunner:
 
     # --------------------------------------------------------------------------------------- results
     def _columns(self) -> dict[str, float]:
-        units, cells = self.units, max(1, int(np.count_nonzero(self.flow.fluid)))
-        above, energy = self.flow.totals()
+        """Return columns, of the step that the monitors look at."""
+        units, seen = self.units, self.monitors
+        above, energy = seen.totals()
         return {
-            "time": self.time,
-            "density": units.density * (1.0 + above / cells),
+            "time": seen.steps * units.dt,
+            "density": units.density * (1.0 + above / self._fluid_cells),
             "kinetic_energy": energy * units.density * units.dx**units.dimension * units.speed**2,
-            "residual": self._residual,
+            "residual": seen.noted("residual", self._residual),
         }
+
+    def _notes(self) -> dict[str, float]:
+        """Return what the host knows itself of a line of the history."""
+        return {"residual": self._residual}
+
+    @cached_property
+    def _fluid_cells(self) -> int:
+        """Cells of fluid, of all ranks; at least one."""
+        return max(1, int(np.count_nonzero(self.flow.fluid)))
 
     def finish(self, *, pictures: bool = True) -> Sequence[str]:
         """Close ``history.csv``, take the last checkpoint, write the fields, draw; return the names of the files."""
@@ -212,64 +238,50 @@ class LatticeRunner:
         if self.case.checkpoint.every and isfinite(self.flow.totals()[1]):
             self._save()
             written.append(CHECKPOINT)
+        self.beside.close()
         for observer in self.observers:
             written += observer.finish()
-        found = look_at(self.flow, self.units) if pictures or self.case.output.image else None
+        found = look_at(self.flow, self.units, self.pieces) if pictures or self.case.output.image else None
         if found is not None and self.case.output.image:
-            self._write_image("final.vti", found)
+            write_fields(directory / "final.vti", self.flow, self.units, self.pieces, found)
+            self._written.append("final.vti")
         if found is not None and pictures:
-            written += self._draw(directory, found)
+            name = self.case.case.name
+            text = f"{name}, time {self.time:.6g}"
+            written += draw_fields(directory, self.flow, self.units, self.pieces, found, text)
+            forces = [one.name for one in self.observers if isinstance(one, ForcesObserver)]
+            written += draw_panels(directory / "history.png", self.history, forces, name, here=self.pieces.first)
         return [*written, *self._written]
 
-    def _write_image(self, name: str, found: Fields) -> None:
+    def _write_taken(self, name: str) -> None:
+        """Write the fields of the step at which they were taken. Collective."""
         assert self._directory is not None
-        fields = {
-            "pressure": found.pressure.astype(np.float32),
-            "velocity": found.velocity.astype(np.float32),
-            "vorticity": found.vorticity.astype(np.float32),
-            "fluid": found.fluid,
-        }
-        write_image(self._directory / name, fields, origin=self.units.lower, spacing=self.units.dx)
+        taken, units, pieces = self.beside.snapshot, self.units, self.pieces
+        found = fields_of(taken.velocity(), taken.density(), self.flow.fluid, units, pieces)
+        write_fields(self._directory / name, self.flow, units, pieces, found)
         self._written.append(name)
 
-    def _draw(self, directory: Path, found: Fields) -> list[str]:
-        """Draw speed and vorticity, of a volume in its middle planes, and the history."""
-        name, plane = self.case.case.name, self.units.dimension == 2
-        written = []
-        for field, values in (("speed", found.speed), ("vorticity", found.vorticity)):
-            title = f"{field.capitalize()}: {name}, time {self.time:.6g}"
-            for across, axes in (("z", ("x", "y")),) if plane else (("z", ("x", "y")), ("y", ("x", "z"))):
-                file = f"{field}.png" if plane else f"{field}_{across}.png"
-                draw_plane(
-                    directory / file, middle(values, across), middle(found.fluid, across), self.units, title, field,
-                    axes, signed=plane and field == "vorticity",
-                )  # fmt: skip
-                written.append(file)
-        if len(self.history.rows) > _FEW:
-            draw_history(directory / "history.png", *self.history.panels("time", self._panels()), name)
-            written.append("history.png")
-        return written
-
-    def _panels(self) -> list[HistoryPanel]:
-        names = [one.name for one in self.observers if isinstance(one, ForcesObserver)]
-        panels = [HistoryPanel("kinetic energy", ("kinetic_energy",))]
-        return panels + [HistoryPanel(f"{name}", (f"{name}.cd", f"{name}.cl")) for name in names]
+    @property
+    def part(self) -> Part | None:
+        """The cells of this rank; None on a rank alone."""
+        return self.pieces.part
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
-        return self.flow.cells
+        """Number of cells of the box."""
+        return self.flow.box.cells
 
     @property
     def updates(self) -> int:
-        """Cells that a step updates: progress shows them by the second."""
+        """Cells that a step of all ranks updates: progress shows them by the second."""
         return self.flow.cells
 
     @property
     def chains(self) -> Sequence[Chain]:
-        """Every chain of a step."""
-        steps = [self.flow._step(parity) for parity in (0, 1)]
-        return [chain for step in steps for chain in (step.chains if isinstance(step, Relay) else [step])]
+        """Every chain of a step, and those of steps that were done in another way before."""
+        steps = [self.flow.steps_of(parity) for parity in (0, 1)]
+        now = [chain for step in steps for chain in (step.chains if isinstance(step, Relay) else [step])]
+        return [*now, *self.flow.retired]
 
     @property
     def loops(self) -> Sequence[Loop]:
@@ -277,12 +289,14 @@ class LatticeRunner:
         return [loop for chain in self.chains for loop in chain.loops]
 
     def reports(self) -> Sequence[LoopReport]:
-        """Return the counters of each loop or fused group; those of the same name and size together."""
-        return merged_reports(self.chains)
+        """Return the counters of each loop or fused group, also of what looks at the flow; then of bodies."""
+        looks = [*self.monitors.chains, *executables(self.flow), *self.beside.loops]
+        loops = merged_reports(unique([*self.chains, *looks]))
+        return [*loops, *([] if self.boundary is None else self.boundary.reports())]
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return components of the velocity, speed, pressure and vorticity of cells, ``(cells,)`` each."""
-        found = look_at(self.flow, self.units)
+        """Return components of the velocity, speed, pressure and vorticity of this rank's cells, ``(cells,)`` each."""
+        found = look_at(self.flow, self.units, self.pieces)
         velocity = {name: found.velocity[..., k].ravel() for k, name in enumerate(_COMPONENTS[: self.units.dimension])}
         return velocity | {
             "speed": found.speed.ravel(), "p": found.pressure.ravel(), "vorticity": found.vorticity.ravel(),
@@ -311,13 +325,33 @@ class LatticeRunner:
             ("residual", f"{self._residual:.6e} (relative change of the speed in the reference time)"),
         ]
         rows += [row for observer in self.observers for row in observer.summary()]
+        if self.boundary is not None:
+            parts = [f"{name} {100 * part:.3g} %" for name, part in shares(self.reports()).items()]
+            rows.append(("immersed", str(self.boundary)))
+            rows += [("immersed, time", ", ".join(parts))] if parts else []
         if self.rate:
             rows.append(("rate", f"{self.rate / 1e6:.4g} MLUPS (million cells a second)"))
-        if steps := self.flow.steps - self._first:
-            moved = sum(report.useful_bytes * report.calls for report in self.reports()) / steps / self.cells
-            reached = f", {self.rate * moved / 1e9:.4g} GB/s; the copy bandwidth is ideal" if self.rate else ""
-            rows.append(("memory", f"{moved:.4g} bytes a cell and step{reached}"))
+        if self.flow.steps > self._first:
+            each = self._bytes()
+            reached = f", {self.rate * each / 1e9:.4g} GB/s" if self.rate else ""
+            rows.append(("memory", f"{each:.4g} bytes a cell and step{reached}"))
         return rows
+
+    @property
+    def rate(self) -> float:
+        """Cells a second of all ranks, between the first look and the last; zero: not known."""
+        return self._rate.value
+
+    def _bytes(self) -> float:
+        """Return the useful bytes of a cell and a step of this run. Collective."""
+        return bytes_of_step(
+            self.pieces.comm, merged_reports(self.chains), self.flow.steps - self._first, self.flow.cells
+        )
+
+    def bound(self, copy_gbs: float) -> Sequence[tuple[str, str]]:
+        """Return the rate that the copy bandwidth of all ranks allows, as rows of the summary. Collective."""
+        each = self._bytes()
+        return (bound_row(self.rate, each, copy_gbs, self.pieces.comm.size),) if each else ()
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -1,4 +1,8 @@
-"""``checkpoint.npz`` of lattice Boltzmann flow: all populations, what conditions remember, and the history."""
+"""``checkpoint.npz`` of lattice Boltzmann flow: populations, what conditions and bodies remember, and the history.
+
+On several ranks rank 0 has the file, with the values of all cells in the order of one rank alone: a run may go on with
+another number of ranks.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.cases.lattice_ranks import gather, give
 from fluxloom.app.files import atomic
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.dats import Dat
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["CHECKPOINT", "read_checkpoint", "restore", "write_checkpoint"]
 
 CHECKPOINT = "checkpoint.npz"
+
+_BODIES = "immersed."
+"""What the names of the state of immersed bodies begin with."""
 
 
 def _dats(flow: LatticeBoltzmann, immersed: bool) -> dict[str, Dat]:
@@ -28,21 +37,36 @@ def _dats(flow: LatticeBoltzmann, immersed: bool) -> dict[str, Dat]:
 
 
 def write_checkpoint(path: Path, flow: LatticeBoltzmann, immersed: bool, **values: npt.ArrayLike) -> None:
-    """Write the state of a flow, and named values; a file that was there stays whole until the new one is."""
-    arrays = {name: np.asarray(dat.read()) for name, dat in _dats(flow, immersed).items()}
-    arrays |= {name: np.asarray(value) for name, value in values.items()} | {"steps": np.asarray(flow.steps)}
+    """Write the state of a flow, and named values; the file that was there stays until the new one is whole.
+
+    Collective.
+    """
+    gathered = {name: gather(dat) for name, dat in _dats(flow, immersed).items()}
+    bodies = {f"{_BODIES}{name}": value for name, value in flow.immersed.state().items()} if immersed else {}
+    if flow.context.comm.rank:
+        return
+    arrays = {name: np.asarray(value) for name, value in (gathered | bodies | values).items()}
+    arrays["steps"] = np.asarray(flow.steps)
     with atomic(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
 
 
-def read_checkpoint(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file.
+def read_checkpoint(path: Path, digest: str, flow: LatticeBoltzmann, immersed: bool) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a file; on several ranks those of cells on rank 0 alone. Collective.
 
     Raises
     ------
     CaseError
         If it cannot be read, is none of this solver, or of another case.
     """
+    comm, large = flow.context.comm, _dats(flow, immersed)
+    found = together(comm, lambda: {} if comm.rank else _read(path, digest))
+    small = comm.broadcast({name: values for name, values in found.items() if name not in large})
+    return found or small
+
+
+def _read(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a file, which is one of this case."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
@@ -60,7 +84,10 @@ def read_checkpoint(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
 
 
 def restore(flow: LatticeBoltzmann, immersed: bool, state: dict[str, npt.NDArray[Any]]) -> None:
-    """Set a flow to a state that has been read."""
+    """Set a flow to a state that has been read. Collective."""
     for name, dat in _dats(flow, immersed).items():
-        dat.write(state[name])
+        give(dat, state.get(name))
+    if immersed:
+        found = {name.removeprefix(_BODIES): value for name, value in state.items() if name.startswith(_BODIES)}
+        flow.immersed.restore(found)
     flow.steps = int(state["steps"])

@@ -6,22 +6,28 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fluxloom.app.case import CaseModel, OutputTable, Table
+from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_history import HistoryTable
+from fluxloom.app.cases.flow_monitors import ProbesTable
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
+from fluxloom.app.cases.lattice_output_tables import (
+    LatticeCheckpointTable,
+    LatticeMovieTable,
+    LatticeOutputTable,
+    LatticePartitionTable,
+)
 
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeCheckpointTable", "LatticeFluidTable", "LatticeForcesTable",
-    "LatticeInitialTable", "LatticeMeshTable", "LatticeMovieTable", "LatticeOutputTable", "LatticeReferenceTable",
-    "LatticeTable", "LatticeTimeTable",
+    "LatticeInitialTable", "LatticeMeshTable", "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
+    "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable",
 ]  # fmt: skip
 
 Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Vector = Annotated[list[float], Field(max_length=3)]
 Cells = Annotated[int, Field(ge=1, le=100_000)]
-Steps = Annotated[int, Field(ge=0, le=10**9)]
 InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 
 _SCHEMES = {
@@ -140,6 +146,8 @@ class LatticeTable(Table):
         In which populations are stored.
     layout
         ``"soa"``: an array a direction; ``"aos"``: a cell after the other.
+    cells
+        Which are stored: ``"all"``, or ``"fluid"``, in a list, for boxes that are mostly solid.
     """
 
     name: Literal["auto", "D2Q9", "D3Q19", "D3Q27"] = "auto"
@@ -149,6 +157,7 @@ class LatticeTable(Table):
     streaming: Literal["pull", "push", "three-phase", "in-place"] = "pull"
     precision: Literal["float16", "float32", "float64"] = "float32"
     layout: Literal["soa", "aos"] = "soa"
+    cells: Literal["all", "fluid"] = "all"
 
     @model_validator(mode="after")
     def _consistent(self) -> LatticeTable:
@@ -193,6 +202,25 @@ class LatticeTimeTable(Table):
         return self
 
 
+class LatticeSpongeTable(Table):
+    """``[boundary.SIDE.sponge]``: a layer along a side in which waves and vortices fade.
+
+    Attributes
+    ----------
+    width
+        Of the layer.
+    strength
+        Share of the distance to the state given that is made good in a step, at the side itself.
+    velocity
+        To which the flow is drawn, a number a dimension; empty: only the pressure is, to that of density one, and
+        vortices do not fade.
+    """
+
+    width: Positive
+    strength: Annotated[float, Field(gt=0, le=1)] = 0.1
+    velocity: Vector = Field(default=[])
+
+
 class LatticeBoundaryTable(Table):
     """``[boundary.SIDE]``: what happens at a side of the box; sides without a table are joined.
 
@@ -209,6 +237,12 @@ class LatticeBoundaryTable(Table):
     scheme
         Of velocity: ``"regularised"``, ``"zou-he"``, ``"bounce-back"``; of pressure: ``"anti-bounce-back"``,
         ``"regularised"``, ``"zou-he"``. Empty: the first.
+    ramp
+        Of velocity: the time in which it grows from zero, smoothly.
+    absorbing
+        Of pressure by anti-bounce-back: whether waves leave; or the pressure is held in every step, and reflects them.
+    sponge
+        A layer along the side.
     """
 
     type: Literal["wall", "slip", "velocity", "pressure", "outflow"]
@@ -218,6 +252,9 @@ class LatticeBoundaryTable(Table):
     velocity_z: InSpace = ""
     pressure: InSpace = ""
     scheme: str = ""
+    ramp: Number = 0.0
+    absorbing: bool = True
+    sponge: LatticeSpongeTable | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> LatticeBoundaryTable:
@@ -231,6 +268,10 @@ class LatticeBoundaryTable(Table):
             raise ValueError("give velocity = [...], or formulas as velocity_x")
         if self.pressure and self.type != "pressure":
             raise ValueError(f'type = "{self.type}" has no pressure')
+        if self.ramp and self.type != "velocity":
+            raise ValueError(f'type = "{self.type}" has no ramp')
+        if not self.absorbing and (self.type != "pressure" or self.scheme not in ("", "anti-bounce-back")):
+            raise ValueError('absorbing is of type = "pressure" with scheme = "anti-bounce-back"; leave it out')
         allowed = _SCHEMES.get(self.type, ())
         if self.scheme and self.scheme not in allowed:
             raise ValueError(f'scheme {self.scheme!r}: type = "{self.type}" takes {", ".join(allowed) or "none"}')
@@ -273,75 +314,6 @@ class LatticeForcesTable(Table):
     area: Number = 0.0
 
 
-class LatticeMovieTable(Table):
-    """``[movie]``: a film of a field, in three dimensions of the plane in the middle across z.
-
-    Attributes
-    ----------
-    every
-        Steps between two pictures; 0: no film.
-    field
-        ``"speed"`` or ``"vorticity"``.
-    format
-        ``"gif"``, or ``"mp4"`` (needs ``pip install 'fluxloom[movie]'``).
-    range
-        The largest value shown; 0: 1.5 reference velocities, and 4 of these by reference length.
-    rate
-        Pictures a second.
-    """
-
-    every: Steps = 0
-    field: Literal["speed", "vorticity"] = "vorticity"
-    format: Literal["gif", "mp4"] = "gif"
-    range: Number = 0.0
-    rate: Annotated[int, Field(ge=1, le=100)] = 20
-
-    @model_validator(mode="after")
-    def _consistent(self) -> LatticeMovieTable:
-        if not self.every and (extra := self.changed(("field", "format", "range", "rate"))):
-            raise ValueError(f"{extra[0]} is there but there is no film: give every, the steps between two pictures")
-        return self
-
-
-class LatticeOutputTable(OutputTable):
-    """``[output]``: what is written.
-
-    Attributes
-    ----------
-    image
-        Whether final fields are written as image data, ``final.vti``.
-    every
-        Steps between two files ``fields_STEP.vti``; 0: none.
-    vtk
-        The final fields as an unstructured mesh in addition; ``"none"`` by default.
-    """
-
-    vtk: Literal["auto", "vtkhdf", "vtu", "none"] = "none"
-    image: bool = True
-    every: Steps = 0
-
-
-class LatticeCheckpointTable(Table):
-    """``[checkpoint]``: ``checkpoint.npz`` among the results, from which the next run goes on.
-
-    Attributes
-    ----------
-    every
-        Steps between two checkpoints; there is one behind the last step too. 0: none.
-    resume
-        Whether to go on from the file where there is one; otherwise it is replaced.
-    """
-
-    every: Steps = 0
-    resume: bool = True
-
-    @model_validator(mode="after")
-    def _consistent(self) -> LatticeCheckpointTable:
-        if not self.every and self.changed(("resume",)):
-            raise ValueError("resume is there but no checkpoint is taken: give every, the steps between two")
-        return self
-
-
 class LatticeCase(CaseModel):
     """A case file of lattice Boltzmann flow."""
 
@@ -357,9 +329,11 @@ class LatticeCase(CaseModel):
     initial: LatticeInitialTable = LatticeInitialTable()
     forces: dict[str, LatticeForcesTable] = Field(default={})
     history: HistoryTable = HistoryTable()
+    probes: ProbesTable = ProbesTable()
     movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
     checkpoint: LatticeCheckpointTable = LatticeCheckpointTable()
+    partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def moves(self) -> bool:
@@ -374,15 +348,17 @@ class LatticeCase(CaseModel):
     @model_validator(mode="after")
     def _supported(self) -> LatticeCase:
         """Refuse what would otherwise be passed over."""
-        for key in self.partition.changed(("method", "shares")):
-            raise ValueError(f"partition.{key}: this solver runs on one rank; leave the key out")
+        if self.partition.cut and len(self.partition.cut) != self.mesh.dimension:
+            raise ValueError(f"partition.cut: {self.mesh.dimension} numbers are wanted, parts along each axis, x first")
         for key in self.run.changed(("schedule", "fused")):
             raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
         for name in self.boundary:
             if name.startswith("z") and not self.mesh.nz:
                 raise ValueError(f"boundary.{name}: the box is plane: give mesh.nz, or leave the table out")
-        if not self.immerses and (extra := self.immersed.changed(("delta", "iterations", "margin"))):
+        if self.lattice.cells == "fluid" and self.immerses:
+            raise ValueError('lattice.cells: immersed bodies and particles need all cells; take "all"')
+        if self.lattice.cells == "fluid" and self.checkpoint.every and self.lattice.streaming in ("push", "in-place"):
+            raise ValueError('checkpoint.every: lists of cells are saved with streaming = "pull" or "three-phase" only')
+        if not self.immerses and (extra := self.immersed.changed(("delta", "iterations", "margin", "pipeline"))):
             raise ValueError(f'immersed.{extra[0]}: no body has condition = "immersed"')
-        if self.checkpoint.every and self.moves:
-            raise ValueError("checkpoint.every: where moving bodies are is not kept; leave the table out")
         return self

@@ -111,6 +111,9 @@ CollisionOption = Annotated[str, _word("--collision", "NAMES", "bgk, trt, mrt, c
 StreamingOption = Annotated[str, _word("--streaming", "NAMES", "pull, push, in-place, three-phase (lbm).")]
 ForceOption = Annotated[str, _word("--force", "NAME", "How a force acts: none, uniform or field (lbm).")]
 WallsOption = Annotated[bool, typer.Option("--walls", help="A cavity with bodies in place of a periodic box (lbm).")]
+FluidOption = Annotated[
+    str, _word("--fluid", "SHARES", "Spheres leave 0.1,0.3,1 of the box; all cells stored, and fluid ones (lbm).")
+]
 FullOption = Annotated[bool, typer.Option("--full", help="Sweep all that is not named (lbm); all sizes (ib).")]
 ThreadsSweepOption = Annotated[
     bool, typer.Option("--threads-sweep", help="Every number of threads too, close together and spread (lbm).")
@@ -177,6 +180,7 @@ def command(
     streaming: StreamingOption = "",
     force: ForceOption = "",
     walls: WallsOption = False,
+    fluid: FluidOption = "",
     full: FullOption = False,
     threads_sweep: ThreadsSweepOption = False,
     json_file: JsonOption = None,
@@ -278,7 +282,8 @@ def _require_extras(name: str, bench: Bench, options: BenchOptions) -> None:
     extras = ("layout", "exhaustive", "strategies", "ranks", "transports", "strong", "weak", "draw", "sources")
     flow = ("table", "model", "flux", "limiter", "loops", "storage", "mesh", "refine", "kind", "python",
             "nodes", "preconditioner", "tune", "order", "dofs", "formats", "integration", "methods",
-            "lattice", "collision", "streaming", "force", "walls", "full", "threads_sweep")  # fmt: skip
+            "lattice", "collision", "streaming", "force", "walls", "fluid", "full",
+            "threads_sweep")  # fmt: skip
     for extra in (*extras, "devices", "peers", *flow):
         if getattr(options, extra) and extra not in known:
             word = "from" if extra == "sources" else extra.replace("_", "-")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from fluxloom.app.application import Application, Nodal, Runner, Updating, Writer
+from fluxloom.app.application import Application, Bounded, Nodal, Runner, Tunable, Updating, Writer
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import (
@@ -40,7 +40,7 @@ from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import March, Silent, march
 from fluxloom.app.pictures import draw_field, draw_residual
-from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, rows_of_ranks, spread
+from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, exchanges_of, rows_of_ranks, spread
 from fluxloom.app.ranks import start
 from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
 from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
@@ -51,6 +51,7 @@ from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, So
 from fluxloom.device.bandwidth import Bandwidth, available_memory, meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import TimedComm
+from fluxloom.dsl.identity import unique
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 
@@ -139,7 +140,9 @@ class _Job:
         begin = time.perf_counter()
         place = place_of(self.comm, run.device, run.threads, run.ranks)
         timed = TimedComm(self.comm) if self.comm.size > 1 else None
-        context = Context(place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport)
+        context = Context(
+            place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport, overlap=run.overlap
+        )
         context.profile = self.profile
         self._check_memory(context, estimate.memory)
         crew = crew_of(context)
@@ -164,12 +167,7 @@ class _Job:
         if timed is not None:
             timed.waited = 0.0
         try:
-            if self.first:
-                updates = runner.updates if isinstance(runner, Updating) else 0
-                with Advance(run.iterations, run.report_every, updates) as progress:
-                    end = march(runner, run.iterations, log, progress, self.comm)
-            else:
-                end = march(runner, run.iterations, log, Silent(), self.comm)
+            end = self._march(runner, log)
         except KeyboardInterrupt:
             self._write_record(record | {"status": "interrupted", "iterations": len(log.values)})
             raise
@@ -189,6 +187,14 @@ class _Job:
         if self.first:
             show_error(lost)
         return 2
+
+    def _march(self, runner: Runner, log: ResidualLog) -> March:
+        """Do the iterations, with progress on the first rank."""
+        run, updates = self.case.run, runner.updates if isinstance(runner, Updating) else 0
+        if not self.first:
+            return march(runner, run.iterations, log, Silent(), self.comm)
+        with Advance(run.iterations, run.report_every, updates) as progress:
+            return march(runner, run.iterations, log, progress, self.comm)
 
     def _check_memory(self, context: Context, needed: int) -> None:
         """Raise `CaseError` where the memory of this machine cannot hold its part: systems end such a run unheard."""
@@ -255,7 +261,8 @@ class _Job:
         copy, moved = comm.reduce(np.array([bandwidth.copy_gbs if bandwidth else 0.0, mine]), "sum").tolist()
         seconds = comm.reduce(np.array([took]), "max").tolist()[0]
         rows = rows_of_ranks(comm, reports, copy)
-        exchanges = exchange_rows(comm, runner.chain.exchanges() if runner.chain is not None else [])
+        chains = runner.chains if isinstance(runner, Tunable) else [runner.chain] if runner.chain is not None else []
+        exchanges = exchange_rows(comm, exchanges_of(unique(chains)))
         if log.values and self.case.output.residual:
             self.written.append("residual.csv")
         problems = self._write_fields(runner, log, end)
@@ -263,6 +270,8 @@ class _Job:
             self.written += runner.finish(pictures=self.pictures and end.status != "failed")
         missing = [str(problem) for problem in problems if not isinstance(problem, DeviceUnavailable)]
         summary = tuple(runner.summary()) if end.iterations and end.status != "failed" else ()
+        if summary and copy and isinstance(runner, Bounded):
+            summary += tuple(runner.bound(copy))
         record |= {
             "status": end.status, "error": end.error or "; ".join(missing),
             "iterations": end.iterations, "seconds": end.seconds,

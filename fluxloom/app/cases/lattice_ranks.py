@@ -1,0 +1,232 @@
+"""Lattice Boltzmann flow on several ranks: which cells each one has, and values of all of them on rank 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.lattice_tables import LatticeCase
+from fluxloom.core.errors import CaseError
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.decompose_report import PartitionReport, make_report
+from fluxloom.dsl.parts import Part, refresh_host
+from fluxloom.solvers.lattice import LatticeBoltzmann
+
+__all__ = ["Pieces", "check_ranks", "cut_of", "gather", "give", "places_of"]
+
+Values = npt.NDArray[Any]
+Places = npt.NDArray[np.int64]
+Window = tuple[slice, ...]
+
+STREAMINGS = ("pull", "three-phase")
+"""Schemes of streaming that run on several ranks: in the others a rank writes what belongs to its neighbours."""
+
+
+def cut_of(case: LatticeCase) -> tuple[int, ...] | None:
+    """Return the parts along each axis, slowest first, that a case asks for; None: it does not."""
+    return tuple(case.partition.cut[::-1]) or None
+
+
+def check_ranks(case: LatticeCase, ranks: int) -> None:
+    """Raise `CaseError` where a case does not run on so many ranks."""
+    if ranks == 1:
+        return
+    if case.lattice.streaming not in STREAMINGS:
+        raise CaseError(
+            f"lattice.streaming: {case.lattice.streaming!r} runs on one rank only; on {ranks} ranks take "
+            f"{' or '.join(map(repr, STREAMINGS))}"
+        )
+    if case.lattice.cells != "all":
+        raise CaseError(f"lattice.cells: {case.lattice.cells!r} runs on one rank only; on {ranks} ranks take 'all'")
+    cut = case.partition.cut
+    if cut and prod(cut) != ranks:
+        parts = " x ".join(map(str, cut))
+        raise CaseError(f"partition.cut: {parts} are {prod(cut)} parts, but there are {ranks} ranks")
+
+
+class Pieces:
+    """The cells of each rank among those of the box; on a rank alone all of them. Collective.
+
+    Parameters
+    ----------
+    flow
+        What is divided.
+
+    Attributes
+    ----------
+    comm
+        The ranks.
+    first
+        Whether this is rank 0, which writes.
+    window
+        Slices that cut this rank's cells out of an array over the box.
+    """
+
+    def __init__(self, flow: LatticeBoltzmann) -> None:
+        self._flow, self.comm = flow, flow.context.comm
+        self.first = self.comm.rank == 0
+        grid, shape = flow.grid, flow.box.shape
+        ends = zip(grid.offset, grid.shape, shape, strict=True)
+        self.window: Window = tuple(slice(min(o, m), min(o + n, m)) for o, n, m in ends)
+        self._windows: list[Window] = [
+            tuple(slice(*end) for end in ends) for ends in self.comm.allgather([(w.start, w.stop) for w in self.window])
+        ]
+        self.part = None if grid.part is None else self._part(grid.part)
+
+    def _part(self, grid: Part) -> Part:
+        """Return the cells of this rank as a part of those of the box."""
+        shape = self._flow.box.shape
+        numbers = np.ravel_multi_index(np.ix_(*(np.arange(w.start, w.stop) for w in self.window)), shape).ravel()
+        n = numbers.size
+        inside = min(n, max(0, grid.inside - grid.begin))
+        return Part(0, inside, n, n, n, numbers.astype(np.int64), prod(shape), grid.neighbours)
+
+    def report(self, shares: Sequence[float] | None) -> PartitionReport | None:
+        """Return how the box is divided, None on a rank alone. Collective.
+
+        Parameters
+        ----------
+        shares
+            What each rank was to get; None: the same.
+        """
+        if self.part is None:
+            return None
+        wanted = np.full(self.comm.size, 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
+        loads = np.array(self.comm.allgather(self.part.owned), dtype=np.float64)
+        uneven = float((loads / loads.sum() / (wanted / wanted.sum())).max()) - 1.0
+        method = f"boxes {' x '.join(map(str, self._flow.grid.factors[::-1]))}"
+        return make_report(
+            self.comm, {"cells": self.part}, on="cells", method=method, through="", edge_cut=-1, unbalanced=uneven
+        )
+
+    def whole(self, values: Values, places: Sequence[Places] | None = None) -> Values | None:
+        """Return values of the cells of all ranks on rank 0, None elsewhere. Collective.
+
+        Parameters
+        ----------
+        values
+            Of this rank's cells, ``(*cells, *components)``.
+        places
+            Along each axis the places in the box of what is wanted, ascending; by default of all cells. Only these
+            values are sent.
+        """
+        shape = self._flow.box.shape
+        d, every = len(shape), places if places is not None else [np.arange(n) for n in shape]
+        ends = [self._ends(every, window) for window in self._windows]
+        own = zip(every, ends[self.comm.rank], self.window, strict=True)
+        mine = [at[low:high] - w.start for at, (low, high), w in own]
+        chosen = values if places is None else values[np.ix_(*mine)]
+        if self.part is None:
+            return chosen
+        pieces = gather_rows(self.comm, chosen.reshape(-1, *values.shape[d:]))
+        if pieces is None:
+            return None
+        found = np.empty((*map(len, every), *values.shape[d:]), dtype=values.dtype)
+        for place, rows in zip(ends, pieces, strict=True):
+            found[tuple(slice(*end) for end in place)] = rows.reshape(
+                *(high - low for low, high in place), *values.shape[d:]
+            )
+        return found
+
+    @staticmethod
+    def _ends(places: Sequence[Places], window: Window) -> list[tuple[int, int]]:
+        """Return, along each axis, the first of some places in a window and the first behind it."""
+        found = [np.searchsorted(at, (w.start, w.stop)) for at, w in zip(places, window, strict=True)]
+        return [(int(low), int(high)) for low, high in found]
+
+    def beyond(self, values: Values) -> Mapping[int, tuple[Values, Values]]:
+        """Return, for each axis that is cut, the layers of other ranks' cells before and behind this rank's.
+
+        Collective. Where the box ends, and its sides are not joined, the layer means nothing.
+
+        Parameters
+        ----------
+        values
+            Of this rank's cells, ``(*cells, components)``.
+        """
+        grid = self._flow.grid
+        if grid.part is None:
+            return {}
+        d = values.ndim - 1
+        stored = np.zeros((*grid.full_shape, values.shape[d]), dtype=values.dtype)
+        own = tuple(slice(g, g + w.stop - w.start) for g, w in zip(grid.ghost, self.window, strict=True))
+        stored[own] = values
+        refresh_host(self.comm, grid.part, stored.reshape(-1, values.shape[d]))
+        found = {}
+        for axis in (k for k in range(d) if grid.factors[k] > 1):
+            ends = (slice(own[axis].start - 1, own[axis].start), slice(own[axis].stop, own[axis].stop + 1))
+            found[axis] = tuple(stored[(*own[:axis], end, *own[axis + 1 :])] for end in ends)
+        return found
+
+    def ends(self, axis: int) -> tuple[bool, bool]:
+        """Return whether sides that are not joined are before and behind this rank's cells along an axis."""
+        box, window = self._flow.box, self.window[axis]
+        return (not box.periodic[axis] and window.start == 0, not box.periodic[axis] and window.stop == box.shape[axis])
+
+
+def places_of(shape: Sequence[int], every: int = 1, across: int = -1) -> list[Places]:
+    """Return the places of each so-manieth cell along each axis: the rows of pictures count from the last one.
+
+    Parameters
+    ----------
+    shape
+        Of the box.
+    across
+        An axis of which only the middle is wanted; negative: none.
+    """
+    found = []
+    for axis, n in enumerate(shape):
+        places = np.arange(n)
+        counted = places if axis == len(shape) - 1 else n - 1 - places
+        found.append(places[n // 2 : n // 2 + 1] if axis == across else places[counted % every == 0])
+    return found
+
+
+def gather_rows(comm: Any, values: Values) -> list[Values] | None:
+    """Return the rows of each rank on rank 0, None elsewhere. Collective."""
+    rows = np.ascontiguousarray(values)
+    found = comm.exchange([rows, *(rows[:0] for _ in range(comm.size - 1))])
+    return None if comm.rank else found
+
+
+# --------------------------------------------------------------------------------------------- dats
+def gather(dat: Dat) -> Values | None:
+    """Return the values of all elements in global order, on rank 0; None elsewhere. Collective."""
+    part, comm = dat.set.part, dat.context.comm
+    values = dat.read()
+    if part is None:
+        return values
+    numbers = gather_rows(comm, part.numbers[: part.owned])
+    rows = gather_rows(comm, values.reshape(part.owned, *dat.shape))
+    if numbers is None or rows is None:
+        return None
+    found = np.empty((part.total, *dat.shape), dtype=values.dtype)
+    found[np.concatenate(numbers)] = np.concatenate(rows)
+    return found.reshape(_whole_shape(dat))
+
+
+def _whole_shape(dat: Dat) -> tuple[int, ...]:
+    """Return the shape of the values of all ranks."""
+    over = dat.set
+    lead = getattr(over, "global_shape", None) or (over.total,)
+    return (*lead, *dat.shape)
+
+
+def give(dat: Dat, values: Values | None) -> None:
+    """Set a dat to values of all elements in global order, which rank 0 has. Collective."""
+    part, comm = dat.set.part, dat.context.comm
+    if part is None:
+        assert values is not None
+        dat.write(values)
+        return
+    wanted = gather_rows(comm, part.numbers[: part.owned])
+    nothing = np.empty((0, *dat.shape), dtype=dat.scalar.numpy)
+    parts = [nothing] * comm.size
+    if wanted is not None and values is not None:
+        rows = values.reshape(part.total, *dat.shape).astype(dat.scalar.numpy, copy=False)
+        parts = [rows[numbers] for numbers in wanted]
+    dat.write(comm.exchange(parts)[0].reshape(*dat.set.shape, *dat.shape))
