@@ -10,13 +10,14 @@ import numpy.typing as npt
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.boundaries import Body, Pressure, Velocity, Wall
 from fluxloom.lbm.collisions import TRT, Collision
+from fluxloom.lbm.immersed import ImmersedBody, ImmersedBoundary, Pose, Prescribed, circle
 from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import HalfSpace
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = [
-    "channel_error", "force_channel_error", "mass_drift", "offset_channel_error", "shear_viscosity", "vortex_error",
-    "vortex_velocity",
+    "balance_errors", "channel_error", "force_channel_error", "mass_drift", "offset_channel_error", "shear_viscosity",
+    "vortex_error", "vortex_velocity",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -126,6 +127,40 @@ def channel_error(context: Context, height: int, inlet: str, outlet: str) -> flo
     flow.step(40 * height**2)
     middle = np.stack([np.arange(float(height)), np.zeros(height)], axis=1)
     return float(np.abs(flow.velocity()[:, length // 2] - parabola(middle)).max() / peak)
+
+
+def balance_errors(context: Context, steps: int = 40) -> dict[str, float]:
+    """Return how far momentum is from balance around an immersed cylinder that swings in a periodic box.
+
+    In the step ``n`` the body gives the fluid the force ``f_n``. The momentum that the populations have after collision
+    grows by ``f_n``. The velocity has half of the force, ``rho u = sum c f - f_n / 2`` of what is stored: its momentum
+    grows by ``(f_(n - 1) + f_n) / 2``. Both relative to the largest force.
+    """
+    turn = 2 * pi / 400
+
+    def pose(step: float) -> Pose:
+        way, speed = 3.0 * np.sin(turn * step), 3.0 * turn * np.cos(turn * step)
+        return Pose((16.0, 20.0 + float(way)), velocity=(0.0, float(speed)))
+
+    body = ImmersedBody("body", circle((16.0, 20.0), 6.0, retract=0.35), Prescribed(pose))
+    flow = LatticeBoltzmann(context, (32, 40), viscosity=0.05, lattice=D2Q9, collision=TRT(), dtype="float64")
+    flow.immerse(ImmersedBoundary([body]))
+    flow.initialise()
+    flow.step(100)
+    momenta, stored, forces = [], [], []
+    for _ in range(steps):
+        flow.step(1)
+        forces.append(-flow.force_on("body"))
+        momenta.append((flow.density()[..., None] * flow.velocity()).sum(axis=(0, 1)))
+        populations = flow.populations.read().reshape(-1, D2Q9.q).sum(axis=0)
+        stored.append(populations @ np.array(D2Q9.velocities))
+    force, unit = np.array(forces), float(np.abs(forces).max())
+    after = np.diff(stored, axis=0) - force[1:]
+    seen = np.diff(momenta, axis=0) - 0.5 * (force[1:] + force[:-1])
+    return {
+        "momentum of populations, less the force": float(np.abs(after).max() / unit),
+        "momentum of the velocity, less the mean force of two steps": float(np.abs(seen).max() / unit),
+    }
 
 
 def mass_drift(context: Context) -> float:

@@ -17,7 +17,7 @@ def verifications() -> Registry[Verification]:
     from fluxloom.app.verify.edge_flow import EdgeFlowVerification
     from fluxloom.app.verify.fem import FiniteElementVerification
     from fluxloom.app.verify.incompressible import IncompressibleVerification
-    from fluxloom.app.verify.lbm import LatticeVerification
+    from fluxloom.app.verify.lbm import PARTS, LatticeVerification
     from fluxloom.app.verify.poisson import PoissonVerification
     from fluxloom.app.verify.published_airfoils import AirfoilsVerification
     from fluxloom.app.verify.published_walls import WallsVerification
@@ -34,6 +34,8 @@ def verifications() -> Registry[Verification]:
     registry.register("fem", FiniteElementVerification())
     registry.register("incompressible", IncompressibleVerification())
     registry.register("lbm", LatticeVerification())
+    for part in PARTS:
+        registry.register(f"lbm-{part}", LatticeVerification((part,)))
     registry.register("onera-m6", WingVerification())
     registry.register("poisson", PoissonVerification())
     registry.register("staggered", StaggeredVerification())
