@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -26,7 +27,34 @@ CELLS = ("all", "fluid")
 """Which cells are stored."""
 
 
-class GridMemory:
+class _Cells(ABC):
+    """What both ways of keeping values have in common."""
+
+    grid: Grid
+    set: Set
+    _box: Box
+
+    def dat(
+        self, name: str, components: int = 0, *, dtype: npt.DTypeLike, layout: Layout | None = None, values: Any = None
+    ) -> Dat:
+        """Return a dat on the cells; one number a cell by default. ``values`` are over the box, or broadcast to it."""
+        shape, over = (components,) if components else (), self.set
+        layout = layout if layout is not None else SoA()
+        found = over.context.dat(over, name=name, shape=shape, dtype=dtype, layout=layout)
+        if values is not None:
+            self.write(found, values)
+        return found
+
+    @abstractmethod
+    def write(self, dat: Dat, values: npt.ArrayLike) -> None:
+        """Set a dat to values over the box."""
+
+    def inner(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the values of the cells of the box, of values of this rank's part of the grid."""
+        return values[tuple(slice(0, max(0, n - o)) for n, o in zip(self._box.shape, self.grid.offset, strict=True))]
+
+
+class GridMemory(_Cells):
     """All cells of the box are stored, and those of the layer beyond sides that are not joined.
 
     Parameters
@@ -59,15 +87,6 @@ class GridMemory:
         self.behind = context.stencil(self.grid, lattice.sources, lattice.name)
         self.ahead = context.stencil(self.grid, lattice.velocities, f"{lattice.name} ahead")
 
-    def dat(
-        self, name: str, components: int = 0, *, dtype: npt.DTypeLike, layout: Layout | None = None, values: Any = None
-    ) -> Dat:
-        """Return a dat on the cells; one number a cell by default. ``values`` are over the box, or broadcast to it."""
-        found = _dat(self.set, name, components, dtype, layout)
-        if values is not None:
-            self.write(found, values)
-        return found
-
     @property
     def table_bytes(self) -> int:
         """Memory that a table of neighbours takes: there is none."""
@@ -86,10 +105,6 @@ class GridMemory:
         """Return the values of the cells of the box; on several ranks of this rank's cells."""
         return self.inner(dat.read())
 
-    def inner(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the values of the cells of the box, of values of this rank's part of the grid."""
-        return _inner(self._box, self.grid, values)
-
     def _padded(self, values: npt.NDArray[Any], components: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return values of the box with those of the last cells repeated in the layer beyond."""
         layers = [(0, n - m) for n, m in zip(self._box.grid_shape, self._box.shape, strict=True)]
@@ -102,7 +117,7 @@ class GridMemory:
         return np.pad(values, [*widths, *((0, 0) for _ in components)], mode="edge")
 
 
-class ListMemory:
+class ListMemory(_Cells):
     """Only fluid cells are stored, and what arrives from where there is no fluid; see `fluxloom.lbm.cells`.
 
     Parameters
@@ -146,15 +161,6 @@ class ListMemory:
         """From each cell to those at ``c_k`` from it."""
         return self._context.map(self.set, self.set, self._cells.ahead, f"{self._lattice.name} ahead")
 
-    def dat(
-        self, name: str, components: int = 0, *, dtype: npt.DTypeLike, layout: Layout | None = None, values: Any = None
-    ) -> Dat:
-        """Return a dat on the cells, as `GridMemory.dat` does."""
-        found = _dat(self.set, name, components, dtype, layout)
-        if values is not None:
-            self.write(found, values)
-        return found
-
     @property
     def table_bytes(self) -> int:
         """Memory of the table of neighbours that a scheme of streaming needs."""
@@ -174,10 +180,6 @@ class ListMemory:
         found = np.zeros((*self._box.shape, *dat.shape), dtype=values.dtype)
         found[self._fluid] = values
         return found
-
-    def inner(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the values of the cells of the box, of values of the grid."""
-        return _inner(self._box, self.grid, values)
 
 
 Memory: TypeAlias = GridMemory | ListMemory
@@ -209,13 +211,3 @@ def memory_of(
     if cells == "all":
         return GridMemory(context, lattice, box, cut, shares)
     return ListMemory(context, lattice, box, labels)
-
-
-def _dat(over: Set, name: str, components: int, dtype: npt.DTypeLike, layout: Layout | None) -> Dat:
-    shape = (components,) if components else ()
-    return over.context.dat(over, name=name, shape=shape, dtype=dtype, layout=layout if layout is not None else SoA())
-
-
-def _inner(box: Box, grid: Grid, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the values of the cells of the box, of values of this rank's part of the grid."""
-    return values[tuple(slice(0, max(0, n - o)) for n, o in zip(box.shape, grid.offset, strict=True))]

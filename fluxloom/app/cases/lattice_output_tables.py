@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import OutputTable, PartitionTable, Table
+from fluxloom.app.cases.checkpoint_table import Steps
 
-__all__ = ["LatticeCheckpointTable", "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable"]
+__all__ = ["LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable"]
 
 Number = Annotated[float, Field(ge=0)]
-Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class LatticeMovieTable(Table):
@@ -60,27 +60,6 @@ class LatticeOutputTable(OutputTable):
     vtk: Literal["auto", "vtkhdf", "vtu", "none"] = "none"
     image: bool = True
     every: Steps = 0
-
-
-class LatticeCheckpointTable(Table):
-    """``[checkpoint]``: ``checkpoint.npz`` among the results, from which the next run goes on.
-
-    Attributes
-    ----------
-    every
-        Steps between two checkpoints; there is one behind the last step too. 0: none.
-    resume
-        Whether to go on from the file where there is one; otherwise it is replaced.
-    """
-
-    every: Steps = 0
-    resume: bool = True
-
-    @model_validator(mode="after")
-    def _consistent(self) -> LatticeCheckpointTable:
-        if not self.every and self.changed(("resume",)):
-            raise ValueError("resume is there but no checkpoint is taken: give every, the steps between two")
-        return self
 
 
 class LatticePartitionTable(PartitionTable):

@@ -7,19 +7,19 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.cases.checkpoint_table import StepCheckpointTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_monitors import ProbesTable
 from fluxloom.app.cases.lattice_body_tables import LatticeBodyTable, LatticeImmersedTable, LatticeParticlesTable
 from fluxloom.app.cases.lattice_output_tables import (
-    LatticeCheckpointTable,
     LatticeMovieTable,
     LatticeOutputTable,
     LatticePartitionTable,
 )
 
 __all__ = [
-    "LatticeBoundaryTable", "LatticeCase", "LatticeCheckpointTable", "LatticeFluidTable", "LatticeForcesTable",
+    "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
     "LatticeInitialTable", "LatticeMeshTable", "LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable",
     "LatticeReferenceTable", "LatticeSpongeTable", "LatticeTable", "LatticeTimeTable",
 ]  # fmt: skip
@@ -332,7 +332,7 @@ class LatticeCase(CaseModel):
     probes: ProbesTable = ProbesTable()
     movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
-    checkpoint: LatticeCheckpointTable = LatticeCheckpointTable()
+    checkpoint: StepCheckpointTable = StepCheckpointTable()
     partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property

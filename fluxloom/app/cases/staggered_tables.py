@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.cases.checkpoint_table import StepCheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.cases.incompressible_tables import FlowBoundaryTable, InitialVelocityTable
 
 __all__ = [
-    "StaggeredCase", "StaggeredCheckpointTable", "StaggeredFluidTable", "StaggeredForcesTable", "StaggeredInitialTable",
+    "StaggeredCase", "StaggeredFluidTable", "StaggeredForcesTable", "StaggeredInitialTable",
     "StaggeredMeshTable", "StaggeredPressureTable", "StaggeredStatisticsTable", "StaggeredTimeTable",
 ]  # fmt: skip
 
@@ -21,7 +22,6 @@ Count = Annotated[int, Field(ge=2, le=50_000)]
 Number = Annotated[float, Field(ge=0)]
 Stretch = Annotated[float, Field(ge=0, le=10)]
 Vector = Annotated[list[float], Field(max_length=3)]
-Steps = Annotated[int, Field(ge=0, le=10**9)]
 Ends = Annotated[list[str], Field(min_length=2, max_length=2)]
 
 _PAIRS = (["xmin", "xmax"], ["ymin", "ymax"], ["zmin", "zmax"])
@@ -207,27 +207,6 @@ class StaggeredStatisticsTable(AveragesTable):
     profile: Literal["", "x", "y", "z"] = ""
 
 
-class StaggeredCheckpointTable(Table):
-    """``[checkpoint]``: ``checkpoint.npz`` among the results, from which the next run goes on.
-
-    Attributes
-    ----------
-    every
-        Steps between two checkpoints; there is one behind the last step too. 0: none.
-    resume
-        Whether to go on from the file where there is one; otherwise it is replaced.
-    """
-
-    every: Steps = 0
-    resume: bool = True
-
-    @model_validator(mode="after")
-    def _consistent(self) -> StaggeredCheckpointTable:
-        if not self.every and self.changed(("resume",)):
-            raise ValueError("resume is there but no checkpoint is taken: give every, the steps between two")
-        return self
-
-
 class StaggeredCase(CaseModel):
     """A case file of incompressible flow on a staggered grid."""
 
@@ -240,7 +219,7 @@ class StaggeredCase(CaseModel):
     history: HistoryTable = HistoryTable()
     forces: dict[str, StaggeredForcesTable] = Field(default={})
     statistics: StaggeredStatisticsTable = StaggeredStatisticsTable()
-    checkpoint: StaggeredCheckpointTable = StaggeredCheckpointTable()
+    checkpoint: StepCheckpointTable = StepCheckpointTable()
 
     @model_validator(mode="after")
     def _supported(self) -> StaggeredCase:
