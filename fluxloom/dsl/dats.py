@@ -313,13 +313,7 @@ class Dat:
     def write_places(self, values: npt.ArrayLike) -> None:
         """Set the values of all places, from what `read_places` returned."""
         given = np.asarray(values, dtype=self.scalar.numpy).reshape(self.set.stored, self.dim)
-        self.version += 1
-        stored, place = self._stored(write=True), np.arange(self.set.stored)
-        if isinstance(self.layout, Blocked):
-            stored[place // self.layout.size, place % self.layout.size] = given
-        else:
-            stored[place] = given
-        self.buffer.publish()
+        self._put(given, self.set.stored, None)
 
     def write(self, values: Any) -> None:
         """Set the values from an array of shape ``(*set.shape, *shape)`` or anything that broadcasts to it.
@@ -349,15 +343,17 @@ class Dat:
     def _write_host(self, given: npt.NDArray[Any]) -> None:
         full = (*self.set.shape, *self.shape)
         array = np.broadcast_to(given.astype(self.scalar.numpy, copy=False), full)
-        array = array.reshape(self.set.size, self.dim)
+        self._put(array.reshape(self.set.size, self.dim), self.set.size, self.set.position)
+
+    def _put(self, array: npt.NDArray[Any], count: int, position: npt.NDArray[np.int32] | None) -> None:
+        """Store ``(count, dim)`` values: at the first places, or where they are said to be."""
         self.version += 1
         stored = self._stored(write=True)
-        position = self.set.position
-        place = np.arange(self.set.size) if position is None else position[: self.set.size]
+        place = np.arange(count) if position is None else position[:count]
         if isinstance(self.layout, Blocked):
             stored[place // self.layout.size, place % self.layout.size] = array
-        elif self.set.position is None:
-            stored[: self.set.size] = array
+        elif position is None:
+            stored[:count] = array
         else:
             stored[place] = array
         self.buffer.publish()

@@ -115,6 +115,8 @@ def _padded_rows(ragged: RaggedMap) -> npt.NDArray[np.int32]:
 
 
 def _check_injective(bound: Bound, arg: Argument, through: TableMap, parameter: str) -> None:
+    if arg.leg < 0 and through.distinct:
+        return  # then any rows of it are
     table = _targets(bound.over, arg)
     if not is_injective(table, through.target.stored) and not parts_ways(bound.over, parameter, arg, bound.lowered):
         raise LoopError(

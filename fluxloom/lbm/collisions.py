@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.collisions_central import central_collision, check_product
@@ -197,8 +197,34 @@ class Regularised:
         return MRT(None, 1.0, 1.0, self.smagorinsky).operator(lattice, forced)
 
 
+class _ByOrders:
+    """What operators that relax products of moments by their order have in common."""
+
+    name: ClassVar[str]
+    bulk: float | None
+    odd: float
+    even: float
+    smagorinsky: float
+
+    def check(self, lattice: Lattice) -> None:
+        """It exists on D2Q9 and D3Q27."""
+        check_product(self.name, lattice)
+        check_rates(self.name, {"bulk": self.bulk, "odd": self.odd, "even": self.even})
+        check_smagorinsky(self.name, self.smagorinsky)
+
+    def rates(self, viscosity: float) -> Rates:
+        """Return the rate of the viscosity and those that were set."""
+        shear = shear_rate(viscosity)
+        return Rates(shear, shear if self.bulk is None else self.bulk, self.odd, self.even)
+
+    @property
+    def _subgrid(self) -> Subgrid:
+        """What differs from the plain operator."""
+        return Subgrid(self.smagorinsky > 0, self.bulk is None, self.even != 1, self.odd != 1)
+
+
 @dataclass(frozen=True)
-class CentralMoments:
+class CentralMoments(_ByOrders):
     """Moments relative to the velocity of the fluid, with full equilibrium; see `fluxloom.lbm.collisions_central`.
 
     M. Geier, A. Greiner, J. G. Korvink, Physical Review E 73 (2006) 066705.
@@ -224,26 +250,14 @@ class CentralMoments:
     smagorinsky: float = 0.0
     name = "central"
 
-    def check(self, lattice: Lattice) -> None:
-        """It exists on D2Q9 and D3Q27."""
-        check_product(self.name, lattice)
-        check_rates(self.name, {"bulk": self.bulk, "odd": self.odd, "even": self.even})
-        check_smagorinsky(self.name, self.smagorinsky)
-
-    def rates(self, viscosity: float) -> Rates:
-        """Return the rate of the viscosity and those that were set."""
-        shear = shear_rate(viscosity)
-        return Rates(shear, shear if self.bulk is None else self.bulk, self.odd, self.even)
-
     def operator(self, lattice: Lattice, forced: bool) -> Operator:
         """Return what it computes."""
-        subgrid = Subgrid(self.smagorinsky > 0, self.bulk is None, self.even != 1, self.odd != 1)
-        relax = central_collision(lattice, forced, subgrid, self.corrected)
+        relax = central_collision(lattice, forced, self._subgrid, self.corrected)
         return operator_of(lattice, forced, plain_sums(lattice), relax)
 
 
 @dataclass(frozen=True)
-class Cumulant:
+class Cumulant(_ByOrders):
     """Cumulants, with a viscosity that is the same in any frame; see `fluxloom.lbm.collisions_cumulant`.
 
     M. Geier, M. Schoenherr, A. Pasquali, M. Krafczyk, Computers & Mathematics with Applications 70 (2015) 507-547.
@@ -266,21 +280,9 @@ class Cumulant:
     smagorinsky: float = 0.0
     name = "cumulant"
 
-    def check(self, lattice: Lattice) -> None:
-        """It exists on D2Q9 and D3Q27."""
-        check_product(self.name, lattice)
-        check_rates(self.name, {"bulk": self.bulk, "odd": self.odd, "even": self.even})
-        check_smagorinsky(self.name, self.smagorinsky)
-
-    def rates(self, viscosity: float) -> Rates:
-        """Return the rate of the viscosity and those that were set."""
-        shear = shear_rate(viscosity)
-        return Rates(shear, shear if self.bulk is None else self.bulk, self.odd, self.even)
-
     def operator(self, lattice: Lattice, forced: bool) -> Operator:
         """Return what it computes."""
-        subgrid = Subgrid(self.smagorinsky > 0, self.bulk is None, self.even != 1, self.odd != 1)
-        return operator_of(lattice, forced, plain_sums(lattice), cumulant_collision(lattice, forced, subgrid))
+        return operator_of(lattice, forced, plain_sums(lattice), cumulant_collision(lattice, forced, self._subgrid))
 
 
 def pair_operator(lattice: Lattice, forced: bool, subgrid: Subgrid) -> Operator:
