@@ -52,9 +52,9 @@ class LbmBench:
     def run(self, options: BenchOptions, tell: Tell) -> Record:
         """Measure."""
         context, choices = options.context(), choices_of(options)
-        peers = lattice_peers(options, context, choices, tell)
-        if context.ranked and (options.threads_sweep or peers is not None):
+        if context.ranked and (options.threads_sweep or options.peers):
             raise CaseError("--threads-sweep and --peers measure on one rank")
+        peers = lattice_peers(options, context, choices, tell)
         if options.threads_sweep and (context.device.name != "cpu" or len(choices) > 1):
             raise CaseError("--threads-sweep measures one flow on a processor: one name an option, and --device cpu")
         count, rounds = options.iterations or STEPS, options.rounds or ROUNDS
