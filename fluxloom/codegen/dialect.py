@@ -55,6 +55,10 @@ class KernelWords:
         Line that forbids contraction, where the source says so.
     unroll
         Asks for ``{n}`` copies of a loop body.
+    several, one
+        Type of ``{n}`` neighbouring numbers of ``{type}`` that one access moves, and the name of number ``{k}``.
+    afresh
+        Hides from the compiler where the value of the variable ``{name}`` comes from; empty: it cannot be hidden.
     table, large_table
         Qualifiers of constant tables: of as many as fit into `TABLE_BYTES` together, and of the others.
     """
@@ -78,6 +82,9 @@ class KernelWords:
     finish: int
     contraction_off: str
     unroll: str
+    several: str
+    one: str
+    afresh: str
     table: str
     large_table: str
 
@@ -164,6 +171,9 @@ CUDA = Dialect(
         swap="fl_swap_{kind}({value}, {distance}, {width})",
         contraction_off="",
         unroll="#pragma unroll {n}",
+        several="fl_several<{type}, {n}>",
+        one=".v[{k}]",
+        afresh="FL_AFRESH({name});",
         table="__constant__",
         large_table="static __device__ const",
     ),
@@ -195,6 +205,9 @@ OPENCL = Dialect(
         swap="",
         contraction_off="#pragma OPENCL FP_CONTRACT OFF",
         unroll="__attribute__((opencl_unroll_hint({n})))",
+        several="{type}{n}",
+        one=".s{k}",
+        afresh="",
         table="__constant",
         large_table="__constant",
     ),

@@ -39,6 +39,8 @@ class WorkShape:
         Work items that share a ragged row.
     repeat
         Rows a set of lanes handles one after the other.
+    sites
+        Sites of a grid next to each other that an item handles.
     pairs
         Whether an item handles two neighbouring rows at once.
     long
@@ -68,6 +70,7 @@ class WorkShape:
     registers: int = 0
     lanes: int = 1
     repeat: int = 1
+    sites: int = 1
     pairs: bool = False
     long: int = 0
     degree: int = 0

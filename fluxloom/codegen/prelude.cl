@@ -7,6 +7,8 @@
 #ifdef cl_khr_fp16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define _Float16 half
+#define _Float162 half2
+#define _Float164 half4
 #endif
 typedef long int64_t;
 typedef int int32_t;

@@ -22,6 +22,14 @@ typedef unsigned long long uint64_t;
 #include <cuda_fp16.h>
 #define _Float16 __half
 #endif
+/* Neighbouring numbers that one access moves. */
+template <typename T, int N> struct alignas(N * sizeof(T)) fl_several { T v[N]; };
+
+#ifdef __HIPCC_RTC__
+#define FL_AFRESH(x) asm volatile("" : "+v"(x))
+#else
+#define FL_AFRESH(x) asm volatile("" : "+r"(x))
+#endif
 #define AI static __device__ __forceinline__
 
 AI void fl_atomic_add_double(double *p, double v) { atomicAdd(p, v); }

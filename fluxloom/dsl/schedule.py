@@ -44,6 +44,9 @@ class Schedule:
         Let increments meet in the memory of a group of work items (gather, block_colour).
     registers
         Limit of registers a work item; 0: the compiler's choice.
+    sites
+        On devices of work items, sites of a grid next to each other that an item handles: 1, 2 or 4. Components lie
+        apart (`SoA`), rows are a multiple of it and have no layers at their ends; it reaches as far as any stencil.
     split
         Run a loop component by component, where its body allows it.
     threads
@@ -67,6 +70,7 @@ class Schedule:
     registers: int = 0
     split: bool | None = None
     pairs: bool | None = None
+    sites: int = 0
 
     def __post_init__(self) -> None:
         if self.strategy is not None and self.strategy not in RACE_STRATEGIES:
@@ -77,6 +81,8 @@ class Schedule:
                 f"lanes={self.lanes}: a pack has 1, 4, 8 or 16 elements, a ragged row 1, 2, 4 ... 32 work items "
                 "(0: automatic)"
             )
+        if self.sites not in (0, 1, 2, 4):
+            raise PlanError(f"sites={self.sites}: an item handles 1, 2 or 4 sites of a grid (0: automatic)")
         if min(self.block, self.threads, self.rows, self.registers) < 0:
             raise PlanError("block, threads, rows and registers cannot be negative (0: automatic)")
         if self.deterministic not in (None, "plan", "global"):

@@ -8,16 +8,18 @@ from math import prod
 from typing import Any
 
 from fluxloom.codegen.dialect import DIALECTS
+from fluxloom.codegen.grid_sites import SITES, why_one_site
 from fluxloom.codegen.wrapper import rows_abreast
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
-from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.cost import TILES, choose_tile
 from fluxloom.dsl.grouping import choose_grouping, largest_block, ragged_maps, why_alone
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.pairing import why_single
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.sets import Grid
 from fluxloom.dsl.tuning import gradable
 from fluxloom.perf.ragged import LANES
 from fluxloom.perf.tuner import Knob, Point
@@ -76,7 +78,7 @@ def loop_knobs(loop: Loop, strategies: Sequence[str] | None, method: str, budget
 def starting_point(knobs: Sequence[Knob], now: Schedule) -> dict[str, Any]:
     """Return the point of the schedule in force."""
     known = {"lanes": now.lanes, "block": now.block, "repeat": _repeat(now), "registers": now.registers}
-    known["pairs"] = bool(now.pairs)
+    known |= {"pairs": bool(now.pairs), "sites": now.sites}
     return {k.name: known[k.name] for k in knobs if k.name in known}
 
 
@@ -93,6 +95,8 @@ def loop_schedule(loop: Loop, now: Schedule, point: Point) -> Schedule:
     choices |= {"block": point["block"], "registers": point.get("registers", now.registers)}
     if "repeat" in point:
         choices["rows"] = point["repeat"] * point["block"] // choices["lanes"]
+    if "sites" in point:
+        choices["sites"] = point["sites"]
     if "pairs" in point:
         choices["pairs"] = point["pairs"]
         if point["pairs"]:
@@ -136,9 +140,17 @@ def _item_knobs(loop: Loop, names: list[str], now: Schedule) -> list[Knob]:
         knobs.append(Knob("repeat", tuple(sorted({*REPEATS, _repeat(now)}))))
         if (abreast or now.pairs) and not names and not why_single(loop.bound, None):
             knobs.append(Knob("pairs", (bool(now.pairs), not now.pairs), ordered=False))
+    if isinstance(loop.over, Grid) and not names and len(sites := _sites(loop)) > 1:
+        knobs.append(Knob("sites", sites))
     if any(name in _STAGED for name in names):
         knobs.append(Knob("stage", (bool(now.stage), not now.stage), ordered=False))
     return knobs
+
+
+def _sites(loop: Loop) -> tuple[int, ...]:
+    """Return how many sites of a grid an item may handle."""
+    spec, length = specialise(loop.bound, Numbering()), loop.over.shape[-1]
+    return tuple(n for n in SITES if not why_one_site(spec, length, n))
 
 
 def _repeat(now: Schedule) -> int:

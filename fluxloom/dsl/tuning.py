@@ -59,6 +59,7 @@ def schedule_words(schedule: Schedule) -> str:
     words += [f"lanes {schedule.lanes}"] if schedule.lanes and (schedule.rows or not items) else []
     words += [f"rows {schedule.rows}"] if schedule.rows else []
     words += [f"registers {schedule.registers}"] if schedule.registers else []
+    words += [f"sites {schedule.sites}"] if schedule.sites > 1 else []
     flags = {"stream": schedule.stream, "staged": schedule.stage, "split": schedule.split, "pairs": schedule.pairs}
     return ", ".join(words + [name for name, flag in flags.items() if flag])
 

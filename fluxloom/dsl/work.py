@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.codegen.grid_sites import sites_of
 from fluxloom.codegen.group import Group, WorkShape
 from fluxloom.codegen.spans import sum_bytes
 from fluxloom.codegen.staged import stage_bytes
@@ -16,7 +17,7 @@ from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
-from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.contributions import SPARSE, contributions
 from fluxloom.dsl.cost import redundancy_is_low, repeating_pays, require_global_order
 from fluxloom.dsl.dats import Global
@@ -94,8 +95,18 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     if pairs:
         rows = 2 * block
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
+    sites = 1 if serial or split or races.racing else _sites(bound, wanted.sites)
+    if sites > 1 and not wanted.block:
+        block = _GRID_BLOCK_ELSEWHERE
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
-                   stream=False, stage=stage, split=split, pairs=pairs)  # fmt: skip
+                   stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
+
+
+def _sites(bound: Bound, wanted: int) -> int:
+    """Return how many sites of a grid an item handles."""
+    if not isinstance(bound.over, Grid):
+        return 1
+    return sites_of(specialise(bound, Numbering()), bound.over.shape[-1], wanted)
 
 
 def _block(bound: Bound) -> int:
@@ -172,6 +183,7 @@ def work_shape(
     return WorkShape(
         block=block,
         registers=schedule.registers,
+        sites=1 if fused else max(1, schedule.sites),
         lanes=1 if fused else schedule.lanes,
         repeat=schedule.rows * schedule.lanes // block if schedule.rows and not fused and not pairs else 1,
         pairs=pairs,

@@ -4,6 +4,9 @@ Populations live on a grid that is periodic along every axis. An axis that is no
 box: index ``n``, which is also index ``-1``. That layer is no fluid; what arrives at a cell of the box from beyond a
 side is stored in it, and the conditions of the sides put it there before every step. One layer serves both sides, as
 a population that leads up and one that leads down are stored apart.
+
+Long rows that are not periodic have as many such cells as make them a multiple of four: then work items of a GPU can
+handle several cells of a row at once (`fluxloom.codegen.grid_sites`). The last one is index ``-1``.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from fluxloom.core.errors import SolverError
 __all__ = ["AXES", "Box", "side_names"]
 
 AXES = "xyz"
+
+_EVEN, _LONG = 4, 32
+"""Rows of at least so many cells with the layer beyond are a multiple of four."""
 
 
 def side_names(dimensions: int) -> tuple[str, ...]:
@@ -59,7 +65,8 @@ class Box:
     @property
     def grid_shape(self) -> tuple[int, ...]:
         """Shape of the grid: the box and the layer beyond axes that are not periodic."""
-        return tuple(n + (not joined) for n, joined in zip(self.shape, self.periodic, strict=True))
+        *outer, row = (n + (not joined) for n, joined in zip(self.shape, self.periodic, strict=True))
+        return (*outer, row if self.periodic[-1] or row < _LONG else -(-row // _EVEN) * _EVEN)
 
     @property
     def inside(self) -> tuple[slice, ...]:

@@ -128,8 +128,9 @@ class Space:
                 continue
             ends = [(o[axis], o[axis] + s[axis]) for o, s in boxes]
             closed = not self.box.periodic[axis]
-            # next to a side a cell and the one further in are on one rank, and so is the layer beyond
-            thin = closed and any((low == 0 and high < 2) or (high == n and n - low < 3) for low, high in ends)
+            # next to a side a cell and the one further in are on one rank, and so are all cells beyond
+            last = self.box.shape[axis] - 2
+            thin = closed and any((low == 0 and high < 2) or (high > last + 1 and low > last) for low, high in ends)
             if thin or n < 3:
                 raise SolverError(
                     f"axis {axis} of the lattice (slowest first) is cut into {parts} parts that are too thin: at sides "

@@ -64,6 +64,15 @@ def test_two_dimensions(dtype: str, layout: str) -> None:
     compare(got, reference(D2Q9, (5, 21), dtype), dtype)
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("shape", [(3, 4, 7), (1, 1, 1), (2, 1, 19), (3, 9, 37)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cuda(shape: tuple[int, ...], dtype: str, layout: str) -> None:
+    got = values(fl.Context("cuda", tuning=False), D3Q19, shape, dtype, LAYOUTS[layout])
+    compare(got, reference(D3Q19, shape, dtype), dtype)
+
+
 def test_threads_change_no_bit() -> None:
     """No sum crosses a cell: results are the same for any number of threads."""
     runs = [

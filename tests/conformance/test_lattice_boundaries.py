@@ -275,6 +275,26 @@ def test_work_items(name: str) -> None:
     check(name, flow)
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("streaming", ["pull", "push", "three-phase", "in-place"])
+@pytest.mark.parametrize("name", CASES)
+def test_cuda(name: str, streaming: str) -> None:
+    """Every condition and scheme on a GPU."""
+    flow = build(CASES[name], streaming=streaming, context=fl.Context("cuda", tuning=False))
+    flow.step(STEPS)
+    check(name, flow)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "dtype"), [("outflow", "float16"), ("interpolated", "float32")])
+def test_storage_on_a_gpu(name: str, dtype: str, layout: str) -> None:
+    """Single and half precision in all layouts."""
+    flow = build(CASES[name], dtype=dtype, layout=LAYOUTS[layout], context=fl.Context("cuda", tuning=False))
+    flow.step(STEPS)
+    check(name, flow, dtype)
+
+
 def test_reference() -> None:
     """Kernels as Python runs them."""
     flow = build(CASES["outflow"], context=fl.Context("reference"))

@@ -133,13 +133,18 @@ def test_single_precision() -> None:
     agree(4, movers, 10, cut=(2, 2), dtype="float32", tolerance=1e-5)
 
 
-@pytest.mark.long
-@pytest.mark.opencl
 @pytest.mark.parametrize("pipeline", ["device", "host"])
-def test_opencl(pipeline: str) -> None:
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("opencl", marks=[pytest.mark.opencl, pytest.mark.long]),
+        pytest.param("cuda", marks=pytest.mark.cuda),
+    ],
+)
+def test_work_items(device: str, pipeline: str) -> None:
     """Devices of work items, whose host does the work on markers beside the step of all cells or not."""
     one = run(SelfComm(), movers, 12)
-    found = run_threads(2, lambda comm: run(comm, movers, 12, cut=(2, 1), device="opencl", pipeline=pipeline))
+    found = run_threads(2, lambda comm: run(comm, movers, 12, cut=(2, 1), device=device, pipeline=pipeline))
     check(one, found, 1e-12)
 
 

@@ -176,11 +176,23 @@ def test_forms(name: str, options: Values) -> None:
     agree(4, name, D2Q9, (12, 14), cut=(2, 2), sums=True, **options)
 
 
-@pytest.mark.long
-@pytest.mark.opencl
 @pytest.mark.parametrize("name", CASES)
-def test_opencl(name: str) -> None:
-    agree(3, name, D2Q9, (12, 14), cut=(3, 1), sums=True, device="opencl")
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("opencl", marks=[pytest.mark.opencl, pytest.mark.long]),
+        pytest.param("cuda", marks=pytest.mark.cuda),
+    ],
+)
+def test_work_items(device: str, name: str) -> None:
+    """Ranks with a memory of their own: on one GPU, if there is but one."""
+    agree(3, name, D2Q9, (12, 14), cut=(3, 1), sums=True, device=device)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("name", "cut"), [("channel", (2, 2, 1)), ("outflow", (1, 2, 2)), ("bounced", (4, 1, 1))])
+def test_space_on_gpus(name: str, cut: Any) -> None:
+    agree(4, name, D3Q19, (9, 9, 10), cut=cut, sums=True, device="cuda", dtype="float64")
 
 
 def test_parts_that_are_too_thin() -> None:

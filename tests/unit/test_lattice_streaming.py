@@ -24,6 +24,8 @@ def test_sides() -> None:
     assert side_names(2) == ("xmin", "xmax", "ymin", "ymax")
     assert [box.axis(name) for name in side_names(3)] == [(2, -1), (2, 1), (1, -1), (1, 1), (0, -1), (0, 1)]
     assert box.grid_shape == (4, 4, 6)
+    assert Box((33, 40), (False, False)).grid_shape == (34, 44), "long rows are a multiple of four"
+    assert Box((33, 41), (False, True)).grid_shape == (34, 41)
     assert np.zeros(box.grid_shape)[box.inside].shape == box.shape == (3, 4, 5)
     assert (box.cells, box.dimensions) == (60, 3)
     with pytest.raises(SolverError, match="zmin"):

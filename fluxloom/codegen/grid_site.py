@@ -1,0 +1,230 @@
+"""The body of a loop over a grid for one lattice site: places by arithmetic, the kernel, the stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fluxloom.codegen.item import Item
+from fluxloom.codegen.lane import address
+from fluxloom.codegen.member import Member
+from fluxloom.codegen.places import touched
+from fluxloom.codegen.spec import ArgSpec, GridSpec
+from fluxloom.core.access import Access
+from fluxloom.core.layout import SoA
+
+__all__ = ["MANY", "Site", "moved_twice", "place_name", "shifted"]
+
+MANY = 8
+"""Numbers that are read and written by one item, from which on their places are found twice."""
+
+
+@dataclass
+class Site(Item):
+    """The body for one lattice site.
+
+    Attributes
+    ----------
+    near
+        Whether neighbours are found by what lies between, and offsets have 32 bits: where each item has a site of its
+        own. Items that go through rows leave wraps to the ends of rows, and signed sums to the compiler.
+    again
+        What the names of the site and of distances begin with when places are found a second time.
+    count
+        Sites of an item, next to each other; distances along the last axis are then those of the outermost ones.
+    """
+
+    near: bool = False
+    again: str = ""
+    count: int = 1
+
+    def site(self, member: Member, number: str = "item") -> None:
+        """Write places of the site of that number and its neighbours, the kernel, and the stores.
+
+        Neighbours are found by what lies between: one sum each. All offsets fit 32 bits, unless an argument says so.
+        """
+        grid = self.grid_of(member)
+        self._coordinates(member, grid, number)
+        self._work(member, grid)
+
+    def _coordinates(self, member: Member, grid: GridSpec, number: str) -> None:
+        """Write coordinates and place of the site of that number, and the distances of neighbours."""
+        self.near = True
+        self.line(f"const uint32_t row = {_quotient(number, 2)}, layer = {_quotient('row', 1)};")
+        self.line(f"const int x = {number} - (int)row * (int)n2, y = (int)row - (int)layer * (int)n1, z = (int)layer;")
+        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x')) if any(grid.ghost) else number};")
+        self._distances(member, grid)
+
+    def _distances(self, member: Member, grid: GridSpec) -> None:
+        """Write how far away in the storage neighbours along each axis are."""
+        wanted = self._shifts(member, (0, 1, 2))
+        size = [f"((int)n{k} + {2 * g})" if g else f"(int)n{k}" for k, g in enumerate(grid.ghost)]
+        if any(axis == 0 for axis, _ in wanted):
+            self.line(f"const int plane = {size[1]} * {size[2]};")
+        step = ["plane", size[2], "1"]
+        for axis, shift in sorted(wanted):
+            base, length, last = "zyx"[axis], f"(int)n{axis}", self.count - 1 if axis == 2 else 0
+            text = f"{shift} * {step[axis]}" if step[axis] != "1" else str(shift)
+            if grid.periodic[axis]:
+                inside = f"{base} < {length} - {shift + last}" if shift > 0 else f"{base} >= {-shift}"
+                round_ = f"({shift} - {length})" if shift > 0 else f"({length} - {-shift})"
+                text = f"{inside} ? {text} : {round_} * {step[axis]}"
+            self.line(f"const int to_{shifted(axis, shift)} = {text};")
+
+    def where(self, arg: ArgSpec, index: str, component: int) -> str:
+        """Return the C offset of a component of an element: of 32 bits without sign, where that is enough."""
+        if not self.near or arg.wide:
+            return super().where(arg, index, component)
+        if isinstance(arg.layout, SoA) and arg.dim > 1:
+            return f"{component}u * (uint32_t)s{arg.dat} + (uint32_t){index}"
+        return address(arg, f"(uint32_t){index}", component, "")
+
+    def body(self, member: Member) -> None:
+        """Write the same where the coordinates, also those of neighbours, have names already."""
+        grid = self.grid_of(member)
+        self.line(f"const int i = {self._place3(grid, ('z', 'y', 'x'))};")
+        self._work(member, grid)
+
+    def reach(self, member: Member) -> int:
+        """Return how far along the last axis the neighbours lie that may be at the other end."""
+        if not self.grid_of(member).periodic[2]:
+            return 0
+        return max((abs(leg[2]) for a in member.spec.args if a.kind == "stencil" for leg in self.legs(a)), default=0)
+
+    def _work(self, member: Member, grid: GridSpec) -> None:
+        self.declare_own()
+        for arg in member.spec.args:
+            if arg.kind == "direct" and arg.access is not Access.WRITE:
+                self.load_own(arg, touched(member.spec, arg, 0))
+            elif arg.kind == "stencil":
+                self._load_stencil(member, arg, grid)
+            elif arg.kind == "global":
+                self._global(member, arg)
+        self._compute(member, "none", "i")
+        if self.near and self.words.afresh and moved_twice(member) >= MANY:
+            self._places_again(member)
+        self._commit(member, "none", "i")
+        self.store_own()
+
+    def _places_again(self, member: Member) -> None:
+        """Let the places of stores be found anew, out of what the compiler cannot know to be the same numbers.
+
+        It would keep each place of what is read and written, of 64 bits, while the kernel computes: with a lattice of
+        19 velocities 38 registers, and half the items in flight.
+        """
+        self.again = "again_"
+        names = [f"to_{shifted(axis, shift)}" for axis, shift in sorted(self._shifts(member, (0, 1, 2)))]
+        for name in (self.own, *names):
+            self.line(f"int {self.again}{name} = {name};")
+            self.line(self.words.afresh.format(name=self.again + name))
+        self.own = self.again + self.own
+
+    def _place(self, arg: ArgSpec) -> str:
+        """Ghost layers are part of the arithmetic: no table of positions."""
+        return self.own
+
+    @staticmethod
+    def grid_of(member: Member) -> GridSpec:
+        """Return the box of a loop as one of three axes."""
+        grid = member.spec.grid
+        assert grid is not None
+        missing = 3 - len(grid.ghost)
+        return GridSpec((False,) * missing + grid.periodic, (0,) * missing + grid.ghost)
+
+    @staticmethod
+    def legs(arg: ArgSpec) -> list[tuple[int, int, int]]:
+        """Return the offsets of the legs of an argument along three axes."""
+        assert arg.stencil is not None
+        offsets = arg.stencil.offsets if arg.leg < 0 else (arg.stencil.offsets[arg.leg],)
+        full = [(0,) * (3 - len(o)) + o for o in offsets]
+        return [(o[0], o[1], o[2]) for o in full]
+
+    def _shifts(self, member: Member, axes: tuple[int, ...]) -> set[tuple[int, int]]:
+        """Return along which of some axes, and how far, neighbours lie that the kernel touches."""
+        wanted: set[tuple[int, int]] = set()
+        for arg in member.spec.args:
+            if arg.kind == "stencil":
+                for k, leg in enumerate(self.legs(arg)):
+                    if touched(member.spec, arg, k):
+                        wanted |= {(axis, shift) for axis, shift in enumerate(leg) if shift and axis in axes}
+        return wanted
+
+    def offsets(self, member: Member, axes: tuple[int, ...], *, wrap: bool = True) -> None:
+        """Write the coordinates of neighbours along some axes, wrapped where an axis is periodic."""
+        grid, wanted = self.grid_of(member), self._shifts(member, axes)
+        for axis, shift in sorted(wanted):
+            base, name = "zyx"[axis], shifted(axis, shift)
+            text = f"{base} + {shift}" if shift > 0 else f"{base} - {-shift}"
+            if grid.periodic[axis] and wrap:
+                edge = f"n{axis}"
+                text = (
+                    f"{base} < (int){edge} - {shift} ? {text} : {text} - (int){edge}"
+                    if shift > 0
+                    else f"{base} >= {-shift} ? {text} : {text} + (int){edge}"
+                )
+            self.line(f"const int {name} = {text};")
+
+    @staticmethod
+    def _place3(grid: GridSpec, names: tuple[str, str, str]) -> str:
+        """Return the storage place of a site from its coordinates."""
+        at = [f"({name} + {g})" if g else name for name, g in zip(names, grid.ghost, strict=True)]
+        size = [f"((int)n{k} + {2 * g})" if g else f"(int)n{k}" for k, g in enumerate(grid.ghost)]
+        return f"({at[0]} * {size[1]} + {at[1]}) * {size[2]} + {at[2]}"
+
+    def _load_stencil(self, member: Member, arg: ArgSpec, grid: GridSpec) -> None:
+        name = f"p{member.number}_{arg.parameter}"
+        legs = self.legs(arg)
+        self.line(f"{self.real(arg)} {name}[{len(legs)}][{arg.dim}];")
+        for k, leg in enumerate(legs):
+            used = touched(member.spec, arg, k)
+            if not used:
+                continue
+            place = place_name(member, arg, k)
+            self.line(f"const int {place} = {self._neighbour(grid, leg)};")
+            if arg.access is not Access.WRITE:
+                self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
+
+    def _neighbour(self, grid: GridSpec, leg: tuple[int, int, int]) -> str:
+        """Return the storage place of a neighbour."""
+        if self.near:
+            ways = [f"{self.again}to_{shifted(axis, shift)}" for axis, shift in enumerate(leg) if shift]
+            return " + ".join([self.own, *ways])
+        z, y, x = (shifted(axis, shift) for axis, shift in enumerate(leg))
+        return self._place3(grid, (z, y, x))
+
+    def _commit(self, member: Member, commit: str, element: str) -> None:
+        """Also store what the kernel writes through stencils: no other site reads or writes those places."""
+        super()._commit(member, commit, element)
+        for arg in member.spec.args:
+            if arg.kind != "stencil" or arg.access is Access.READ:
+                continue
+            for k, leg in enumerate(self.legs(arg)):
+                used = self.mine(touched(member.spec, arg, k))
+                value, place = f"p{member.number}_{arg.parameter}[{k}]", place_name(member, arg, k)
+                if self.again and used:
+                    place = self.again + place
+                    self.line(f"const int {place} = {self._neighbour(self.grid_of(member), leg)};")
+                self._store(arg, value, f"d{arg.dat}", place, used)
+
+
+def moved_twice(member: Member) -> int:
+    """Return how many numbers of a site are read and written in the same places."""
+    both = [a for a in member.spec.args if a.access is Access.RW]
+    direct = sum(len(touched(member.spec, a, 0)) for a in both if a.kind == "direct")
+    legs = ((a, k) for a in both if a.kind == "stencil" for k in range(len(Site.legs(a))))
+    return direct + sum(len(touched(member.spec, a, k)) for a, k in legs)
+
+
+def _quotient(number: str, axis: int) -> str:
+    """Return a number below 2^31 divided by the length of an axis; see `fluxloom.dsl.executable.divisor`."""
+    return f"(uint32_t)((uint64_t)(uint32_t){number} * (uint32_t)q{axis} >> (int)h{axis})"
+
+
+def place_name(member: Member, arg: ArgSpec, leg: int) -> str:
+    """Return the C name of the place to which a leg leads."""
+    return f"i{member.number}_{arg.parameter}_{leg}"
+
+
+def shifted(axis: int, shift: int) -> str:
+    """Return the C name of a shifted coordinate."""
+    base = "zyx"[axis]
+    return base if not shift else f"{base}_{'p' if shift > 0 else 'm'}{abs(shift)}"
