@@ -42,19 +42,20 @@ for wanted in "$@"; do
             fluxloom small-mixed 120 verify airfoil --ranks "cuda:0,cpu:2,opencl"
             ;;
         lattice)
-            step lattice-tests 400 "$python" -m pytest -q -p no:cacheprovider ${JOBS:+-n $JOBS} -m "cuda and not long" \
-                tests/conformance/test_lattice.py tests/conformance/test_lattice_boundaries.py tests/conformance/test_grid.py \
-                tests/conformance/test_stencil_writes.py tests/conformance/test_slots.py tests/conformance/test_immersed.py
+            step lattice-tests 400 "$python" -m pytest -q -p no:cacheprovider ${JOBS:+-n $JOBS} -m cuda \
+                tests/conformance/test_lattice*.py tests/conformance/test_sites.py tests/conformance/test_grid*.py \
+                tests/conformance/test_stencil*.py tests/conformance/test_slots*.py tests/conformance/test_immersed*.py \
+                tests/parallel/test_lattice*.py tests/parallel/test_immersed*.py
             for type in float32 float16 float64; do
                 fluxloom "lattice-$type" 120 bench lbm --device cuda --precision $type --json "$out/lbm-$type.json"
                 fluxloom "lattice-in-place-$type" 120 bench lbm --device cuda --precision $type --streaming in-place --json "$out/lbm-in-place-$type.json"
                 fluxloom "lattice-walls-$type" 120 bench lbm --device cuda --precision $type --walls --json "$out/lbm-walls-$type.json"
             done
-            for block in 64 128 256 512; do
-                fluxloom "lattice-block-$block" 60 bench lbm --device cuda --block $block --json "$out/lbm-block-$block.json"
-                fluxloom "lattice-half-$block" 60 bench lbm --device cuda --precision float16 --block $block --json "$out/lbm-half-$block.json"
+            for sites in 1 2 4; do
+                fluxloom "lattice-sites-$sites" 60 bench lbm --device cuda --schedule "auto,sites=$sites" --json "$out/lbm-sites-$sites.json"
             done
-            fluxloom lattice-bodies 300 bench ib --device cuda --json "$out/ib.json" ;;
+            fluxloom lattice-bodies 300 bench ib --device cuda --methods coupled --json "$out/ib.json"
+            fluxloom lattice-markers 120 bench ib --device cuda --methods alone --json "$out/ib-alone.json" ;;
         lattices)
             for n in ${numbers//,/ }; do
                 fluxloom "lattices-$n" 200 bench lbm --ranks "cuda*$n" --cells 512 --json "$out/lbm-x$n.json"

@@ -220,7 +220,8 @@ class Application(Protocol):
     """A solver that case files can name.
 
     One that runs on several ranks has an attribute ``ranked`` that is true; its `build` is collective then, takes
-    the ranks from the context, and divides the mesh as the table ``[partition]`` says.
+    the ranks from the context, and divides the mesh as the table ``[partition]`` says. One whose `build` runs loops and
+    asks for nothing they find has a ``blind`` that is true: its source can be shown where nothing runs.
     """
 
     @property

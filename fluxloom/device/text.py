@@ -24,21 +24,23 @@ class _TextProgram(Program):
 
 
 class _TextSequencer(Sequencer):
-    """Calls that cannot be made."""
+    """Calls that cannot be made, or are passed over."""
 
-    def __init__(self, dialect: str, count: int) -> None:
-        self._dialect = dialect
+    def __init__(self, dialect: str, count: int, passing: bool) -> None:
+        self._dialect, self._passing = dialect, passing
         self.seconds: npt.NDArray[np.float64] = np.zeros(count)
         self.counts: npt.NDArray[np.int64] = np.zeros(count, dtype=np.int64)
 
     def __call__(self) -> None:
-        """Refuse.
+        """Refuse, or do nothing.
 
         Raises
         ------
         DeviceUnavailable
-            Always.
+            Unless calls are passed over.
         """
+        if self._passing:
+            return
         raise DeviceUnavailable(
             f"loops of the dialect {self._dialect!r} have source here and no device to run on: "
             "give the context a device, as in Context('cpu')"
@@ -54,12 +56,16 @@ class TextDevice(Device):
         The language: ``"c"``, ``"cuda"`` or ``"opencl"``. It is the name of the device too.
     threads
         For how many threads plain functions are meant; 0: as many as this process may use.
+    passing
+        Whether what is asked to run is passed over: for a solver that sets values while it is built, of which only the
+        loops are looked at. By default it is an error.
     """
 
     native = True
 
-    def __init__(self, dialect: str, threads: int = 0) -> None:
+    def __init__(self, dialect: str, threads: int = 0, *, passing: bool = False) -> None:
         self.name = self.dialect = dialect
+        self._passing = passing
         self.items = dialect != "c"
         self.threads = 1 if self.items else threads or available_threads()
 
@@ -76,8 +82,8 @@ class TextDevice(Device):
         return _TextProgram()
 
     def sequencer(self, calls: Sequence[Call | Enqueued]) -> Sequencer:
-        """Return a sequence that raises when it is called."""
-        return _TextSequencer(self.dialect, len(calls))
+        """Return a sequence that raises when it is called, or does nothing."""
+        return _TextSequencer(self.dialect, len(calls), self._passing)
 
     def reset_call(self, words: npt.NDArray[np.int64]) -> Call:
         """Return the call that would set a global."""

@@ -97,7 +97,7 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
     sites = 1 if serial or split or races.racing else _sites(bound, wanted.sites)
     if sites > 1 and not wanted.block:
-        block = _GRID_BLOCK_ELSEWHERE
+        block = _GRID_BLOCK_ELSEWHERE if sites == 2 else BLOCK
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
                    stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
 

@@ -82,6 +82,16 @@ def swap(f: RW, *, rate: float):
 
 
 @fl.kernel
+def turn(f: RW, speed: Write):
+    """What lies ahead changes places with what lies behind, in four directions."""
+    speed[0] = f[0][0] - f[1][1]
+    f[0][0], f[1][1] = f[1][1], f[0][0]
+    f[2][2], f[3][3] = f[3][3], f[2][2]
+    f[4][4], f[5][5] = f[5][5], f[4][4]
+    f[6][6], f[7][7] = f[7][7], f[6][6]
+
+
+@fl.kernel
 def drain(f: Read, v: RW, total: Inc):
     v[0] = f[0][0] - f[1][1]
     total[0] += v[0]
@@ -166,6 +176,15 @@ def swapped(dialect: str) -> list[Group]:
     return alone(Loop(swap, grid, f, schedule=Schedule(lanes=8 if dialect == "c" else 0, stream=False), rate=0.5))
 
 
+def several(dialect: str) -> list[Group]:
+    """Several sites an item, and places that are found a second time."""
+    ctx = context(dialect)
+    grid = ctx.grid((3, 8), periodic=True)
+    s = ctx.stencil(grid, [(0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, -1), (1, -1), (-1, 1)], "s")
+    f = ctx.dat(grid, shape=(8,), dtype="float32", layout=fl.SoA())
+    return alone(Loop(turn, grid, f[s], ctx.dat(grid, dtype="float32"), schedule=Schedule(sites=4)))
+
+
 def members(dialect: str) -> list[Group]:
     """A stencil over elements of a list that may change, with a sum."""
     grid, f = ring(dialect)
@@ -213,6 +232,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "spmv_grouped": lambda: product(dialect, RowGroupedCSR(4, 2), lanes=1),
         "five_points": lambda: stencil(dialect),
         "swap": lambda: swapped(dialect),
+        **({} if dialect == "c" else {"several": lambda: several(dialect)}),
         "drain": lambda: members(dialect),
         "rolled": lambda: rolled(dialect),
         "legs": lambda: legs(dialect),

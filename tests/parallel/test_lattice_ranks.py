@@ -158,6 +158,26 @@ def test_a_moving_body_across_a_periodic_side(ranks: int, cut: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "cut"), [("outflow", (1, 3)), *(long(n, c) for n in CASES for c in ((1, 2), (2, 2), (3, 1)))]
+)
+def test_rows_with_more_cells_beyond(name: str, cut: Any) -> None:
+    """Long rows are a multiple of four: here 37 cells and three beyond the sides."""
+    agree(int(np.prod(cut)), name, D2Q9, (9, 37), cut=cut, sums=True)
+
+
+@pytest.mark.parametrize("streaming", ["pull", *(long(s) for s in ("push", "three-phase", "in-place"))])
+def test_cells_beyond_change_nothing(streaming: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cell beyond the sides or three: the same to the last bit."""
+    several = run(SelfComm(), "outflow", D2Q9, (9, 37), streaming=streaming)
+    monkeypatch.setattr("fluxloom.lbm.box._LONG", 1000)
+    one = run(SelfComm(), "outflow", D2Q9, (9, 37), streaming=streaming)
+    for name in ("velocity", "density"):
+        np.testing.assert_array_equal(several[name], one[name])
+    for name, force in one["forces"].items():
+        np.testing.assert_array_equal(several["forces"][name], force)
+
+
+@pytest.mark.parametrize(
     ("name", "lattice", "cut"),
     [long("channel", D3Q19, (1, 2, 2))]
     + [long(n, D3Q27, c) for n in CASES for c in ((2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (3, 1, 2))],

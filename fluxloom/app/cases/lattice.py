@@ -42,7 +42,7 @@ class LatticeApplication:
     name = "lattice"
     title = "weakly compressible flow in a box (lattice Boltzmann, bodies, immersed boundaries)"
     model: type[CaseModel] = LatticeCase
-    ranked = True
+    ranked = blind = True
 
     def estimate(self, case: LatticeCase) -> Estimate:
         """Return the size of a case without building it, what it is on the lattice, and what may spoil it."""

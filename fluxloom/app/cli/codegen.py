@@ -56,7 +56,9 @@ def command(
         return
     model, application = load_case(what)
     model = model.with_run(device=device, threads=threads, schedule=schedule)
-    context = _context(model.run.device, dialect, model.run.threads)
+    context = _context(
+        model.run.device, dialect, model.run.threads, blind=getattr(application, "blind", False)
+    )
     with placed(what):
         runner = application.build(model, context)
     if chain:
@@ -69,7 +71,7 @@ def command(
         typer.echo(chosen.source)
 
 
-def _context(device: str, dialect: str | None, threads: int = 0) -> Context:
+def _context(device: str, dialect: str | None, threads: int = 0, *, blind: bool = False) -> Context:
     """Return a context whose loops have source: of a language, of a device, or of the language of one not here.
 
     Raises
@@ -80,7 +82,7 @@ def _context(device: str, dialect: str | None, threads: int = 0) -> Context:
     if dialect is not None:
         if dialect not in DIALECTS:
             raise CaseError(f"--dialect {dialect!r}{did_you_mean(dialect, DIALECTS)} (allowed: {', '.join(DIALECTS)})")
-        return Context(TextDevice(dialect, threads), tuning=False)
+        return Context(TextDevice(dialect, threads, passing=blind), tuning=False)
     try:
         context = Context(device, threads=threads)
     except DeviceUnavailable as error:
@@ -88,7 +90,7 @@ def _context(device: str, dialect: str | None, threads: int = 0) -> Context:
         if language not in DIALECTS:
             raise
         messages().print(f"shown for no device in particular: {error}", soft_wrap=True, markup=False)
-        return Context(TextDevice(language, threads), tuning=False)
+        return Context(TextDevice(language, threads, passing=blind), tuning=False)
     if not context.device.native:
         raise CaseError(f"the device {context.device.name} runs kernels as Python; there is no generated code")
     return context

@@ -48,8 +48,11 @@ _STROUHAL = (0.160, 0.176)
 _SIDES = 0.05
 """What sides 7.5 diameters away do to drag and lift at Re 100, as `boxes` finds it: the table's boxes are larger."""
 
-_DECAY_ALLOWED = {64: (0.03, 0.025, 0.07), 128: (0.03, 0.01, 0.03), 192: (0.015, 0.006, 0.02), 512: (0.01, 0.005, 0.01)}
+_DECAY_ALLOWED = {64: (0.03, 0.025, 0.07), 128: (0.03, 0.01, 0.03), 192: (0.015, 0.006, 0.02), 512: (0.02, 0.005, 0.01)}
 """Of the peak of the rate, and of the energies at 5 and 10, with an odd rate of 0.1; twice that with 1."""
+
+_LOOKED_AT = 256
+"""Cells along a side of the largest vortex whose enstrophy is looked at from the beginning: it is a transform."""
 
 _SPHERE = 1.09
 _SPHERE_SOURCE = "Johnson and Patel 1999 1.087 to 1.102, Mittal et al. 2008 1.079, Schiller and Naumann 1.092"
@@ -177,7 +180,7 @@ def vortex(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Che
     cases = [(n, 0.1) for n in sizes] + ([(n, 1.0) for n in sizes[:2]] if options.full else [])
     (_, wanted), (_, whirl), source = published.peak(), published.whirl(), "spectral, 512^3 points"
     for n, odd in cases:
-        found = decay(context, n, looks=5, odd=odd)
+        found = decay(context, n, looks=5, since=7.0 if n > _LOOKED_AT else 0.0, odd=odd)
         (when, peak), (late_when, most) = found.peak(), found.whirl()
         name = f"Taylor-Green vortex in space, {n}^3 cells, odd rate {odd:g}"
         tell(f"{name}: largest rate {peak:.6f} at {when:.3f}, enstrophy {most:.3f} at {late_when:.2f}")

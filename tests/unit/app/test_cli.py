@@ -285,6 +285,18 @@ def test_codegen(fluxloom: Call, case_file: Write) -> None:
     assert fluxloom("codegen", case, "--device", "reference").code == 2
 
 
+@pytest.mark.parametrize(
+    ("dialect", "word"), [("cuda", "fl_several<float, 2>"), ("opencl", "float2 v"), ("c", "void fl_loop_pull")]
+)
+def test_codegen_of_a_lattice(dialect: str, word: str, fluxloom: Call, tmp_path: Path) -> None:
+    """A solver that runs loops while it is built is shown where nothing runs."""
+    case = tmp_path / "flow.toml"
+    case.write_text((ROOT / "examples" / "lattice_moving.toml").read_text())
+    done = fluxloom("codegen", case, "--dialect", dialect, "--loop", "pull")
+    assert done.code == 0
+    assert word in done.out
+
+
 def test_codegen_of_a_kernel(fluxloom: Call) -> None:
     done = fluxloom("codegen", "fluxloom.solvers.airfoil:res_calc")
     assert done.code == 0
