@@ -23,7 +23,7 @@ from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.interpret import run_reference
-from fluxloom.dsl.pairing import require_pairs
+from fluxloom.dsl.pairing import require_pairs, require_sites
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
 from fluxloom.dsl.ranked import OneTask
@@ -88,12 +88,7 @@ class Loop:
             )
         self.races: RaceInfo = restrict(self.bound, analyse(self.bound), self.context.device)
         self.constants = dict(self.bound.constants)
-        self._wanted = self._checked(schedule) if schedule is not None else Schedule.auto()
-        if self._wanted.strategy and self.races.racing:
-            self.races.require(self.name, self._wanted.strategy)
-        require_lanes(self.bound, self.races, self._wanted, self.context.schedule)
-        require_pairs(self.bound, self._wanted)
-        self._require_split(self._wanted)
+        self._wanted = self._checked(schedule if schedule is not None else Schedule.auto())
         self.written = _written(self.bound)
         self._native: _Native | None = None
         self._blocks: list[tuple[ArgumentBlock, int]] = []
@@ -155,17 +150,17 @@ class Loop:
     def _checked(self, schedule: object) -> Schedule:
         if not isinstance(schedule, Schedule):
             raise LoopError(f"{self.name}: schedule: a Schedule(...) is wanted, not {schedule!r}")
-        return schedule
-
-    def reschedule(self, schedule: Schedule) -> None:
-        """Run with another schedule from now on."""
-        schedule = self._checked(schedule)
         if schedule.strategy and self.races.racing:
             self.races.require(self.name, schedule.strategy)
         require_lanes(self.bound, self.races, schedule, self.context.schedule)
         require_pairs(self.bound, schedule)
+        require_sites(self.bound, schedule)
         self._require_split(schedule)
-        self._wanted = schedule
+        return schedule
+
+    def reschedule(self, schedule: Schedule) -> None:
+        """Run with another schedule from now on."""
+        self._wanted = self._checked(schedule)
         self.__dict__.pop("schedule", None)
         self.__dict__.pop("plan", None)
         self._native = None

@@ -1,15 +1,17 @@
-"""Whether a work item can have two neighbouring rows of a ragged loop at once."""
+"""Whether a work item can have two neighbouring rows of a ragged loop at once, or several sites of a grid."""
 
 from __future__ import annotations
 
+from fluxloom.codegen.grid_sites import why_one_site
 from fluxloom.codegen.pairs import why_not_paired
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.sets import Grid
 
-__all__ = ["require_pairs", "why_single"]
+__all__ = ["require_pairs", "require_sites", "why_single"]
 
 
 def why_single(bound: Bound, strategy: str | None) -> str:
@@ -41,3 +43,15 @@ def require_pairs(bound: Bound, own: Schedule) -> None:
         reason = f"lanes={own.lanes} items share a row"
     if reason:
         raise PlanError(f"{bound.name}: pairs of rows are not possible: {reason}")
+
+
+def require_sites(bound: Bound, own: Schedule) -> None:
+    """Raise `PlanError` when a loop itself was asked to have several sites an item, where items are, and cannot."""
+    if own.sites < 2 or not bound.over.context.device.items:
+        return
+    if not isinstance(bound.over, Grid):
+        reason = "it does not run over all of a grid"
+    else:
+        reason = why_one_site(specialise(bound, Numbering()), bound.over.shape[-1], own.sites)
+    if reason:
+        raise PlanError(f"{bound.name}: {own.sites} sites an item are not possible: {reason}")

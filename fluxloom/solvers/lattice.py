@@ -75,7 +75,7 @@ class LatticeBoltzmann:
     field
         Whether the force differs by cell: `force_field` holds it then, and steps read it.
     schedule
-        For every loop.
+        For every loop; ``sites`` for those of steps.
     cut, shares
         Parts along each axis on several ranks, and how much of the box each rank gets, as `fluxloom.dsl.sets.Grid`
         takes them.

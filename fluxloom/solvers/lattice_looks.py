@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,7 @@ class Looks:
             form, constants = form_of(flow.streaming, flow.lattice, flow.steps)
             f = flow.populations
             seen = f[flow.ahead] if form == "ahead" else f
-            constants |= {"unit": flow.unit, "schedule": flow.schedule}
+            schedule = replace(flow.schedule, sites=0) if flow.schedule is not None else None  # that is said of steps
+            constants |= {"unit": flow.unit, "schedule": schedule}
             self._loops[key] = Loop(kernels[form], flow.memory.set, seen, flow.pull, *outputs, **constants)
         self._loops[key]()

@@ -11,6 +11,7 @@ import pytest
 import fluxloom as fl
 from fluxloom import RW, Loop, Read, Write
 from fluxloom.codegen.grid_sites import sites_of, why_one_site
+from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
@@ -115,6 +116,17 @@ def stepped(
     if ctx.device.items:
         assert {loop.schedule.sites for loop in flow.loops if not loop.name.startswith("totals")} == {sites}
     return {"density": flow.density(), "velocity": flow.velocity()}
+
+
+@pytest.mark.opencl
+def test_what_cannot_be_is_said() -> None:
+    """To a loop that was asked itself; a wish of the context is for those that can."""
+    own = {"shape": (5, 9), "dtype": "float32"}
+    with pytest.raises(PlanError, match="spread: 2 sites an item are not possible: rows of 9 are no multiple of 2"):
+        spreading(context("opencl_gpu"), sites=2, **own)
+    ctx = context("opencl_gpu", schedule=fl.Schedule(sites=2))
+    loops, _ = spreading(ctx, **own)
+    assert [loop.schedule.sites for loop in loops] == [1, 1]
 
 
 @functools.cache
