@@ -177,6 +177,20 @@ def test_goes_on(tmp_path: Path) -> None:
         build(mesh=SMALL, checkpoint={"every": 9}, fluid={"reynolds": 60}).begin(tmp_path)
 
 
+def test_a_checkpoint_of_another_version(tmp_path: Path) -> None:
+    """Its grid has other layers beyond the sides."""
+    runner = build(mesh=SMALL, checkpoint={"every": 9})
+    runner.begin(tmp_path)
+    steps(runner, 9)
+    path = tmp_path / "checkpoint.npz"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["populations_0"] = arrays["populations_0"][:-1]
+    np.savez(path, **arrays)
+    with pytest.raises(CaseError, match=r"npz: has \d+ populations and this lattice \d+: .*another version"):
+        build(mesh=SMALL, checkpoint={"every": 9}).begin(tmp_path)
+
+
 def test_results(tmp_path: Path) -> None:
     """Files, columns and rows of a run; drag is that of the force in units of the case."""
     runner = build(mesh=SMALL, movie={"every": 10}, output={"every": 10})

@@ -7,6 +7,7 @@ another number of ranks.
 from __future__ import annotations
 
 import zipfile
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +58,17 @@ def read_checkpoint(path: Path, digest: str, flow: LatticeBoltzmann, immersed: b
     Raises
     ------
     CaseError
-        If it cannot be read, is none of this solver, or of another case.
+        If it cannot be read, is none of this solver, of another case, or of a version with other layers beyond sides.
     """
     comm, large = flow.context.comm, _dats(flow, immersed)
-    found = together(comm, lambda: {} if comm.rank else _read(path, digest))
+    numbers = prod(flow.box.grid_shape) * flow.lattice.q if flow.memory.listed is None else 0
+    found = together(comm, lambda: {} if comm.rank else _read(path, digest, numbers))
     small = comm.broadcast({name: values for name, values in found.items() if name not in large})
     return found or small
 
 
-def _read(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file, which is one of this case."""
+def _read(path: Path, digest: str, numbers: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a file, which is one of this case; ``numbers``: how many a buffer has, 0 if that is open."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
@@ -74,11 +76,17 @@ def _read(path: Path, digest: str) -> dict[str, npt.NDArray[Any]]:
         raise CaseError(f"{path}: no checkpoint of a lattice can be read: {error}") from None
     if "populations_0" not in found:
         raise CaseError(f"{path}: is no checkpoint of a lattice: it has no populations")
-    theirs, mine = str(found["digest"]).splitlines(), digest.splitlines()
-    if theirs != mine:
-        other = next((line for line in mine if line not in theirs), next((t for t in theirs if t not in mine), ""))
+    known, mine = str(found["digest"]).splitlines(), digest.splitlines()
+    if known != mine:
+        other = next((line for line in mine if line not in known), next((k for k in known if k not in mine), ""))
         raise CaseError(
             f"{path}: is of a case with other values than {other.strip()}: set checkpoint.resume = false to begin anew"
+        )
+    theirs = found["populations_0"].size
+    if numbers and theirs != numbers:
+        raise CaseError(
+            f"{path}: has {theirs} populations and this lattice {numbers}: it was written by another version; set "
+            "checkpoint.resume = false to begin anew"
         )
     return found
 
