@@ -163,7 +163,7 @@ class Sites(Site):
                 self.line(f"{held} = {own};")
 
     # ---------------------------------------------------------------------------------- memory
-    def _singles(self, arg: ArgSpec, place: str, shift: int) -> Sequence[tuple[int, str]]:
+    def _singles(self, place: str, shift: int) -> Sequence[tuple[int, str]]:
         """Return sites and the places to which a leg leads from each."""
         found = []
         for c in range(self.count):
@@ -191,7 +191,7 @@ class Sites(Site):
                     for c in range(self.count) if 0 <= c + shift < self.count
                 )  # fmt: skip
                 self.line(f"{{ const {self._several(arg)} v = *{pointed}({name} + {where}); {moves} }}")
-            for c, index in self._singles(arg, place, shift):
+            for c, index in self._singles(place, shift):
                 if not at_once or not 0 <= c + shift < self.count:
                     self.line(f"{held.format(c)}[{x}] = {cast}{name}[{self.where(arg, index, x)}];")
 
@@ -201,7 +201,7 @@ class Sites(Site):
         pointed, name = self.words.cast.format(const="", type=self._several(arg)), f"d{arg.dat}"
         for x in sorted(used):
             if shift:
-                for c, index in self._singles(arg, place, shift):
+                for c, index in self._singles(place, shift):
                     self.line(f"{name}[{self.where(arg, index, x)}] = {cast}{held.format(c)}[{x}];")
                 continue
             values = " ".join(
