@@ -12,9 +12,9 @@ from fluxloom.codegen.spec import ArgSpec, GridSpec
 from fluxloom.core.access import Access
 from fluxloom.core.layout import SoA
 
-__all__ = ["MANY", "Site", "moved_twice", "place_name", "shifted"]
+__all__ = ["Site", "shifted"]
 
-MANY = 8
+_MANY = 8
 """Numbers that are read and written by one item, from which on their places are found twice."""
 
 
@@ -100,17 +100,18 @@ class Site(Item):
             elif arg.kind == "global":
                 self._global(member, arg)
         self._compute(member, "none", "i")
-        if self.near and self.words.afresh and moved_twice(member) >= MANY:
-            self._places_again(member)
+        self._places_again(member)
         self._commit(member, "none", "i")
         self.store_own()
 
     def _places_again(self, member: Member) -> None:
-        """Let the places of stores be found anew, out of what the compiler cannot know to be the same numbers.
+        """Let the places of many stores be found anew, out of what the compiler cannot know to be the same numbers.
 
         It would keep each place of what is read and written, of 64 bits, while the kernel computes: with a lattice of
         19 velocities 38 registers, and half the items in flight.
         """
+        if not self.near or not self.words.afresh or _moved_twice(member) < _MANY:
+            return
         self.again = "again_"
         names = [f"to_{shifted(axis, shift)}" for axis, shift in sorted(self._shifts(member, (0, 1, 2)))]
         for name in (self.own, *names):
@@ -178,7 +179,7 @@ class Site(Item):
             used = touched(member.spec, arg, k)
             if not used:
                 continue
-            place = place_name(member, arg, k)
+            place = _place_name(member, arg, k)
             self.line(f"const int {place} = {self._neighbour(grid, leg)};")
             if arg.access is not Access.WRITE:
                 self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
@@ -199,14 +200,14 @@ class Site(Item):
                 continue
             for k, leg in enumerate(self.legs(arg)):
                 used = self.mine(touched(member.spec, arg, k))
-                value, place = f"p{member.number}_{arg.parameter}[{k}]", place_name(member, arg, k)
+                value, place = f"p{member.number}_{arg.parameter}[{k}]", _place_name(member, arg, k)
                 if self.again and used:
                     place = self.again + place
                     self.line(f"const int {place} = {self._neighbour(self.grid_of(member), leg)};")
                 self._store(arg, value, f"d{arg.dat}", place, used)
 
 
-def moved_twice(member: Member) -> int:
+def _moved_twice(member: Member) -> int:
     """Return how many numbers of a site are read and written in the same places."""
     both = [a for a in member.spec.args if a.access is Access.RW]
     direct = sum(len(touched(member.spec, a, 0)) for a in both if a.kind == "direct")
@@ -219,7 +220,7 @@ def _quotient(number: str, axis: int) -> str:
     return f"(uint32_t)((uint64_t)(uint32_t){number} * (uint32_t)q{axis} >> (int)h{axis})"
 
 
-def place_name(member: Member, arg: ArgSpec, leg: int) -> str:
+def _place_name(member: Member, arg: ArgSpec, leg: int) -> str:
     """Return the C name of the place to which a leg leads."""
     return f"i{member.number}_{arg.parameter}_{leg}"
 

@@ -51,6 +51,9 @@ _GRID_BLOCK, _GRID_BLOCK_ELSEWHERE = 512, 256
 """The same for loops over grids, whose items read neighbours from whole rows: with CUDA, and where drivers of OpenCL
 (AMD's, and NVIDIA's for some kernels) allow no more."""
 
+_SITES_BLOCK = {2: 256, 4: 128}
+"""The same where an item has several sites, by their number."""
+
 _LIMITED = ("serial", "block_permute")
 # ------------------------------------------------------------------------------------------ choices
 
@@ -97,16 +100,15 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
     sites = 1 if serial or split or races.racing else _sites(bound, wanted.sites)
     if sites > 1 and not wanted.block:
-        block = _GRID_BLOCK_ELSEWHERE if sites == 2 else BLOCK
+        block = _SITES_BLOCK[sites]
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
                    stream=False, stage=stage, split=split, pairs=pairs, sites=sites)  # fmt: skip
 
 
 def _sites(bound: Bound, wanted: int) -> int:
     """Return how many sites of a grid an item handles."""
-    if not isinstance(bound.over, Grid):
-        return 1
-    return sites_of(specialise(bound, Numbering()), bound.over.shape[-1], wanted)
+    over = bound.over
+    return sites_of(specialise(bound, Numbering()), over.shape[-1], wanted) if isinstance(over, Grid) else 1
 
 
 def _block(bound: Bound) -> int:
