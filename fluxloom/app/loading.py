@@ -22,24 +22,15 @@ _ITERATIONS = 1000
 
 def applications() -> Registry[Application]:
     """Return the known applications, open to the entry points ``fluxloom.solvers``."""
-    from fluxloom.app.cases.airfoil import AirfoilApplication
-    from fluxloom.app.cases.compressible import CompressibleApplication
-    from fluxloom.app.cases.edge_flow import EdgeFlowApplication
-    from fluxloom.app.cases.edge_transport import EdgeTransportApplication
-    from fluxloom.app.cases.incompressible import IncompressibleApplication
-    from fluxloom.app.cases.lattice import LatticeApplication
-    from fluxloom.app.cases.staggered import StaggeredApplication
-    from fluxloom.app.cases.tsunami import TsunamiApplication
-
     registry: Registry[Application] = Registry("solver", group="fluxloom.solvers", error=CaseError)
-    registry.register("airfoil", AirfoilApplication())
-    registry.register("compressible", CompressibleApplication())
-    registry.register("edge_flow", EdgeFlowApplication())
-    registry.register("edge_transport", EdgeTransportApplication())
-    registry.register("incompressible", IncompressibleApplication())
-    registry.register("lattice", LatticeApplication())
-    registry.register("staggered", StaggeredApplication())
-    registry.register("tsunami", TsunamiApplication())
+    registry.later("airfoil", "fluxloom.app.cases.airfoil:AirfoilApplication")
+    registry.later("compressible", "fluxloom.app.cases.compressible:CompressibleApplication")
+    registry.later("edge_flow", "fluxloom.app.cases.edge_flow:EdgeFlowApplication")
+    registry.later("edge_transport", "fluxloom.app.cases.edge_transport:EdgeTransportApplication")
+    registry.later("incompressible", "fluxloom.app.cases.incompressible:IncompressibleApplication")
+    registry.later("lattice", "fluxloom.app.cases.lattice:LatticeApplication")
+    registry.later("staggered", "fluxloom.app.cases.staggered:StaggeredApplication")
+    registry.later("tsunami", "fluxloom.app.cases.tsunami:TsunamiApplication")
     return registry
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
@@ -21,7 +22,7 @@ class Registry(Generic[T]):
     what
         The noun used in error messages (``"mesh format"``).
     group
-        Entry-point group; packages that declare an entry there are loaded on the first miss.
+        Entry-point group: names that packages declare there count too; each entry is loaded when it is asked for.
     error
         The error type raised for an unknown name.
     """
@@ -31,14 +32,27 @@ class Registry(Generic[T]):
         self._group = group
         self._error = error
         self._items: dict[str, T] = {}
+        self._later: dict[str, Callable[[], T]] = {}
         self._loaded = not group
 
     def register(self, name: str, item: T) -> T:
         """Add a choice and return it; a name may be given once."""
-        if name in self._items:
-            raise self._error(f"{self.what} {name!r} is registered twice")
+        self._check_new(name)
         self._items[name] = item
         return item
+
+    def later(self, name: str, place: str) -> None:
+        """Add a choice that is made when it is first asked for: ``"module:Class"`` is imported then, and called.
+
+        To import what all choices need can take longer than what the chosen one does.
+        """
+        self._check_new(name)
+        module, _, kind = place.partition(":")
+        self._later[name] = lambda: getattr(import_module(module), kind)()
+
+    def _check_new(self, name: str) -> None:
+        if name in self:
+            raise self._error(f"{self.what} {name!r} is registered twice")
 
     def decorator(self, name: str) -> Callable[[T], T]:
         """Return a decorator that registers the decorated object under ``name``."""
@@ -49,29 +63,31 @@ class Registry(Generic[T]):
         return add
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._items:
+        if name not in self:
             self._load_entry_points()
+        if name in self._later:
+            self._items[name] = self._later[name]()
+            del self._later[name]
         if name not in self._items:
-            allowed = ", ".join(sorted(self._items))
-            hint = did_you_mean(name, self._items)
-            raise self._error(f"unknown {self.what} {name!r}{hint} (known: {allowed})")
+            allowed = ", ".join(self.names())
+            raise self._error(f"unknown {self.what} {name!r}{did_you_mean(name, self)} (known: {allowed})")
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._items
+        return name in self._items or name in self._later
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+        return iter([*self._items, *self._later])
 
     def names(self) -> list[str]:
         """Return every known name, sorted, third-party ones included."""
         self._load_entry_points()
-        return sorted(self._items)
+        return sorted(self)
 
     def _load_entry_points(self) -> None:
         if self._loaded:
             return
         self._loaded = True
         for entry in entry_points(group=self._group):
-            if entry.name not in self._items:
-                self._items[entry.name] = entry.load()
+            if entry.name not in self:
+                self._later[entry.name] = entry.load

@@ -17,7 +17,6 @@ from math import ceil, isfinite, log
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import KDTree
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.layers import Column, Layers, layers_above
@@ -100,6 +99,8 @@ def cluster(mesh: MeshData, patches: Sequence[str], clustering: Clustering) -> M
     J. F. Thompson, B. K. Soni, N. P. Weatherill: *Handbook of Grid Generation*, CRC Press 1999, sec. 3.6 (growth along
     lines).
     """
+    from scipy.spatial import KDTree  # takes longer to import than all of this package
+
     layers = layers_above(mesh, patches)
     lines = mesh.points[layers.lines]
     arc = _arc(lines)

@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
@@ -179,6 +177,9 @@ def _directions(kind: str) -> list[tuple[Index, Index]]:
 
 def _sheets(edges: list[tuple[Index, Index]], n: int) -> list[Index]:
     """Return the sheets of groups, ``(m,)`` each, of their directed edges ``(m, k)`` from nodes to nodes."""
+    from scipy.sparse import coo_array  # takes longer to import than all of this package
+    from scipy.sparse.csgraph import connected_components
+
     keys = [low * n + high for low, high in edges]
     known = np.unique(np.concatenate([key.reshape(-1) for key in keys]))
     numbers = [np.searchsorted(known, key) for key in keys]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,25 @@ def test_registry() -> None:
         registry.register("red", 3)
     with pytest.raises(DatError, match=r"unknown colour 'rad'; did you mean 'red'\? \(known: blue, red\)"):
         registry["rad"]
+
+
+def test_registry_makes_choices_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is known before its choice is imported; what others declare is loaded in the same way."""
+    registry: Registry[object] = Registry("colour", group="colours", error=DatError)
+    registry.later("grey", "fractions:Fraction")
+    registry.later("none", "fluxloom.no_such_module:Grey")
+    entry = EntryPoint("white", "fractions:Fraction.from_float", "colours")
+    broken = EntryPoint("black", "fluxloom.no_such_module:BLACK", "colours")
+    monkeypatch.setattr("fluxloom.core.registry.entry_points", lambda group: [entry, broken])
+    assert ("grey" in registry, list(registry)) == (True, ["grey", "none"])
+    assert registry.names() == ["black", "grey", "none", "white"]
+    with pytest.raises(DatError, match="registered twice"):
+        registry.register("grey", 1)
+    assert registry["grey"] is registry["grey"]
+    assert registry["grey"] == 0
+    assert registry["white"](0.5) == 0.5  # type: ignore[operator]
+    for name in ("black", "none", "none"):
+        with pytest.raises(ModuleNotFoundError):
+            registry[name]
+    with pytest.raises(DatError, match=r"unknown colour 'gray'; did you mean 'grey'\? \(known: black, grey, none"):
+        registry["gray"]

@@ -21,6 +21,12 @@ from fluxloom.linalg.hybrid_team import DeviceTeam
 TWO = ["cpu:1", "cpu:1"]
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure for a short time: which split is found for it is no concern of most tests."""
+    monkeypatch.setattr("fluxloom.linalg.hybrid_balance._SECONDS", 0.002)
+
+
 def slow(kind: Kind, seconds: Sequence[float]) -> Any:
     """Return a program whose devices sleep after each call: so long for all rows, less for fewer."""
     inner = _PROGRAMS[kind]
