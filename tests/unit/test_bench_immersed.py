@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 from math import dist
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fluxloom.app.bench import immersed, immersed_alone, immersed_coupled
-from fluxloom.app.bench.base import BenchOptions
+from fluxloom.app.bench.base import BenchOptions, Record
 from fluxloom.app.bench.immersed import ImmersedBench
 from fluxloom.app.bench.immersed_bodies import filling, nested
 from fluxloom.app.bench.immersed_coupled import Coupled, coupled
+from fluxloom.app.bench.rounds import Rounds
+from fluxloom.app.cli.bench import _run
 from fluxloom.core.errors import CaseError, SolverError
 
 
@@ -103,8 +107,11 @@ def test_flows_with_bodies(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     """A row without bodies, then one for each mode; their ratio is to that one."""
     monkeypatch.setattr(immersed_coupled, "FRACTIONS", (0.01,))
     monkeypatch.setattr(immersed_coupled, "MODES", (mode,))
-    record = ImmersedBench().run(little(methods="coupled", cells="128,128"), silent).as_json()
+    kept: list[Record] = []
+    record = ImmersedBench().run(little(methods="coupled", cells="128,128", keep=kept.append), silent).as_json()
     rows = record["metrics"]["coupled"]
+    assert [one.metrics["complete"] for one in kept] == [False] * 2
+    assert "complete" not in record["metrics"]
     assert [row["mode"] for row in rows] == ["no bodies", mode]
     assert [row.get("error") for row in rows] == [None] * 2
     assert [(row["bodies"], row["diameter"], row["markers"]) for row in rows] == [(0, None, 0), (2, 10.0, 62)]
@@ -126,6 +133,28 @@ def test_a_mode_that_is_refused_leaves_the_others(monkeypatch: pytest.MonkeyPatc
     assert [row["mode"] for row in rows] == ["no bodies", "local", "field", "local", "field"]
     assert [row.get("ratio") for row in rows[1:3]] == [0.5, None]
     assert [row.get("error") for row in rows[1:3]] == [None, "no field here"]
+
+
+def test_a_run_that_is_stopped_leaves_its_record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each row is in the file as soon as it is measured; the file says that there should be more."""
+    file, seen = tmp_path / "ib.json", []
+
+    def timed(context: Any, choice: Any, shape: Any, bodies: Any, mode: str, *rest: Any) -> Coupled:
+        seen.append(json.loads(file.read_text()) if file.exists() else None)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        row = immersed_coupled._about(shape, bodies, mode) | {"mlups": 2.0 if mode else 4.0, "copy_gbs": 7.0}
+        return Coupled(Rounds([0.5], [], [], 2), row)
+
+    monkeypatch.setattr(immersed_coupled, "_timed", timed)
+    with pytest.raises(KeyboardInterrupt):
+        _run("ib", little(methods="coupled", cells="640,200"), (), file)
+    assert [None if one is None else [row["mode"] for row in one["metrics"]["coupled"]] for one in seen] == [
+        None, ["no bodies"], ["no bodies", "local"],
+    ]  # fmt: skip
+    left = json.loads(file.read_text())
+    assert (left["metrics"]["complete"], left["seconds"], left["sizes"]["cells"]) == (False, 0.5, 128_000)
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
 def test_parts_and_sizes() -> None:

@@ -50,6 +50,14 @@ LAYOUTS: dict[str, Layout] = {"aos": AoS(), "soa": SoA(), "blocked": Blocked()}
 """Layouts by the name on the command line."""
 
 
+Keep = Callable[["Record"], None]
+"""Takes the record of what has been measured so far."""
+
+
+def _forget(_: Record) -> None:
+    """Keep nothing."""
+
+
 @dataclass(frozen=True)
 class BenchOptions:
     """What the command line says.
@@ -120,6 +128,9 @@ class BenchOptions:
         Whether everything that is not named is swept (lbm), or all sizes are run (ib).
     threads_sweep
         Whether every number of threads is measured too, close together and spread (lbm).
+    keep
+        Takes the record of what has been measured so far, after each part of a long benchmark (ib): the command line
+        writes it, so that a run which is stopped leaves a record; its ``metrics`` have ``"complete": False``.
     """
 
     device: str = "cpu"
@@ -172,6 +183,7 @@ class BenchOptions:
     fluid: str = ""
     full: bool = False
     threads_sweep: bool = False
+    keep: Keep = field(default=_forget, repr=False)
 
     def context(self, **changes: Any) -> Context:
         """Return a new context on the device of this rank; ``changes`` are other arguments of it."""

@@ -40,7 +40,7 @@ class ImmersedBench:
     products with matrices found once and at computed addresses. ``coupled``: updates a second of a flow without
     bodies, and with bodies that fill 0.5 and 1 per cent of the box, whose number grows with the box. ``--methods``
     names one of the two, ``--nodes`` the numbers of markers, ``--cells`` one box; ``--lattice d3q19`` makes boxes with
-    spheres.
+    spheres. The record is kept after each row, so that a run which is stopped leaves what it has measured.
     """
 
     title = "Immersed boundaries: by themselves, and what they cost in a lattice Boltzmann flow"
@@ -53,19 +53,34 @@ class ImmersedBench:
         copies = [meter_for(context.device, context.threads).measure(3).copy_gbs]
         metrics: dict[str, Any] = {"threads": context.threads}
         flows: list[Coupled] = []
+
+        def so_far() -> Record:
+            return _record(context, choice, options, metrics, flows, median(copies))
+
+        def keep() -> None:
+            options.keep(_unfinished(so_far()))
+
         if "alone" in parts:
-            counts = _counts(options, gpu)
-            dimensions = (choice.velocities.dimensions,) if options.lattice else (2, 3)
-            metrics["alone"] = [
-                row for d in dimensions for row in alone(context, d, counts, choice.precision, options, tell)
-            ]
+            counts, metrics["alone"] = _counts(options, gpu), []
+            for d in (choice.velocities.dimensions,) if options.lattice else (2, 3):
+                for row in alone(context, d, counts, choice.precision, options, tell):
+                    metrics["alone"].append(row)
+                    keep()
             copies.append(meter_for(context.device, context.threads).measure(3).copy_gbs)
         if "coupled" in parts:
             count = options.iterations or (STEPS_GPU if gpu else STEPS_CPU)
-            flows = coupled(context, choice, _boxes(options, choice, gpu), count, rounds, options, tell)
-            copies += [flow.row["copy_gbs"] for flow in flows if "error" not in flow.row]
-            metrics |= {"steps": count, "rounds": rounds, "coupled": [flow.row for flow in flows]}
-        return _record(context, choice, options, metrics, flows, median(copies))
+            metrics |= {"steps": count, "rounds": rounds, "coupled": []}
+            for flow in coupled(context, choice, _boxes(options, choice, gpu), count, rounds, options, tell):
+                flows.append(flow)
+                metrics["coupled"].append(flow.row)
+                copies += [flow.row["copy_gbs"]] if "error" not in flow.row else []
+                keep()
+        return so_far()
+
+
+def _unfinished(record: Record) -> Record:
+    """Return a record of some parts only, which says so."""
+    return replace(record, metrics={"complete": False} | record.metrics)
 
 
 def _record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fluxloom.app.bench.base import BenchOptions, Tell
@@ -32,8 +32,8 @@ def part_of_step(name: str) -> str:
 
 def alone(
     context: Context, dimensions: int, counts: Sequence[int], precision: str, options: BenchOptions, tell: Tell
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Return a row for each number of markers and each way to carry values.
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Yield a row for each number of markers and each way to carry values, as it is measured.
 
     ``interpolation_us``, ``forcing_us`` and ``spreading_us`` are times of these parts called one after the other,
     ``other_us`` that of clearing forces and finding what arrives at the cells around, ``redo_us`` that of the step that
@@ -46,16 +46,14 @@ def alone(
     counts
         Numbers of markers.
     """
-    rows = []
     for count in counts:
         for carrier, scattered in CARRIERS.items():
             row = _measured(context, dimensions, count, precision, options, scattered=scattered)
-            rows.append({"dimensions": dimensions, "carrier": carrier} | row)
             tell(
                 f"{row['markers']} markers in {dimensions}D by {carrier}: interpolation {row['interpolation_us']:.4g}, "
                 f"forces {row['forcing_us']:.4g}, spreading {row['spreading_us']:.4g}, all {row['whole_us']:.4g} us"
             )
-    return rows
+            yield {"dimensions": dimensions, "carrier": carrier} | row
 
 
 def _measured(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -40,8 +40,8 @@ class Coupled:
 def coupled(
     context: Context, choice: Choice, shapes: Sequence[tuple[int, ...]], count: int, rounds: int,
     options: BenchOptions, tell: Tell,
-) -> list[Coupled]:  # fmt: skip
-    """Return a row for each box without bodies, and one for each share of them and each mode.
+) -> Iterator[Coupled]:  # fmt: skip
+    """Yield a row for each box without bodies, and one for each share of them and each mode, as it is measured.
 
     ``ratio`` is the speed over that of the same box without bodies. A mode that the solver refuses has its error.
 
@@ -52,10 +52,9 @@ def coupled(
     count, rounds
         Steps a round, and timed rounds.
     """
-    found: list[Coupled] = []
     for shape in shapes:
         pure = _timed(context, choice, shape, None, "", count, rounds, options, tell)
-        found.append(pure)
+        yield pure
         for fraction in FRACTIONS:
             bodies = filling(shape, fraction, min(FRACTIONS))
             for mode in _modes(choice, context):
@@ -64,12 +63,12 @@ def coupled(
                 except FluxloomError as error:
                     row = _about(shape, bodies, mode) | {"error": str(error).splitlines()[0]}
                     tell(f"{mode}, {100 * fraction:g} %: {row['error']}")
-                    found.append(Coupled(pure.rounds, row))
+                    found = Coupled(pure.rounds, row)
                 else:
                     ratio = done.row["mlups"] / pure.row["mlups"]
-                    found.append(Coupled(done.rounds, done.row | {"ratio": ratio}))
+                    found = Coupled(done.rounds, done.row | {"ratio": ratio})
+                yield found
                 gc.collect()
-    return found
 
 
 def _modes(choice: Choice, context: Context) -> tuple[str, ...]:

@@ -255,11 +255,15 @@ def _run(name: str, options: BenchOptions, arguments: Sequence[str], json_file: 
         if first:
             told.print(line, soft_wrap=True, markup=False)
 
-    record = chosen.run(options, tell)
+    def keep(record: Record) -> None:
+        if first and json_file is not None:
+            write_json(json_file, record.as_json())
+
+    record = chosen.run(replace(options, keep=keep), tell)
     if first:
         _show(name, record)
     if first and json_file is not None:
-        write_json(json_file, record.as_json())
+        keep(record)
         tell(f"{json_file}")
     return 0
 
