@@ -15,7 +15,7 @@ __all__ = ["uniform_kernels"]
 def uniform_kernels(lattice: Lattice, slots: Slots, operator: Operator) -> dict[str, Kernel]:
     """Return the kernels by their names in `fluxloom.lbm.steps.StepKernels`."""
     q, axes, whole, given = lattice.q, lattice.dimensions, operator.whole, operator.given
-    take, take_legs, take_turned, put, put_legs, put_turned = slots
+    take, take_legs, _, put, put_legs, _ = slots
 
     @kernel
     def pull(f: Read, out: Write, *, unit: float, share: float, scale: float, rest: float, curve: float,
@@ -40,6 +40,26 @@ def uniform_kernels(lattice: Lattice, slots: Slots, operator: Operator) -> dict[
         put_legs(g, out)
 
     @kernel
+    def collide(f: Read, above: Read, u: Read, out: Write, *,
+                unit: float, share: float, scale: float, rest: float, curve: float,
+                half_odd: float, half_even: float, keep_shear: float, keep_bulk: float, eddy: float,
+                force_x: float, force_y: float, force_z: float):  # fmt: skip
+        """Populations of the cell collide; their moments are given."""
+        g, force = zeros(q), zeros(axes)
+        take(f, g)
+        set_uniform(force, force_x, force_y, force_z)
+        given(g, above, u, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy)
+        put(g, out)
+
+    return {"pull": pull, "push": push, "collide": collide, **_in_place(lattice, slots, operator)}
+
+
+def _in_place(lattice: Lattice, slots: Slots, operator: Operator) -> dict[str, Kernel]:
+    """Return the two kernels of the scheme in place."""
+    q, axes, whole = lattice.q, lattice.dimensions, operator.whole
+    take, _, take_turned, _, put_legs, put_turned = slots
+
+    @kernel
     def even(f: RW, *, unit: float, share: float, scale: float, rest: float, curve: float,
              half_odd: float, half_even: float, keep_shear: float, keep_bulk: float, eddy: float,
              force_x: float, force_y: float, force_z: float):  # fmt: skip
@@ -61,15 +81,4 @@ def uniform_kernels(lattice: Lattice, slots: Slots, operator: Operator) -> dict[
         whole(g, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy)
         put_legs(g, f)
 
-    @kernel
-    def collide(f: Read, above: Read, u: Read, out: Write, *,
-                unit: float, share: float, scale: float, rest: float, curve: float,
-                half_odd: float, half_even: float, keep_shear: float, keep_bulk: float, eddy: float,
-                force_x: float, force_y: float, force_z: float):  # fmt: skip
-        """Populations of the cell collide; their moments are given."""
-        g, force = zeros(q), zeros(axes)
-        take(f, g)
-        set_uniform(force, force_x, force_y, force_z)
-        given(g, above, u, force, unit, share, scale, rest, curve, half_odd, half_even, keep_shear, keep_bulk, eddy)
-        put(g, out)
-    return {"pull": pull, "push": push, "even": even, "odd": odd, "collide": collide}
+    return {"even": even, "odd": odd}
