@@ -16,7 +16,12 @@ from fluxloom.codegen.slots import slots_of
 from fluxloom.codegen.spec import ArgSpec, Entry, GridSpec, Slot
 from fluxloom.core.access import Access
 
-__all__ = ["GridDriver"]
+__all__ = ["GridDriver", "beyond"]
+
+
+def beyond(shift: int, x: str = "x") -> str:
+    """Return the C expression of whether such a leg of element ``x`` leaves the row."""
+    return f"{x} < {-shift}" if shift < 0 else f"{x} >= A->n2 - {shift}"
 
 
 @dataclass
@@ -80,13 +85,19 @@ class GridDriver:
         return rows
 
     def _reach(self, member: Member) -> int:
-        return max((abs(x) for a in member.spec.args for _, _, x in self._legs(a)), default=0)
+        """Return how far from the ends of a row neighbours may be at its other end, or legs lead back."""
+        joined = self.grid().periodic[2]
+        legs = ((a, x) for a in member.spec.args for _, _, x in self._legs(a))
+        return max((abs(x) for a, x in legs if joined or a.turns(x)), default=0)
 
     # -------------------------------------------------------------------------------------- text
-    def body(self, member: Member, rows: dict[tuple[int, int], str], shifted: Callable[[int], str]) -> list[str]:
+    def body(
+        self, member: Member, rows: dict[tuple[int, int], str], shifted: Callable[[int], str], ends: str = ""
+    ) -> list[str]:
         """Return the kernel for the site ``x``, and before it in `constants` what it needs once.
 
-        ``shifted`` gives the C expression of the place in its row at some distance from ``x``.
+        ``shifted`` gives the C expression of the place in its row at some distance from ``x``; ``ends`` one that is
+        true where ``x`` may be near an end of the row, empty: anywhere.
         """
 
         def element(arg: ArgSpec, leg: str, component: str, _member: int) -> str:
@@ -96,6 +107,10 @@ class GridDriver:
                 return f"g_{arg.parameter}_{component}"
             z, y, x = self._legs(arg)[int(leg)]
             place = f"{rows[(z, y)]} + {shifted(x) if x else 'x'}"
+            if arg.turns(x):
+                back = f"{ends}({beyond(x)})"
+                place = f"({back} ? row0 + x : {place})"
+                component = f"({back} ? {arg.mirrored(int(component))} : {component})"
             return f"A->d{arg.dat}[{address(arg, place, component)}]"
 
         loop = LaneLoop(member.spec, member.number, self.dialect, member.spec.compute, element)
@@ -105,7 +120,9 @@ class GridDriver:
 
     def _row(self, member: Member) -> list[str]:
         rows = self.rows(member)
-        body = self.body(member, rows, lambda x: f"(wrap ? fl_wrap(x + {x}, A->n2) : x + {x})")
+        turned = self._reach(member) and not self.grid().periodic[2]
+        near = "x + {0}" if turned else "(wrap ? fl_wrap(x + {0}, A->n2) : x + {0})"
+        body = self.body(member, rows, near.format, "wrap && ")
         names = "".join(f", const int64_t {r}" for r in rows.values())
         partial = self.partial_parameters(member)
         lines = [
@@ -153,7 +170,7 @@ class GridDriver:
         lines = [f"void {symbol}(const int64_t *S) {{", f"    const {symbol}_args *const A = (const {symbol}_args *)S;"]
         count, first = ("(A->n - A->from) / A->n2", "A->from / A->n2") if self.group.ranged else ("A->n0 * A->n1", "0")
         lines.append(f"    const int64_t rows = {count}, nx = A->n2;")
-        reach = self._reach(member) if grid.periodic[2] else 0
+        reach = self._reach(member)
         lines.append(f"    const int64_t low = nx < {reach} ? nx : {reach};")
         lines.append(f"    const int64_t high = nx - {reach} > low ? nx - {reach} : low;")
         lines.append(

@@ -70,7 +70,7 @@ class GridKernels(KernelDriver):
 
     def _site(self, item: Site, member: Member, *, wrap: bool) -> None:
         """Write the body of the site ``x`` of a row; ``wrap``: its neighbours may be at the other end."""
-        site = Site(self.group, self.dialect, self.constants, lines=item.lines, pad=item.pad)
+        site = Site(self.group, self.dialect, self.constants, lines=item.lines, pad=item.pad, ends=wrap)
         site.add(self.sums.declare((member,)))
         site.offsets(member, (2,), wrap=wrap)
         site.body(member)

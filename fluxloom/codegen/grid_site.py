@@ -31,11 +31,14 @@ class Site(Item):
         What the names of the site and of distances begin with when places are found a second time.
     count
         Sites of an item, next to each other; distances along the last axis are then those of the outermost ones.
+    ends
+        Whether the site may be at the end of a row.
     """
 
     near: bool = False
     again: str = ""
     count: int = 1
+    ends: bool = True
 
     def site(self, member: Member, number: str = "item") -> None:
         """Write places of the site of that number and its neighbours, the kernel, and the stores.
@@ -69,13 +72,33 @@ class Site(Item):
                 round_ = f"({shift} - {length})" if shift > 0 else f"({length} - {-shift})"
                 text = f"{inside} ? {text} : {round_} * {step[axis]}"
             self.line(f"const int to_{shifted(axis, shift)} = {text};")
+        self._turns(member)
 
-    def where(self, arg: ArgSpec, index: str, component: int) -> str:
+    def _turns(self, member: Member) -> None:
+        """Write whether legs along the row lead back, as they would leave it where their stencil turns round."""
+        through = [a for a in member.spec.args if a.kind == "stencil"]
+        legs = [(a, leg) for a in through for k, leg in enumerate(self.legs(a)) if touched(member.spec, a, k)]
+        wanted = {leg[2] for a, leg in legs if self._turn(a, leg)}
+        for shift in sorted(wanted):
+            beyond = f"x < {-shift}" if shift < 0 else f"x >= (int)n2 - {shift + self.count - 1}"
+            self.line(f"const int {_turn_name(shift)} = {beyond};")
+
+    def _turn(self, arg: ArgSpec, leg: tuple[int, int, int]) -> str:
+        """Return the C name of what tells whether a leg leads back; empty: it never does here."""
+        return _turn_name(leg[2]) if self.ends and arg.turns(leg[2]) else ""
+
+    @staticmethod
+    def _through(arg: ArgSpec, turn: str, component: int) -> int | str:
+        """Return the component in memory of one that is seen through a leg."""
+        return f"({turn} ? {arg.mirrored(component)}u : {component}u)" if turn else component
+
+    def where(self, arg: ArgSpec, index: str, component: int | str) -> str:
         """Return the C offset of a component of an element: of 32 bits without sign, where that is enough."""
         if not self.near or arg.wide:
             return super().where(arg, index, component)
         if isinstance(arg.layout, SoA) and arg.dim > 1:
-            return f"{component}u * (uint32_t)s{arg.dat} + (uint32_t){index}"
+            number = component if isinstance(component, str) else f"{component}u"
+            return f"{number} * (uint32_t)s{arg.dat} + (uint32_t){index}"
         return address(arg, f"(uint32_t){index}", component, "")
 
     def body(self, member: Member) -> None:
@@ -85,10 +108,10 @@ class Site(Item):
         self._work(member, grid)
 
     def reach(self, member: Member) -> int:
-        """Return how far along the last axis the neighbours lie that may be at the other end."""
-        if not self.grid_of(member).periodic[2]:
-            return 0
-        return max((abs(leg[2]) for a in member.spec.args if a.kind == "stencil" for leg in self.legs(a)), default=0)
+        """Return how far along the last axis the neighbours lie that may be at the other end, or lead back."""
+        legs = [(a, leg) for a in member.spec.args if a.kind == "stencil" for leg in self.legs(a)]
+        joined = self.grid_of(member).periodic[2]
+        return max((abs(leg[2]) for a, leg in legs if joined or self._turn(a, leg)), default=0)
 
     def _work(self, member: Member, grid: GridSpec) -> None:
         self.declare_own()
@@ -163,6 +186,8 @@ class Site(Item):
                     else f"{base} >= {-shift} ? {text} : {text} + (int){edge}"
                 )
             self.line(f"const int {name} = {text};")
+        if 2 in axes:
+            self._turns(member)
 
     @staticmethod
     def _place3(grid: GridSpec, names: tuple[str, str, str]) -> str:
@@ -179,18 +204,30 @@ class Site(Item):
             used = touched(member.spec, arg, k)
             if not used:
                 continue
-            place = _place_name(member, arg, k)
-            self.line(f"const int {place} = {self._neighbour(grid, leg)};")
-            if arg.access is not Access.WRITE:
+            place, turn = _place_name(member, arg, k), self._turn(arg, leg)
+            self.line(f"const int {place} = {self._neighbour(grid, leg, turn)};")
+            if arg.access is Access.WRITE:
+                continue
+            if not turn:
                 self._load(arg, f"{name}[{k}]", f"d{arg.dat}", place, used, set())
+                continue
+            for c in sorted(used):
+                where = self.where(arg, place, self._through(arg, turn, c))
+                self.line(f"{name}[{k}][{c}] = {self._cast(arg, self.real(arg))}d{arg.dat}[{where}];")
 
-    def _neighbour(self, grid: GridSpec, leg: tuple[int, int, int]) -> str:
-        """Return the storage place of a neighbour."""
+    def _cast(self, arg: ArgSpec, to: str) -> str:
+        """Return the conversion between what is stored of an argument and what the kernel sees, where they differ."""
+        return "" if arg.scalar.c == self.real(arg) else f"({to})"
+
+    def _neighbour(self, grid: GridSpec, leg: tuple[int, int, int], turn: str = "") -> str:
+        """Return the storage place of a neighbour, or of the element itself where the leg leads back."""
         if self.near:
             ways = [f"{self.again}to_{shifted(axis, shift)}" for axis, shift in enumerate(leg) if shift]
-            return " + ".join([self.own, *ways])
-        z, y, x = (shifted(axis, shift) for axis, shift in enumerate(leg))
-        return self._place3(grid, (z, y, x))
+            away = " + ".join([self.own, *ways])
+        else:
+            z, y, x = (shifted(axis, shift) for axis, shift in enumerate(leg))
+            away = self._place3(grid, (z, y, x))
+        return f"{turn} ? {self.own} : {away}" if turn else away
 
     def _commit(self, member: Member, commit: str, element: str) -> None:
         """Also store what the kernel writes through stencils: no other site reads or writes those places."""
@@ -201,10 +238,16 @@ class Site(Item):
             for k, leg in enumerate(self.legs(arg)):
                 used = self.mine(touched(member.spec, arg, k))
                 value, place = f"p{member.number}_{arg.parameter}[{k}]", _place_name(member, arg, k)
+                turn = self._turn(arg, leg)
                 if self.again and used:
                     place = self.again + place
-                    self.line(f"const int {place} = {self._neighbour(self.grid_of(member), leg)};")
-                self._store(arg, value, f"d{arg.dat}", place, used)
+                    self.line(f"const int {place} = {self._neighbour(self.grid_of(member), leg, turn)};")
+                if not turn:
+                    self._store(arg, value, f"d{arg.dat}", place, used)
+                    continue
+                for c in sorted(used):
+                    where = self.where(arg, place, self._through(arg, turn, c))
+                    self.line(f"d{arg.dat}[{where}] = {self._cast(arg, arg.scalar.c)}{value}[{c}];")
 
 
 def _moved_twice(member: Member) -> int:
@@ -223,6 +266,11 @@ def _quotient(number: str, axis: int) -> str:
 def _place_name(member: Member, arg: ArgSpec, leg: int) -> str:
     """Return the C name of the place to which a leg leads."""
     return f"i{member.number}_{arg.parameter}_{leg}"
+
+
+def _turn_name(shift: int) -> str:
+    """Return the C name of whether legs that lead so far along the row lead back."""
+    return f"turn_{shifted(2, shift)}"
 
 
 def shifted(axis: int, shift: int) -> str:

@@ -161,15 +161,17 @@ class Sites(Site):
                 self.line(f"{held} = {own};")
 
     # ---------------------------------------------------------------------------------- memory
-    def _singles(self, place: str, shift: int) -> Sequence[tuple[int, str]]:
-        """Return sites and the places to which a leg leads from each."""
+    def _singles(self, arg: ArgSpec, place: str, shift: int) -> Sequence[tuple[int, str, str]]:
+        """Return sites, the places to which a leg leads from each, and what tells whether it leads back from there."""
         found = []
         for c in range(self.count):
             to = c + shift
             inside = 0 <= to < self.count
             far = to if inside else c
             index = place if inside else f"{place} + {self.again}to_{shifted(2, shift)}"
-            found.append((c, f"({index} + {far})" if far else f"({index})"))
+            turn = "" if inside else self._turn(arg, (0, 0, shift))
+            index = f"({turn} ? {self.own} : {index})" if turn else index
+            found.append((c, f"({index} + {far})" if far else f"({index})", turn))
         return found
 
     def _several(self, arg: ArgSpec) -> str:
@@ -177,7 +179,7 @@ class Sites(Site):
 
     def _load_several(self, arg: ArgSpec, held: str, place: str, shift: int, used: set[int]) -> None:
         """Load components for all sites: with one access, and those beyond the ends of the item one by one."""
-        cast = "" if arg.scalar.c == self.real(arg) else f"({self.real(arg)})"
+        cast = self._cast(arg, self.real(arg))
         pointed = self.words.cast.format(const="const ", type=self._several(arg))
         at_once = self.count - abs(shift) > 1 or not shift
         for x in sorted(used):
@@ -189,18 +191,20 @@ class Sites(Site):
                     for c in range(self.count) if 0 <= c + shift < self.count
                 )  # fmt: skip
                 self.line(f"{{ const {self._several(arg)} v = *{pointed}({name} + {where}); {moves} }}")
-            for c, index in self._singles(place, shift):
+            for c, index, turn in self._singles(arg, place, shift):
                 if not at_once or not 0 <= c + shift < self.count:
-                    self.line(f"{held.format(c)}[{x}] = {cast}{name}[{self.where(arg, index, x)}];")
+                    where = self.where(arg, index, self._through(arg, turn, x))
+                    self.line(f"{held.format(c)}[{x}] = {cast}{name}[{where}];")
 
     def _store_several(self, arg: ArgSpec, held: str, place: str, shift: int, used: set[int]) -> None:
         """Store components of all sites: with one access, unless they go along the row."""
-        cast = "" if arg.scalar.c == self.real(arg) else f"({arg.scalar.c})"
+        cast = self._cast(arg, arg.scalar.c)
         pointed, name = self.words.cast.format(const="", type=self._several(arg)), f"d{arg.dat}"
         for x in sorted(used):
             if shift:
-                for c, index in self._singles(place, shift):
-                    self.line(f"{name}[{self.where(arg, index, x)}] = {cast}{held.format(c)}[{x}];")
+                for c, index, turn in self._singles(arg, place, shift):
+                    where = self.where(arg, index, self._through(arg, turn, x))
+                    self.line(f"{name}[{where}] = {cast}{held.format(c)}[{x}];")
                 continue
             values = " ".join(
                 f"v{self.words.one.format(k=c)} = {cast}{held.format(c)}[{x}];" for c in range(self.count)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fluxloom.codegen.grid import GridDriver
+from fluxloom.codegen.grid import GridDriver, beyond
 from fluxloom.codegen.grid_stream_helpers import helpers
 from fluxloom.codegen.grid_stream_places import LINE, LineLoop, Places, Source, Target, base, held, width_of
+from fluxloom.codegen.lane import address
 from fluxloom.codegen.member import Member
 from fluxloom.codegen.reduce import combine, neutral
 from fluxloom.codegen.spec import ArgSpec
@@ -55,7 +56,9 @@ class StreamDriver(GridDriver):
 
     # ------------------------------------------------------------------------------------ pieces
     def _joined(self) -> int:
-        return int(self.grid().periodic[2])
+        """Return whether what is beyond an end of a row is read at the other one: where legs lead back, for nothing."""
+        grid = self.grid()
+        return int(grid.periodic[2] or (self._reach(self.group.members[0]) > 0 and not grid.ghost[2]))
 
     def _past(self, target: Target) -> bool:
         """Whether whole lines of a row are stored past the caches."""
@@ -219,6 +222,7 @@ class StreamDriver(GridDriver):
                 f"    {c} e{name}[{3 * w}] FL_ALIGN; const {c} *const {name} = fl_edge_{kind}(e{name}, "
                 f"{base(item, rows[item.row])}, x + ({item.shift}), count, A->n2, {joined});"
             )
+            lines += self._led_back(name, item)
         lines += [self._begin(k, f"q{k}") for k, t in enumerate(self.places.targets) if t.read]
         lines += self._widened([f"p{k}" for k in range(len(self.places.sources))])
         passed = [f"w{k}" if s.arg.scalar is FLOAT16 else f"p{k}" for k, s in enumerate(self.places.sources)]
@@ -227,18 +231,34 @@ class StreamDriver(GridDriver):
             before, array = self._narrowed(k)
             place = f"{base(t, rows[t.row])}, {array}, x + ({t.shift})"
             leave = f"fl_leave_{t.arg.scalar.name}_{w}({place}, count, A->n2, {joined});"
+            if t.arg.turns(t.shift):
+                back = f"if ({beyond(t.shift, 'x + k')}) ({self._home(t)})[x + k] = {array}[k]; "
+                leave = f"for (int64_t k = 0; k < count; k++) {{ {back}else t{k}[x + k] = {array}[k]; }}"
             if self._past(t):
                 test = f"count == {w}" + (f" && ({rows[t.row]} - row0) % {w} == 0" if t.row != (0, 0) else "")
                 leave = f"if ({test}) {{ {self._lines(f't{k} + x', t, array)} }} else {leave}"
             lines += [*before, f"        {leave}"]
         return [*lines, *self._sums(member, "count"), "}", ""]
 
+    @staticmethod
+    def _home(item: Source | Target) -> str:
+        """Return the C expression of the row of the elements themselves that legs which lead back reach."""
+        return f"A->d{item.arg.dat} + {address(item.arg, 'row0', item.arg.mirrored(item.component))}"
+
+    def _led_back(self, name: str, item: Source | Target) -> list[str]:
+        """Write what replaces copies from beyond the ends of a row by what legs that lead back reach."""
+        if not item.arg.turns(item.shift):
+            return []
+        test = beyond(item.shift, "x + k")
+        found = f"e{name}[{self.width} + k] = ({self._home(item)})[x + k];"
+        return [f"    for (int64_t k = 0; k < count; k++) if ({test}) {found}"]
+
     # ----------------------------------------------------------------------------------- the rows
     def _rows(self, member: Member) -> list[str]:
         """Write the function that is called: rows on threads, each thread those it always has."""
         symbol, grid, w = self.group.symbol, self.grid(), self.width
         count, first = ("(A->n - A->from) / A->n2", "A->from / A->n2") if self.group.ranged else ("A->n0 * A->n1", "0")
-        reach = self._reach(member) if self._joined() else 0
+        reach = self._reach(member)
         passed = self._passed(member)
         lines = [
             f"void {symbol}(const int64_t *S) {{",

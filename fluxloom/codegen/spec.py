@@ -52,9 +52,20 @@ class RaggedStorage:
 
 @dataclass(frozen=True)
 class StencilSpec:
-    """The offsets of a stencil, slowest axis first, one tuple a leg."""
+    """The offsets of a stencil, slowest axis first, one tuple a leg.
+
+    Attributes
+    ----------
+    mirror
+        Where a leg leaves the box along the last axis it leads back to the element itself, and there component ``c`` is
+        component ``mirror[c]``; empty: no leg leaves.
+    ends
+        Whether the first and the last element of a row are where legs leave: not so where the row goes on elsewhere.
+    """
 
     offsets: tuple[tuple[int, ...], ...]
+    mirror: tuple[int, ...] = ()
+    ends: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True)
@@ -112,6 +123,15 @@ class ArgSpec:
     def legs(self) -> int:
         """Number of legs the kernel sees in a packed argument."""
         return self.arity if self.kind == "table" and self.leg < 0 else 1
+
+    def turns(self, shift: int) -> bool:
+        """Whether a leg that leads so far along the last axis leads back to the element at an end."""
+        return self.stencil is not None and bool(self.stencil.mirror) and shift != 0 and self.stencil.ends[shift > 0]
+
+    def mirrored(self, component: int) -> int:
+        """Return the component of the element that is seen through a leg which leads back."""
+        assert self.stencil is not None
+        return self.stencil.mirror[component]
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ class Values:
             self._store(arg, f"o{dat}", f"d{dat}o" if renamed else f"d{dat}", self._place(arg), components)
 
     # ------------------------------------------------------------------------------ memory rows
-    def where(self, arg: ArgSpec, index: str, component: int) -> str:
+    def where(self, arg: ArgSpec, index: str, component: int | str) -> str:
         """Return the C offset of a component of an element in a dat's storage."""
         return address(arg, f"(int64_t){index}", component, "")
 

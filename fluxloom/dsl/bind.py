@@ -183,8 +183,11 @@ def leads_away(argument: Argument) -> bool:
 
 
 def changes_away(argument: Argument) -> bool:
-    """Whether what changes through an argument may be changed by elements of other ranks; slots are a rank's own."""
-    return leads_away(argument) and not isinstance(argument.map, SlotMap)
+    """Whether what changes through an argument may be changed by elements of other ranks.
+
+    Not so through slots, which are a rank's own, and through stencils, where each number belongs to one element.
+    """
+    return leads_away(argument) and not isinstance(argument.map, SlotMap | OffsetMap)
 
 
 def executes_halo(bound: Bound) -> bool:
@@ -256,7 +259,7 @@ def _arg_spec(parameter: str, access: Access, arg: Argument, numbering: Numberin
         return ArgSpec(parameter, access, "direct", number, positioned=placed, wide=_wide(data), **common)
     mapped = numbering.map(through)
     if isinstance(through, OffsetMap):
-        stencil = StencilSpec(through.offsets)
+        stencil = StencilSpec(through.offsets, through.mirror, through.ends)
         return ArgSpec(parameter, access, "stencil", number, map=mapped, arity=through.legs, leg=arg.leg,
                        stencil=stencil, wide=_wide(data), **common)  # fmt: skip
     if isinstance(through, TableMap):

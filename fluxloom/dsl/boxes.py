@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.parts import Part, Places
 
-__all__ = ["Box", "box_of", "cut", "held"]
+__all__ = ["Box", "box_of", "cut", "cut_values", "held"]
 
 _IMBALANCE = 1.1
 """A cut is not taken when its largest box is more than this times the largest box of the most even cut."""
@@ -316,3 +317,24 @@ def _interior(halo: _Halo) -> tuple[int, int]:
     begin = layers if halo.exchanges(0, -1) else 0
     inside = planes - (layers if halo.exchanges(0, 1) else 0)
     return min(begin, max(0, inside)) * plane, max(0, inside) * plane
+
+
+def cut_values(
+    values: npt.NDArray[Any], whole: tuple[int, ...], window: tuple[slice, ...]
+) -> npt.NDArray[Any] | None:
+    """Return the part of values over a lattice that a window cuts out; None if they fit neither.
+
+    Values that broadcast to those of the window are returned as they are.
+    """
+    if _broadcasts(values.shape, tuple(cut.stop - cut.start for cut in window)):
+        return values
+    if not _broadcasts(values.shape, whole):
+        return None
+    last = window[len(whole) - values.ndim :]
+    return values[tuple(slice(0, 1) if n == 1 else w for w, n in zip(last, values.shape, strict=True))]
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether NumPy broadcasts one shape to the other."""
+    aligned = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in aligned)

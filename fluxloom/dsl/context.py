@@ -282,9 +282,11 @@ class Context:
         """Declare slots: a component of an element for each leg, by tables ``(source.size, legs)`` of both."""
         return SlotMap(source, target, cells, components, name, stored=stored)
 
-    def stencil(self, grid: Grid, offsets: npt.ArrayLike, name: str = "stencil") -> OffsetMap:
-        """Declare a stencil by its offsets ``(legs, dimensions)``."""
-        return OffsetMap(grid, offsets, name)
+    def stencil(
+        self, grid: Grid, offsets: npt.ArrayLike, name: str = "stencil", *, mirror: Sequence[int] = ()
+    ) -> OffsetMap:
+        """Declare a stencil by its offsets ``(legs, dimensions)``; `OffsetMap` says how it turns round at ends."""
+        return OffsetMap(grid, offsets, name, mirror)
 
     def dat(
         self,

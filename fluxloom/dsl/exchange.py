@@ -57,7 +57,9 @@ class Exchange:
     buffers
         Where their values are; by default where the dats are now.
     masks
-        Dats of which single numbers are brought up to date. Without any there is at least one among ``dats``.
+        Dats of which single numbers are brought up to date.
+    returns
+        Dats of which single numbers go back, from the halo to the ranks that own them.
 
     Notes
     -----
@@ -71,12 +73,14 @@ class Exchange:
         dats: Sequence[Dat],
         buffers: dict[int, Buffer] | None = None,
         masks: Sequence[HaloMask] = (),
+        returns: Sequence[HaloMask] = (),
     ) -> None:
         self.context, self.dats = context, list(dats)
         self._fixed = buffers
         sets = unique(d.set for d in dats)
         self._blocks = [_block([d for d in dats if d.set is s]) for s in sets]
         self._numbers = [Numbers(context, mask) for mask in masks]
+        self._numbers += [Numbers(context, mask, back=True) for mask in returns]
         near = [*(b.part.neighbours for b in self._blocks), *(n.neighbours for n in self._numbers)]
         self.neighbours = sorted({r for ranks in near for r in ranks})
         self._send = _Layout(self._blocks, self._numbers, self.neighbours, sending=True)
@@ -108,7 +112,8 @@ class Exchange:
     @property
     def name(self) -> str:
         """The dats."""
-        return "+".join(dat.name for dat in [*self.dats, *(n.dat for n in self._numbers)])
+        numbers = [f"{n.dat.name} back" if n.back else n.dat.name for n in self._numbers]
+        return "+".join([*(dat.name for dat in self.dats), *numbers])
 
     def before(self) -> list[Call | Enqueued]:
         """Return the items of a sequence that pack and begin to send."""

@@ -12,6 +12,7 @@ from fluxloom.codegen.exchange import WORD, numbers_unit
 from fluxloom.codegen.spec import Entry
 from fluxloom.device.base import Buffer, Call, Launch, Program
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.slots import NARROW, places_in
 
@@ -23,16 +24,26 @@ Table = npt.NDArray[np.integer[Any]]
 class Numbers:
     """The numbers of a dat that this rank sends to and receives from each neighbour. Making it is collective.
 
-    Attributes
+    Parameters
     ----------
     mask
         What this rank needs; the neighbours are told.
+    back
+        Whether these numbers go the other way, from the copies here to the elements of their owners.
+
+    Attributes
+    ----------
     send, receive
         For each neighbour places in the storage of the dat, counted in numbers; both sides in one order.
+
+    Raises
+    ------
+    DatError
+        If two ranks would bring the same number back; on every rank.
     """
 
-    def __init__(self, context: Context, mask: HaloMask) -> None:
-        self.context, self.mask, self.dat = context, mask, mask.dat
+    def __init__(self, context: Context, mask: HaloMask, *, back: bool = False) -> None:
+        self.context, self.dat, self.back = context, mask.dat, back
         part, comm = self.dat.set.part, context.comm
         assert part is not None
         self.neighbours = part.neighbours
@@ -47,6 +58,16 @@ class Numbers:
         for r, places in zip(part.neighbours, part.send, strict=True):
             asked = np.unpackbits(told[r], count=places.size * self.dat.dim).astype(bool)
             self.send[r] = self._places(places, asked.reshape(places.size, self.dat.dim))
+        if back:
+            self.send, self.receive = self.receive, self.send
+            self._check_once()
+
+    def _check_once(self) -> None:
+        """Check that no number comes back from two ranks, or twice from one: elements have each their own."""
+        found = np.concatenate([np.zeros(0, dtype=np.int64), *self.receive.values()])
+        twice = found.size - np.unique(found).size
+        problem = f"{twice} numbers of {self.dat.name!r} are changed by elements of more than one rank" if twice else ""
+        agree(self.context.comm, problem)
 
     def _places(self, elements: npt.NDArray[np.int32], wanted: npt.NDArray[np.bool_]) -> Table:
         """Return where numbers are: component after component, so that neighbours in memory stay neighbours."""

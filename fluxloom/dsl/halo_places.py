@@ -79,13 +79,13 @@ def _serve(
             reads[k] = known
     wide = [k for k in reads if not reads[k].few]
     kept = any(private.values())
-    if not reads or not wide or not (kept or all(r.sparse for r in reads.values())):
+    if not reads or not (kept or all(r.sparse for r in reads.values())):
         return None
-    if kept and not transient and not _changes(tasks[stretch[-1]], dat):
-        return None  # who comes later may want what was written in private: the halo has to be current in the end
-    few = [k for k in reads if k < wide[0]]
+    if (kept or not wide) and not transient and not _changes(tasks[stretch[-1]], dat):
+        return None  # who comes later may want more, or what was written in private: the halo has to be current then
+    first = wide[0] if wide else stretch.stop
     out = []
-    for group in (few, [k for k in reads if k >= wide[0]]):
+    for group in ([k for k in reads if k < first], [k for k in reads if k >= first]):
         if group:
             before = tuple(s for k in stretch if k < group[0] for s in private[k])
             out.append((group[0], HaloMask(dat, tuple(r for k in group for r in reads[k].reads), before)))

@@ -18,12 +18,13 @@ from fluxloom.core.access import Access
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, executes_halo
 from fluxloom.dsl.dats import Dat
-from fluxloom.dsl.maps import OffsetMap
-from fluxloom.dsl.sets import Grid
+from fluxloom.dsl.maps import OffsetMap, TableMap
+from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.kernel.analysis import used_components
 
-__all__ = ["HaloMask", "HaloReads", "SlotReads", "StencilReads", "halo_reads", "private_slots"]
+__all__ = ["HaloMask", "HaloReads", "Reads", "SlotReads", "StencilReads", "halo_reads", "private_slots",
+           "through_stencil"]  # fmt: skip
 
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
@@ -31,36 +32,51 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class StencilReads:
-    """What a loop over a lattice reads through a stencil.
+    """What a loop over a lattice meets through a stencil.
 
     Attributes
     ----------
     map
         The stencil.
     legs
-        Flat components that are read through each leg.
+        Flat components that are met through each leg.
+    members
+        The elements that the loop visits; None: all, or some that nobody knows beforehand.
     """
 
     map: OffsetMap
     legs: tuple[tuple[int, ...], ...]
+    members: Subset | None = None
 
     few = False
 
     def mask(self, places: Places, dim: int) -> Mask:
-        """Return which components ``(n, dim)`` of ghosts, given by their storage places, are read."""
+        """Return which components ``(n, dim)`` of ghosts, given by their storage places, are met."""
+        found = np.zeros((places.size, dim), dtype=bool)
+        for offset, components in zip(self.map.offsets, self.legs, strict=True):
+            if components:
+                found[np.ix_(self._near(places, offset), np.array(components))] = True
+        return found
+
+    def _near(self, places: Places, offset: tuple[int, ...]) -> Mask:
+        """Return at which places a leg arrives."""
         grid = self.map.source
         assert isinstance(grid, Grid)
-        found = np.zeros((places.size, dim), dtype=bool)
-        at = np.unravel_index(places, grid.full_shape)
-        for offset, components in zip(self.map.offsets, self.legs, strict=True):
-            if not components:
-                continue
-            near = np.ones(places.size, dtype=bool)
-            for x, step, n, layers in zip(at, offset, grid.shape, grid.ghost, strict=True):
-                if layers:  # without, neighbours wrap round
-                    near &= (x - step >= layers) & (x - step < layers + n)
-            found[np.ix_(near, np.array(components))] = True
-        return found
+        near = np.ones(places.size, dtype=bool)
+        at = [x - g for x, g in zip(np.unravel_index(places, grid.full_shape), grid.ghost, strict=True)]
+        sources = []
+        for x, step, n, layers, wraps in zip(at, offset, grid.shape, grid.ghost, grid.periodic, strict=True):
+            source = np.mod(x - step, n) if wraps and not layers else x - step
+            near &= (source >= 0) & (source < n)
+            sources.append(source)
+        for turns, beyond in zip(self.map.ends, (at[-1] < 0, at[-1] >= grid.shape[-1]), strict=True):
+            if turns:
+                near &= ~beyond
+        if self.members is not None:
+            visited = np.zeros(grid.size, dtype=bool)
+            visited[self.members.indices[: self.members.size]] = True
+            near[near] = visited[np.ravel_multi_index(tuple(x[near] for x in sources), grid.shape)]
+        return near
 
     def share(self, dim: int) -> float:
         """Return the largest share of components that is read across some side."""
@@ -82,16 +98,7 @@ class SlotReads:
 
     def mask(self, places: Places, dim: int) -> Mask:
         """Return which components ``(n, dim)`` of ghosts, given by their storage places, are met."""
-        elements, components = self._met
-        found = np.zeros((places.size, dim), dtype=bool)
-        if not places.size or not elements.size:
-            return found
-        order = np.argsort(places, kind="stable")
-        row = np.searchsorted(places[order], elements)
-        known = row < places.size
-        known[known] = places[order[row[known]]] == elements[known]
-        found[order[row[known]], components[known]] = True
-        return found
+        return _among(places, dim, *self._met)
 
     @cached_property
     def _met(self) -> tuple[Places, Places]:
@@ -99,7 +106,58 @@ class SlotReads:
         return self.slots.elements.ravel().astype(np.int64), self.slots.components.ravel().astype(np.int64)
 
 
-Reads = StencilReads | SlotReads
+def _among(places: Places, dim: int, elements: Places, components: Places) -> Mask:
+    """Return which components ``(n, dim)`` of elements at some places are among some numbers."""
+    found = np.zeros((places.size, dim), dtype=bool)
+    if not places.size or not elements.size:
+        return found
+    order = np.argsort(places, kind="stable")
+    row = np.searchsorted(places[order], elements)
+    known = row < places.size
+    known[known] = places[order[row[known]]] == elements[known]
+    found[order[row[known]], components[known]] = True
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TableReads:
+    """What a loop reads through a table of neighbours, each component through one leg: a lattice as a list of cells.
+
+    Attributes
+    ----------
+    map
+        The table.
+    legs
+        Flat components that are read through each leg.
+    """
+
+    map: TableMap
+    legs: tuple[tuple[int, ...], ...]
+
+    few = False
+
+    def mask(self, places: Places, dim: int) -> Mask:
+        """Return which components ``(n, dim)`` of elements of the halo, given by their numbers, are read."""
+        return _among(places, dim, *self._met)
+
+    @cached_property
+    def _met(self) -> tuple[Places, Places]:
+        """Elements of the halo and components that are read."""
+        part = self.map.target.part
+        assert part is not None
+        found = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))]
+        for column, components in zip(self.map.table.T, self.legs, strict=True):
+            away = np.unique(column[(column >= part.owned) & (column < part.stored)]).astype(np.int64)
+            found += [(away, np.full(away.size, component)) for component in components]
+        elements, components = (np.concatenate(each) for each in zip(*found, strict=True))
+        return elements, components
+
+    def share(self, dim: int) -> float:
+        """Return the share of components that are read through a leg: of a plane's neighbour at least that."""
+        return max(map(len, self.legs)) / dim
+
+
+Reads = StencilReads | SlotReads | TableReads
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,16 +238,44 @@ def _reads(bound: Bound, dat: Dat) -> tuple[Reads, ...] | None:
             if through.away:
                 found.append(SlotReads(through))
             continue
-        reads = _through_stencil(bound, argument, parameter.name) if access is Access.READ else None
+        reads: Reads | None = None
+        if not access.reduces and isinstance(through, OffsetMap):
+            reads = through_stencil(bound, argument, parameter.name)
+        elif access is Access.READ and isinstance(through, TableMap):
+            reads = _through_table(bound, argument, parameter.name)
         if reads is None:
             return None
         found.append(reads)
     return tuple(found)
 
 
-def _through_stencil(bound: Bound, argument: Argument, name: str) -> StencilReads | None:
+def through_stencil(bound: Bound, argument: Argument, name: str) -> StencilReads | None:
+    """Return what a loop meets through a stencil, if that is known."""
+    legs = _legs_met(bound, argument, name)
+    if legs is None or not isinstance(argument.map, OffsetMap):
+        return None
+    members = bound.over if isinstance(bound.over, Subset) and bound.over.most is None else None
+    return StencilReads(argument.map, legs, members)
+
+
+def _through_table(bound: Bound, argument: Argument, name: str) -> TableReads | None:
+    """Return what a loop reads through a whole table, if each component is read through one leg of several.
+
+    So a lattice reads that is stored as a list. Other kernels read all components of most elements that they meet.
+    """
+    legs = _legs_met(bound, argument, name)
+    if legs is None or argument.leg >= 0 or not isinstance(argument.map, TableMap):
+        return None
+    if argument.map.target.position is not None:
+        return None
+    met = [component for components in legs for component in components]
+    return TableReads(argument.map, legs) if len(met) == len(set(met)) > max(map(len, legs)) else None
+
+
+def _legs_met(bound: Bound, argument: Argument, name: str) -> tuple[tuple[int, ...], ...] | None:
+    """Return the flat components that a kernel meets through each leg of a map; None: it computes some of them."""
     used = used_components(bound.lowered, name)
-    if not isinstance(argument.map, OffsetMap) or used is None or not isinstance(argument.data, Dat):
+    if used is None or argument.map is None or argument.map.legs < 0 or not isinstance(argument.data, Dat):
         return None
     legs: list[set[int]] = [set() for _ in range(argument.map.legs)]
     shape = argument.data.shape
@@ -197,4 +283,4 @@ def _through_stencil(bound: Bound, argument: Argument, name: str) -> StencilRead
         flat = int(np.ravel_multi_index(index, shape)) if index else 0
         for each in [argument.leg] if argument.leg >= 0 else range(len(legs)) if leg is None else [leg]:
             legs[each].add(flat)
-    return StencilReads(argument.map, tuple(tuple(sorted(c)) for c in legs))
+    return tuple(tuple(sorted(c)) for c in legs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,9 @@ class _View:
         """Shape of what a leg leads to."""
         self.shape = arg.data.shape or (1,)
         self.places: Array | int = 0
+        self.mirror: tuple[int, ...] = arg.map.mirror if isinstance(arg.map, OffsetMap) else ()
+        self.back: Array = np.zeros((), dtype=bool)
+        """Whether each leg leads back to the element, as it would leave the lattice where its stencil turns round."""
         self.spread = used_components(bound.lowered, parameter) if spreads(arg, access) and arg.leg < 0 else None
         if isinstance(self.data, Dat):
             if id(self.data) not in shared:
@@ -75,8 +78,9 @@ class _View:
             if self.access is Access.READ:
                 return self.values.astype(self.dtype)
             return np.full(self.shape, _neutral(self.access, self.dtype), dtype=self.dtype)
+        self.back = self._back(element)
         self.places = self._places(element)
-        stored = self.values[self.places]
+        stored = self._turned(self.values[self.places], self.mirror)
         if self.access.reduces:
             kind = self.dtype if self.data.scalar.floating else self.data.scalar.numpy
             return np.full(self._seen(stored).shape, _neutral(self.access, kind), dtype=self.dtype)
@@ -96,7 +100,7 @@ class _View:
             self.partial = _reduce(self.access, self.partial, value)
             return
         if isinstance(self.places, int):
-            self._store_one(self.places, value.reshape(self.inner))
+            self._store_one(self.places, self._turned(value.reshape(self.inner), np.argsort(self.mirror)))
         elif self.spread is not None:
             self._store_spread(value)
         else:
@@ -107,8 +111,10 @@ class _View:
         """Store each component at the leg through which the kernel reaches it: legs may lead to one element."""
         assert isinstance(self.places, np.ndarray)
         for leg, component in self.spread or ():
+            turned = bool(self.back.size > 1 and self.back[leg or 0])
+            to = (self.mirror[component[0]],) if turned else component
             with np.errstate(over="ignore"):
-                self.values[(self.places[leg or 0], *component)] = value[(leg or 0, *component)]
+                self.values[(self.places[leg or 0], *to)] = value[(leg or 0, *component)]
 
     def _store_one(self, place: int, value: Array) -> None:
         old = self.values[place]
@@ -146,9 +152,28 @@ class _View:
             offsets = through.ragged.offsets
             return np.arange(offsets[element], offsets[element + 1])
         assert isinstance(through, OffsetMap)
+        home = (0,) * len(through.offsets[0])
         if self.arg.leg >= 0:
-            return int(self._offset_place(element, through.offsets[self.arg.leg]))
-        return np.array([self._offset_place(element, o) for o in through.offsets], dtype=np.int64)
+            return int(self._offset_place(element, home if self.back else through.offsets[self.arg.leg]))
+        legs = zip(through.offsets, np.broadcast_to(self.back, through.legs), strict=True)
+        return np.array([self._offset_place(element, home if back else o) for o, back in legs], dtype=np.int64)
+
+    def _back(self, element: int) -> Array:
+        """Return whether each leg, or the one that is used, leads back to the element."""
+        through = self.arg.map
+        if not isinstance(through, OffsetMap) or not self.mirror:
+            return np.zeros((), dtype=bool)
+        assert isinstance(through.target, Grid)
+        length, (low, high) = through.target.shape[-1], through.ends
+        legs = through.offsets if self.arg.leg < 0 else through.offsets[self.arg.leg]
+        at = element % length + np.array(legs)[..., -1]
+        return (low & (at < 0)) | (high & (at >= length))
+
+    def _turned(self, values: Array, order: Sequence[int] | Array) -> Array:
+        """Return values with the components of legs that lead back in another order."""
+        if not self.back.any():
+            return values
+        return np.where(self.back[..., None], values[..., np.asarray(order)], values)
 
     def _slots(self, through: SlotMap, element: int) -> Array | int:
         """Return places in the values as one row of numbers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -261,22 +262,39 @@ class OffsetMap(Map):
         Source and target.
     offsets
         ``(legs, dimensions)``, slowest axis first, in lattice units.
+    mirror
+        Components that change places where the stencil turns round: along a last axis that is not periodic, a leg that
+        would leave the lattice leads back to the element itself, and component ``c`` seen through it is that element's
+        component ``mirror[c]``. So populations come back from a wall. Kernels name the components by constants.
 
     Raises
     ------
     DatError
         If a leg leaves the lattice along an axis that is neither periodic nor has enough ghost layers, or leads past
-        the layers that ranks exchange.
+        the layers that ranks exchange; if ``mirror`` is no permutation, or there is no end at which to turn.
     """
 
-    def __init__(self, grid: Grid, offsets: npt.ArrayLike, name: str) -> None:
+    def __init__(self, grid: Grid, offsets: npt.ArrayLike, name: str, mirror: Sequence[int] = ()) -> None:
         array = np.asarray(offsets, dtype=np.int64)
         if array.ndim != 2 or array.shape[1] != len(grid.shape):
             raise DatError(f"stencil {name!r}: offsets of shape {array.shape} do not fit a {len(grid.shape)}D grid")
         if not len(array):
             raise DatError(f"stencil {name!r}: it has no legs; give at least one offset")
-        grid.check_reach(name, [int(r) for r in np.abs(array).max(axis=0)])
+        grid.check_reach(name, [int(r) for r in np.abs(array).max(axis=0)], turns=len(mirror) > 0)
         self.source = self.target = grid
         self.name = name
         self.offsets = tuple(tuple(int(v) for v in row) for row in array)
         self.legs = array.shape[0]
+        self.mirror = tuple(int(c) for c in mirror)
+        if sorted(self.mirror) != list(range(len(self.mirror))):
+            raise DatError(f"stencil {name!r}: mirror={mirror} is no permutation of 0 ... {len(mirror) - 1}")
+        last, length = grid.offset[-1] + grid.shape[-1], grid.global_shape[-1]
+        self.ends = (bool(self.mirror) and grid.offset[-1] == 0, bool(self.mirror) and last == length)
+
+    def _check(self, dat: Dat) -> None:
+        super()._check(dat)
+        if self.mirror and dat.shape != (len(self.mirror),):
+            raise LoopError(
+                f"dat {dat.name!r} has components of shape {dat.shape}, but stencil {self.name!r} turns "
+                f"{len(self.mirror)} of them round at ends"
+            )

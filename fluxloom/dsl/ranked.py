@@ -32,6 +32,7 @@ from fluxloom.dsl.reductions import (
     require_totals,
 )
 from fluxloom.dsl.spans import Span
+from fluxloom.dsl.stages import Numbered, aside, order
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task, counted, exchange_places, last_of, next_access
 
@@ -77,41 +78,47 @@ class RankedSequence(Sequencer):
 
     # ------------------------------------------------------------------------------------- items
     def _task(self, number: int, task: Task, dats: list[Dat], masks: list[HaloMask]) -> None:
-        if not dats and not masks:
-            self._spans(number, task, [task.limits.whole])
+        there = self._exchange(task, dats, masks, []) if dats or masks else None
+        back = self._exchange(task, [], [], task.returns) if task.returns else None
+        found = [x for x in (there, back) if x is not None]
+        overlaps = bool(found and self.context.overlap and task.cut and len(task.limits.interior))
+        if overlaps and task.apart and all(x.apart for _, x in found):
+            self._beside(number, task, there, back)
             return
-        exchange = Exchange(self.context, dats, task.buffers, masks)
-        self.exchanges.append(exchange)
-        overlaps = self.context.overlap and task.cut and len(task.limits.interior)
-        interior = [task.limits.interior] if overlaps else []
-        mine = -1 - len(self.exchanges)
-        if exchange.apart and task.apart and interior:
-            self._beside(number, mine, task, exchange)
-            return
-        self._add(exchange.before(), mine)
-        rest = task.limits.rest if interior else [task.limits.whole]
-        if task.together and interior:
-            inner, ends = self._made(task, interior)
-            self._add(inner, number)
-            self._add(exchange.after(), mine)
-            outer, more = self._made(task, rest)
-            self._add([*outer, *last_of(task, [*ends, *more])], number)
-            return
-        self._spans(number, task, interior)
-        self._add(exchange.after(), mine)
-        self._spans(number, task, rest)
+        ends: list[tuple[int, Call]] = []
+        stages = order(task.limits, overlaps, there, back)
+        for place, stage in enumerate(stages):
+            if not isinstance(stage, list):
+                self._add(*stage)
+            elif task.together and overlaps:
+                calls, more = self._made(task, stage)
+                ends += more
+                last = not any(isinstance(later, list) for later in stages[place + 1 :])
+                self._add([*calls, *(last_of(task, ends) if last else ())], number)
+            else:
+                self._spans(number, task, stage)
 
-    def _beside(self, number: int, mine: int, task: Task, exchange: Exchange) -> None:
+    def _exchange(
+        self, task: Task, dats: Sequence[Dat], masks: Sequence[HaloMask], returns: Sequence[HaloMask]
+    ) -> Numbered:
+        """Return an exchange and the number under which its items are counted."""
+        exchange = Exchange(self.context, dats, task.buffers, masks, returns)
+        self.exchanges.append(exchange)
+        return -1 - len(self.exchanges), exchange
+
+    def _beside(self, number: int, task: Task, there: Numbered | None, back: Numbered | None) -> None:
         """Let all that has to do with the halo run beside the interior; only sums of both parts wait for each other."""
-        apart = exchange.apart
-        assert apart is not None
-        self._add([apart.fork], mine)
+        mine, exchange = next(x for x in (there, back) if x is not None)
+        main = exchange.apart
+        assert main is not None
+        self._add([main.fork], mine)
         inner, ends = self._made(task, [task.limits.interior])
         self._add(inner, number)  # first: a graph goes on with it without a change of queue
-        self._add([*exchange.packs(), apart.send, *apart.receive, *exchange.unpacks()], mine)
+        self._add(*aside(there))
         outer, more = self._made(task, task.limits.rest)
         self._add([replace(call, aside=True) for call in outer], number)
-        self._add([apart.join], mine)
+        self._add(*aside(back))
+        self._add([main.join], mine)
         self._add(last_of(task, [*ends, *more]), number)
 
     @staticmethod

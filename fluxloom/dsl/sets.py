@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer
-from fluxloom.dsl.boxes import box_of, held
+from fluxloom.dsl.boxes import box_of, cut_values, held
 from fluxloom.dsl.element_numbers import element_numbers
 from fluxloom.dsl.parts import Part, refresh_host
 
@@ -244,8 +244,8 @@ class Grid(Set):
         Place of the first element of the box in it.
     periodic
         Axes whose neighbours wrap round inside the box: those that are periodic and not cut.
-    ghost
-        Layers of storage around the box. Those towards another box hold its values.
+    ghost, beyond
+        Layers of storage around the box, of which those towards another box hold its values; and those asked for.
     factors
         Boxes along each axis.
 
@@ -284,7 +284,7 @@ class Grid(Set):
         except DatError as error:
             raise DatError(f"grid {name!r}: {error}") from None
         super().__init__(context, prod(box.shape), name, part=box.part)
-        self._box, self._wraps, self._beyond = box, wraps, layers
+        self._box, self._wraps, self.beyond = box, wraps, layers
         self.global_shape = whole
         self.offset, self.periodic, self.ghost, self.factors = box.offset, box.periodic, box.ghost, box.factors
         if self.storage_size >= 2**31:
@@ -337,16 +337,13 @@ class Grid(Set):
         DatError
             If they fit neither the lattice nor the box.
         """
-        array = np.asarray(values)
-        whole = (*self.global_shape, *components)
-        if _broadcasts(array.shape, (*self.shape, *components)):
-            return array
-        if not _broadcasts(array.shape, whole):
+        array, whole = np.asarray(values), (*self.global_shape, *components)
+        found = cut_values(array, whole, (*self.window, *(slice(0, n) for n in components)))
+        if found is None:
             raise DatError(f"grid {self.name!r}: values of shape {array.shape} do not fit the lattice, {whole}")
-        window = (*self.window, *(slice(0, n) for n in components))[len(whole) - array.ndim :]
-        return array[tuple(slice(0, 1) if n == 1 else w for w, n in zip(window, array.shape, strict=True))]
+        return found
 
-    def check_reach(self, name: str, reach: Sequence[int]) -> None:
+    def check_reach(self, name: str, reach: Sequence[int], turns: bool = False) -> None:
         """Check that a stencil finds values wherever it leads.
 
         Parameters
@@ -355,16 +352,25 @@ class Grid(Set):
             Of the stencil.
         reach
             Its largest distance along each axis.
+        turns
+            Whether it turns round at the ends of the last axis.
 
         Raises
         ------
         DatError
-            If it leaves the lattice, or leads past the layers that are exchanged where an axis is cut.
+            If it leaves the lattice, or leads past the layers that are exchanged where an axis is cut; if there are no
+            ends at which it could turn round.
         """
+        last = len(reach) - 1
+        if turns and (self._wraps[last] or self.beyond[last] or reach[last] > self.global_shape[last]):
+            raise DatError(
+                f"stencil {name!r}: it turns round at the ends of the last axis, which has to be neither periodic nor "
+                f"with ghosts, and at least as long as it reaches ({reach[last]})"
+            )
         for axis, (r, n) in enumerate(zip(reach, self.global_shape, strict=True)):
             if self._wraps[axis] and r > n:
                 raise DatError(f"stencil {name!r}: reach {r} is longer than the periodic axis {axis} ({n} elements)")
-            if not self._wraps[axis] and r > self._beyond[axis]:
+            if not self._wraps[axis] and r > self.beyond[axis] and not (turns and axis == last):
                 raise DatError(
                     f"stencil {name!r}: reach {r} along axis {axis} leaves the box; make the axis periodic "
                     f"or give the grid ghost={r}"
@@ -380,7 +386,7 @@ class Grid(Set):
 
         Beside the elements they are the ghosts beyond ends that are not periodic; see `fluxloom.dsl.boxes.held`.
         """
-        beyond = tuple(0 if wraps else layers for wraps, layers in zip(self._wraps, self._beyond, strict=True))
+        beyond = tuple(0 if wraps else layers for wraps, layers in zip(self._wraps, self.beyond, strict=True))
         return held(self._box, self.global_shape, beyond)
 
     @property
@@ -392,9 +398,3 @@ class Grid(Set):
             places = np.arange(self.storage_size, dtype=np.int32).reshape(self.full_shape)
             self._position = np.ascontiguousarray(places[self.interior].ravel())
         return self._position
-
-
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether NumPy broadcasts one shape to the other."""
-    aligned = zip(reversed(shape), reversed(target), strict=False)
-    return len(shape) <= len(target) and all(n in (1, m) for n, m in aligned)

@@ -59,7 +59,11 @@ class SlotMap(Map):
     private
         On several ranks: only this rank looks at what is written through these slots before the dat is written anew,
         also where they are copies of other ranks' elements. Such writes are allowed, and copies that were current stay
-        as current as they were: they are not received once more, which would undo the writes.
+        as current as they were: they are not received once more, which would undo the writes. A loop that writes the
+        dat through a stencil ends that: what it leaves in copies goes to their owners.
+    returned
+        On several ranks: what is written through these slots to copies of other ranks' elements goes back to these
+        ranks after the loop. No other rank changes the same numbers. Not together with ``private``.
 
     Attributes
     ----------
@@ -68,7 +72,7 @@ class SlotMap(Map):
     away
         Whether, on some rank, they lead to elements of another one.
     stays
-        Whether a rank may write what they lead to: its own elements, or what is private.
+        Whether a rank may write what they lead to: its own elements, or what is private or goes back.
 
     Raises
     ------
@@ -87,9 +91,10 @@ class SlotMap(Map):
         *,
         stored: bool = False,
         private: bool = False,
+        returned: bool = False,
     ) -> None:
         self.source, self.target, self.name, self.stored = source, target, name, stored
-        self.private = private
+        self.private, self.returned = private, returned
         self.cells = self.components = np.zeros((0, 1), dtype=np.int32)
         problem = ""
         try:
@@ -101,13 +106,15 @@ class SlotMap(Map):
         self.legs = self.cells.shape[1]
         self.covers = source.part is None or all(comm.allgather(len(self.cells) == source.executed))
         self.away = target.part is not None and any(comm.allgather(bool(self._foreign.any())))
-        self.stays = private or not self.away
+        self.stays = private or returned or not self.away
         self._places: dict[tuple[Layout, int, int], SlotPlaces] = {}
 
     def _take(self, cells: npt.ArrayLike, components: npt.ArrayLike) -> None:
         """Check the tables and keep them."""
         what, source, target = f"slots {self.name!r}", self.source, self.target
         table = np.asarray(cells)
+        if self.private and self.returned:
+            raise DatError(f"{what}: what is written through them is private, or goes back to its owners; choose one")
         if source.context is not target.context:
             raise DatError(f"{what}: {source} and {target} belong to different contexts")
         if table.ndim not in (1, 2) or len(table) not in (source.size, source.executed):
@@ -147,8 +154,8 @@ class SlotMap(Map):
         part = self.target.part
         if part is None:
             return np.zeros(self.cells.shape, dtype=bool)
-        if not self.stored:
-            return self.cells >= self.target.size
+        if not self.stored:  # places behind those of the part are this rank's own
+            return (self.cells >= part.owned) & (self.cells < part.stored)
         received = np.zeros(self.target.storage_size, dtype=bool)
         for places in part.receive:
             received[places] = True

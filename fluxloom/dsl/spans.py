@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import lcm
+from math import lcm, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -34,12 +34,16 @@ class Span:
 
 @dataclass(frozen=True)
 class Limits:
-    """Where the positions of a loop are cut: ``[begin, inside)`` needs no halo, ``[0, owned)`` counts in reductions."""
+    """Where the positions of a loop are cut: ``[begin, inside)`` needs no halo, ``[0, owned)`` counts in reductions.
+
+    Where the interior is cut once more, its parts have multiples of ``grain`` positions.
+    """
 
     begin: int
     inside: int
     owned: int
     end: int
+    grain: int = ALIGN
 
     @property
     def whole(self) -> Span:
@@ -50,6 +54,12 @@ class Limits:
     def interior(self) -> Span:
         """The positions that need nothing of other ranks."""
         return Span(self.begin, self.inside)
+
+    @property
+    def halves(self) -> tuple[Span, Span]:
+        """The interior in two parts; the first may have no positions."""
+        middle = self.begin + len(self.interior) // 2 // self.grain * self.grain
+        return Span(self.begin, middle), Span(middle, self.inside)
 
     @property
     def rest(self) -> list[Span]:
@@ -70,7 +80,7 @@ def limits_of(over: Set, executed: bool, tile: int = 0) -> Limits:
         return Limits(0, over.size, over.size, over.size)
     begin, inside = part.begin, part.inside
     if isinstance(over, Grid) and not over.context.device.items:
-        return Limits(begin, inside, over.size, over.size)
+        return Limits(begin, inside, over.size, over.size, prod(over.shape[1:]))
     if isinstance(over, Subset):
         begin, inside = (int(k) for k in np.searchsorted(over.indices, (begin, inside)))
     align = lcm(ALIGN, max(1, tile))

@@ -66,9 +66,13 @@ def check_stencil_writes(
     Raises
     ------
     LoopError
-        If the lattice is cut or has ghosts, or some component is reached through several legs.
+        If the lattice has ghosts, or some component is reached through several legs; if the kernel computes
+        components of a stencil that turns round at ends.
     """
     for parameter, arg in zip(parameters, arguments, strict=True):
+        if isinstance(arg.map, OffsetMap) and arg.map.mirror:
+            where = f"{name}: argument {parameter.name!r}, through stencil {arg.map.name!r} that turns round at ends,"
+            _check_mirror(where, arg, _legs_by_component(lowered, parameter.name), spreads(arg, parameter.access))
         if isinstance(arg.map, OffsetMap) and spreads(arg, parameter.access):
             where = f"{name}: argument {parameter.name!r} is {parameter.access.value} through stencil {arg.map.name!r}"
             _check_lattice(where, over)
@@ -76,16 +80,15 @@ def check_stencil_writes(
 
 
 def _check_lattice(where: str, over: Set) -> None:
-    """Check that every leg leads each element to one of its own; a lattice without ghosts is joined where one leads."""
+    """Check that every leg leads each element to one of its own; a lattice without ghosts is joined where one leads.
+
+    On several ranks a leg may lead to the copy of another rank's element: what is written there goes back to that rank
+    (`fluxloom.dsl.halo_returns`).
+    """
     grid = over.parent
     assert isinstance(grid, Grid)
-    if over.context.ranked:
-        raise LoopError(
-            f"{where}, and on several ranks {grid} is cut: elements of other ranks would be written; let a loop over "
-            "the targets read"
-        )
-    if any(grid.ghost):
-        raise LoopError(f"{where}, and {grid} has ghosts {grid.ghost}; declare it without, periodic along each axis")
+    if any(grid.beyond):
+        raise LoopError(f"{where}, and {grid} has ghosts {grid.beyond}; declare it without, periodic along each axis")
 
 
 def _check_legs(where: str, parameter: str, lowered: LoweredKernel) -> None:
@@ -101,4 +104,25 @@ def _check_legs(where: str, parameter: str, lowered: LoweredKernel) -> None:
             raise LoopError(
                 f"{where}, and the kernel reaches {text} through legs {found[0]} and {found[1]}: elements would "
                 "meet; reach each component through one leg, or write another dat"
+            )
+
+
+def _check_mirror(where: str, arg: Argument, legs: dict[tuple[int, ...], list[int]] | None, written: bool) -> None:
+    """Check that components are known, and that no two elements meet in one where legs lead back.
+
+    Through the leg of component ``c`` an element at an end reaches its own component ``c'``. Through the leg of ``c'``
+    only the element beyond that end would, if that leg leads the other way along the last axis.
+    """
+    assert isinstance(arg.map, OffsetMap)
+    if legs is None:
+        raise LoopError(f"{where} has a leg or a component that the kernel computes; use numbers, or range()")
+    if not written:
+        return
+    along = {c: arg.map.offsets[arg.leg if arg.leg >= 0 else found[0]][-1] for (c,), found in legs.items()}
+    for c, shift in along.items():
+        back = arg.map.mirror[c]
+        if shift and along.get(back, -shift) != -shift:
+            raise LoopError(
+                f"{where} is written, and the legs of components {c} and {back}, which change places at ends, do not "
+                "lead opposite ways along the last axis: elements would meet"
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fluxloom.core.access import Access
 from fluxloom.device.base import Buffer, Call
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.halo_reads import HaloReads, SlotReads
+from fluxloom.dsl.halo_reads import HaloMask, HaloReads, SlotReads
 from fluxloom.dsl.identity import among
 from fluxloom.dsl.spans import Limits, Span
 
@@ -50,6 +50,8 @@ class Task:
         What it reads of some of the ``needs``, number by number, where that is known.
     private
         What it writes among copies of other ranks' elements where only this rank looks.
+    returns
+        What it writes there that belongs to these ranks, and goes back to them.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Task:
     together: bool = False
     halo_reads: Sequence[HaloReads] = ()
     private: Sequence[tuple[Dat, SlotReads]] = ()
+    returns: Sequence[HaloMask] = ()
 
 
 def exchange_places(

@@ -18,7 +18,9 @@ from fluxloom.dsl.bind import Bound, Numbering, executes_halo, leads_away
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.halo_reads import halo_reads, private_slots
+from fluxloom.dsl.halo_returns import all_written, halo_returns
 from fluxloom.dsl.identity import unique
+from fluxloom.dsl.maps import OffsetMap
 from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
@@ -61,14 +63,18 @@ def halo_needs(bound: Bound) -> list[Dat]:
     return unique(
         a.data
         for a, p in zip(bound.arguments, bound.kernel.parameters, strict=True)
-        if isinstance(a.data, Dat) and a.data.set.shared and _meets_halo(a, p.access, halo)
+        if isinstance(a.data, Dat) and a.data.set.shared
+        if _meets_halo(a, p.access, halo) and not all_written(bound, a, p.access)
     )
 
 
 def _meets_halo(argument: Argument, access: Access, halo: bool) -> bool:
-    """Whether an argument meets elements of other ranks that have to be current; ``halo``: if the loop runs there."""
+    """Whether an argument meets elements of other ranks that have to be current; ``halo``: if the loop runs there.
+
+    What goes back has to be current where the loop leaves it as it was.
+    """
     through = argument.map
-    if isinstance(through, SlotMap) and through.away:
+    if (isinstance(through, SlotMap) and through.away) or (isinstance(through, OffsetMap) and access is Access.WRITE):
         return True
     return access in (Access.READ, Access.RW) and (
         halo or (leads_away(argument) and not (through is not None and through.stays))
@@ -140,6 +146,7 @@ def loop_task(
         together=shared is not None,
         halo_reads=halo_reads(loop.bound, needs) if needs else (),
         private=private_slots(loop.bound),
+        returns=halo_returns(loop.bound) if loop.context.ranked else (),
     )
 
 

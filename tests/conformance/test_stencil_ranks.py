@@ -62,10 +62,10 @@ def test_cuts(device: str, chained: bool, cut: tuple[int, int]) -> None:
 def test_refusals() -> None:
     def case(comm: Comm) -> list[str]:
         ctx = fl.Context("cpu", comm=comm, threads=1, tuning=False)
-        grid = ctx.grid(SHAPE, "cells", periodic=True, cut=(2, 1))
-        u, v = ctx.dat(grid), ctx.dat(grid, shape=(2,))
+        ghosts = ctx.grid(SHAPE, "ghosts", ghost=(1, 0), cut=(1, 2))
+        u, v = ctx.dat(ghosts), ctx.dat(ghosts, shape=(2,))
         found = []
-        for wrong in (lambda: Loop(push, grid, u, v[ctx.stencil(grid, [(0, 1)])[0]]),
+        for wrong in (lambda: Loop(push, ghosts, u, v[ctx.stencil(ghosts, [(1, 0)])[0]]),
                       lambda: ctx.subset(ctx.set(Part.whole(6), "rows"), [1], "some", capacity=4)):  # fmt: skip
             with pytest.raises((LoopError, DatError)) as error:
                 wrong()
@@ -73,5 +73,6 @@ def test_refusals() -> None:
         return found
 
     for write, change in run_threads(2, case):
-        assert "'v' is Write through stencil 'stencil', and on several ranks" in write
+        assert "'v' is Write through stencil 'stencil', and Grid(ghosts" in write
+        assert "has ghosts (1, 0); declare it without, periodic along each axis" in write
         assert "subset 'some': on several ranks members can change on a lattice only" in change

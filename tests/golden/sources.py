@@ -117,6 +117,13 @@ def res_calc(dialect: str, **choices) -> list[Group]:
     return alone(airfoil(dialect, Schedule(**choices)).res_calc)
 
 
+@fl.kernel
+def pull(f: fl.Read, v: fl.Write):
+    """What arrives from two neighbours."""
+    v[0] = f[0][0] + f[1][1]
+    v[1] = f[0][0] - f[1][1]
+
+
 def part_of(groups: list[Group]) -> list[Group]:
     """Return groups as on several ranks: they may begin at any element."""
     return [replace(group, ranged=True) for group in groups]
@@ -185,6 +192,15 @@ def several(dialect: str) -> list[Group]:
     return alone(Loop(turn, grid, f[s], ctx.dat(grid, dtype="float32"), schedule=Schedule(sites=4)))
 
 
+def returned(dialect: str) -> list[Group]:
+    """A stencil that turns round at the ends of rows: in C line by line, else one site an item."""
+    ctx = context(dialect)
+    grid = ctx.grid((3, 8), periodic=(True, False))
+    s = ctx.stencil(grid, [(1, 1), (-1, -1)], "s", mirror=(1, 0))
+    f, v = (ctx.dat(grid, shape=(2,), dtype="float32", layout=fl.SoA()) for _ in range(2))
+    return alone(Loop(pull, grid, f[s], v, schedule=Schedule(lanes=8 if dialect == "c" else 0, stream=dialect == "c")))
+
+
 def members(dialect: str) -> list[Group]:
     """A stencil over elements of a list that may change, with a sum."""
     grid, f = ring(dialect)
@@ -233,6 +249,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "five_points": lambda: stencil(dialect),
         "swap": lambda: swapped(dialect),
         **({} if dialect == "c" else {"several": lambda: several(dialect)}),
+        "returned": lambda: returned(dialect),
         "drain": lambda: members(dialect),
         "rolled": lambda: rolled(dialect),
         "legs": lambda: legs(dialect),
