@@ -7,6 +7,10 @@ a population that leads up and one that leads down are stored apart.
 
 Long rows that are not periodic have as many such cells as make them a multiple of four: then work items of a GPU can
 handle several cells of a row at once (`fluxloom.codegen.grid_sites`). The last one is index ``-1``.
+
+Where rows end at walls at rest there is no such cell. Populations that leave a row come back there by themselves: the
+stencil turns round (`fluxloom.dsl.maps.OffsetMap`), and what arrives at the last cell by ``k`` is what has left it
+along ``-k``. Memory has to open a page for each end of a row that a loop over walls touches, and none for these.
 """
 
 from __future__ import annotations
@@ -43,10 +47,13 @@ class Box:
         Cells along each axis: ``(nz, ny, nx)`` or ``(ny, nx)``.
     periodic
         Whether the two sides across each axis are joined.
+    turned
+        Whether populations come back at the ends of rows, along x, by themselves.
     """
 
     shape: tuple[int, ...]
     periodic: tuple[bool, ...]
+    turned: bool = False
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (2, 3) or min(self.shape) < 1 or len(self.periodic) != len(self.shape):
@@ -64,9 +71,14 @@ class Box:
 
     @property
     def grid_shape(self) -> tuple[int, ...]:
-        """Shape of the grid: the box and the layer beyond axes that are not periodic."""
-        *outer, row = (n + (not joined) for n, joined in zip(self.shape, self.periodic, strict=True))
-        return (*outer, row if self.periodic[-1] or row < _LONG else -(-row // _EVEN) * _EVEN)
+        """Shape of the grid: the box and the layer beyond axes that are not periodic, unless rows turn round."""
+        *outer, row = (n + (not joined) for n, joined in zip(self.shape, self._wraps, strict=True))
+        return (*outer, row if self._wraps[-1] or row < _LONG else -(-row // _EVEN) * _EVEN)
+
+    @property
+    def _wraps(self) -> tuple[bool, ...]:
+        """Whether an axis has no layer beyond: it is periodic, or its rows turn round."""
+        return (*self.periodic[:-1], self.periodic[-1] or self.turned)
 
     @property
     def inside(self) -> tuple[slice, ...]:
@@ -94,6 +106,13 @@ class Box:
     def coordinates(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the coordinates of cells, given by their numbers in the grid."""
         return tuple(np.asarray(x, dtype=np.int64) for x in np.unravel_index(places, self.grid_shape))
+
+    def leave(self, places: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which ways from cells, as `shifted` takes them, lead out of rows that turn round."""
+        if not self.turned:
+            return np.zeros(np.broadcast_shapes(np.shape(places), shifts.shape[:-1]), dtype=bool)
+        along = self.coordinates(places)[-1] + shifts[..., -1]
+        return (along < 0) | (along >= self.shape[-1])
 
     def shifted(self, places: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the numbers of the cells at some distance, ``(..., dimensions)`` for ``places`` ``(...)``."""

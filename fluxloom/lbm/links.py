@@ -71,8 +71,9 @@ def find_links(
     -------
     dict
         By the name of the side, and by the label of the solid: ``n`` for ``shapes[n - 1]``. Every side and shape has an
-        entry, if empty. A source beyond a side is of that side, even where a shape reaches there. The fraction at sides
-        is one half; at solids it is that of the first surface on the way, of all shapes that have the source inside.
+        entry, if empty, as at sides where rows turn round. A source beyond a side is of that side, even where a shape
+        reaches there. The fraction at sides is one half; at solids it is that of the first surface on the way, of all
+        shapes that have the source inside.
 
     Raises
     ------
@@ -132,7 +133,10 @@ def _links_at(
     at = np.stack(box.coordinates(cells), axis=-1)
     sources = at[:, None, :] - velocities
     kinds = labels.reshape(-1)[box.place(tuple(np.moveaxis(sources, -1, 0)))]
-    row, direction = np.nonzero(kinds != FLUID)
+    blocked = kinds != FLUID
+    if box.turned:  # populations come back there by themselves
+        blocked &= (sources[..., -1] >= 0) & (sources[..., -1] < box.shape[-1])
+    row, direction = np.nonzero(blocked)
     kinds, sources = kinds[row, direction].astype(np.int64), sources[row, direction]
     walled = ~np.array(box.periodic)
     crossed = (walled & (sources >= np.array(box.shape))).astype(np.int8) - (walled & (sources < 0)).astype(np.int8)
@@ -156,10 +160,14 @@ def _fractions(
     walled = ~np.array(box.periodic)
     end = np.where(walled, at, np.mod(at, np.array(box.shape))).astype(np.float64)
     fractions = np.full(len(cells), np.inf)
+    order = np.argsort(end[:, 0], kind="stable")
+    along = end[order, 0]
     for shape in shapes:
         for shift in images(box, shape):
             low, high = (edge + shift for edge in shape.bounds())
-            some = np.flatnonzero(((end >= low - 1) & (end <= high + 1)).all(axis=1))
+            first, last = np.searchsorted(along, low[0] - 1, "left"), np.searchsorted(along, high[0] + 1, "right")
+            some = order[first:last]  # of thousands of bodies each is near few links
+            some = some[((end[some] >= low - 1) & (end[some] <= high + 1)).all(axis=1)]
             some = some[shape.inside(end[some] - shift)]
             start = end[some] - step[some] - shift
             cut = shape.inside(start)

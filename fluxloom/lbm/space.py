@@ -2,7 +2,8 @@
 
 On several ranks each one does the cells and links of the cells that it owns. What they read and write is at most a cell
 away: among its own cells, or in the layers of its neighbours' cells that it holds. There only this rank looks at what
-arrives at its own cells, so that what it writes needs no message (`SlotMap.private`).
+arrives at its own cells, so that what it writes needs no message (`SlotMap.private`). What left its cells may be there
+too, on its way to other ranks' cells: what changes it is sent to these (`SlotMap.returned`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.cells import CellList, CellSet
+from fluxloom.lbm.cells import LISTS_ON_RANKS, CellList, CellSet
 from fluxloom.lbm.lattices import Lattice
 from fluxloom.lbm.streaming import Neighbours, Streaming
 
@@ -84,6 +85,14 @@ class Space:
     force: Global | Dat | None = None
     listed: tuple[CellList, CellSet] | None = None
 
+    def __post_init__(self) -> None:
+        if self.listed is not None and self.context.ranked and self.streaming.name not in LISTS_ON_RANKS:
+            raise SolverError(
+                f"cells='fluid' with streaming={self.streaming.name!r} runs on one rank, here are "
+                f"{self.context.comm.size}: a rank would write populations of cells that others own; take "
+                f"{' or '.join(map(repr, LISTS_ON_RANKS))}, or cells='all'"
+            )
+
     @property
     def set(self) -> Set:
         """What populations live on: the grid, or a list of cells."""
@@ -122,12 +131,15 @@ class Space:
         SolverError
             If boxes of ranks are too thin where an axis is cut.
         """
+        if self.listed is not None:
+            return  # cells at sides are where the next ones inwards are (`fluxloom.lbm.cells_division`)
         boxes = self.context.comm.allgather((self.grid.offset, self.grid.shape))
         for axis, (n, parts) in enumerate(zip(self.grid.global_shape, self.grid.factors, strict=True)):
             if parts == 1:
                 continue
             ends = [(o[axis], o[axis] + s[axis]) for o, s in boxes]
-            closed = not self.box.periodic[axis]
+            turned = self.box.turned and axis == self.box.dimensions - 1  # no conditions there
+            closed = not self.box.periodic[axis] and not turned
             # next to a side a cell and the one further in are on one rank, and so are all cells beyond
             last = self.box.shape[axis] - 2
             thin = closed and any((low == 0 and high < 2) or (high > last + 1 and low > last) for low, high in ends)
@@ -137,7 +149,7 @@ class Space:
                     "with conditions each needs two cells or more; take fewer ranks, or another cut"
                 )
 
-    def elements(self, cells: Places, name: str, reach: int = REACH) -> Elements:
+    def elements(self, cells: Places, name: str, reach: int = 0) -> Elements:
         """Return those of some cells, or of the cells of some links, that this rank owns. Collective.
 
         Parameters
@@ -145,19 +157,31 @@ class Space:
         cells
             Numbers in the grid ``(n,)``, the same on every rank.
         reach
-            How many cells away from them is what loops over them meet.
+            How many cells away from them is what loops over them meet, at least; by default a cell, and what left the
+            one there.
         """
+        reach = max(reach, REACH + any(self.streaming.stored(parity)[0] for parity in self.parities))
         if not self.context.ranked:
             return Elements(self.context.set(len(cells), name), np.arange(len(cells)), cells)
-        mine, deep = np.ones((2, len(cells)), dtype=bool)
-        for at, n, parts in zip(self._local(cells), self.grid.shape, self.grid.factors, strict=True):
-            mine &= (at >= 0) & (at < n)
-            deep &= (parts == 1) | ((at >= reach) & (at < n - reach))
+        mine = self.owns(cells)
+        if self.listed is not None:
+            deep = self.listed[0].alone(cells, reach)
+        else:
+            deep = np.ones(len(cells), dtype=bool)
+            for at, n, parts in zip(self._local(cells), self.grid.shape, self.grid.factors, strict=True):
+                deep &= (parts == 1) | ((at >= reach) & (at < n - reach))
         first, rest = np.flatnonzero(mine & deep), np.flatnonzero(mine & ~deep)
         which = np.concatenate([first, rest]).astype(np.int64)
         n = which.size
         part = Part(0, first.size, n, n, n, which, len(cells))
         return Elements(self.context.set(part, name), which, cells[which])
+
+    def owns(self, cells: Places) -> npt.NDArray[np.bool_]:
+        """Return which cells of the grid this rank owns."""
+        if self.listed is not None:
+            return self.listed[0].owns(cells)
+        ends = zip(self._local(cells), self.grid.shape, strict=True)
+        return np.logical_and.reduce([(at >= 0) & (at < n) for at, n in ends])
 
     def numbers(self, cells: Places) -> Places:
         """Return the numbers in `set` of cells that this rank has."""
@@ -190,15 +214,17 @@ class Space:
         cells, directions
             Numbers in the grid, next to those of the elements, and of lattice velocities: ``(n,)``, or ``(n, legs)``.
         """
-        return self._slots(self.streaming.departed, over, cells, directions, name)
+        return self._slots(self.streaming.departed, over, cells, directions, name, private=False)
 
     def arriving(self, over: Elements, cells: Places, directions: Places, name: str) -> tuple[Argument, ...]:
         """Return the populations that will arrive at some cells, as `departed` does."""
-        return self._slots(self.streaming.arriving, over, cells, directions, name)
+        return self._slots(self.streaming.arriving, over, cells, directions, name, private=True)
 
     def _slots(
-        self, places: Callable[..., tuple[Places, Places]], over: Elements, cells: Places, directions: Places, name: str
-    ) -> tuple[Argument, ...]:
+        self, places: Callable[..., tuple[Places, Places]], over: Elements, cells: Places, directions: Places,
+        name: str, *, private: bool,
+    ) -> tuple[Argument, ...]:  # fmt: skip
+        """Return slots; what a loop writes through them is for this rank alone, or for those that it travels to."""
         found: dict[tuple[bool, bool], SlotMap] = {}
         out = []
         for parity in self.parities:
@@ -206,14 +232,20 @@ class Space:
             if stored not in found:
                 at, component = places(self._where, self.lattice, cells, directions, parity)
                 ranked = self.context.ranked
-                at = self._stored(over.cells, at) if ranked else at
-                found[stored] = SlotMap(over.set, self.set, at, component, name, stored=ranked, private=ranked)
+                cut = ranked and self.listed is None  # a list itself tells where its copies of other ranks' cells are
+                at = self._stored(over.cells, at) if cut else at
+                found[stored] = SlotMap(
+                    over.set, self.set, at, component, name,
+                    stored=cut, private=ranked and private, returned=ranked and not private,
+                )  # fmt: skip
             out.append(self.populations(parity)[found[stored]])
         return tuple(out)
 
     def order(self, cells: Places, directions: Places) -> Places:
         """Return an order of links in which what arrives through them lies in memory one after the other."""
-        at, component = self.streaming.arriving(self._where, self.lattice, cells, directions, 0)
+        at, component = self.streaming.arriving(self.box, self.lattice, cells, directions, 0)
+        if self.listed is not None:
+            at = cells  # spare places are in this order, and it is the same on any number of ranks
         layout = self.populations(0).layout
         if isinstance(layout, AoS):
             return np.lexsort((component, at))

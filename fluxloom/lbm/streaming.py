@@ -19,6 +19,9 @@ in-place scheme is the AA pattern (P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Sa
 and writes a cell's own memory, one at parity 1 that of its neighbours; one copy of the populations is enough, as each
 place is read and written by the same cell.
 
+Where a row ends at a wall at rest and turns round (`fluxloom.lbm.box`), a place beyond its end is that of the cell
+itself in the opposite direction.
+
 Where "the memory of the cell at ``x + c_k``" is, `Neighbours` tell: all cells of a box in the order of the grid
 (`fluxloom.lbm.box.Box`), or those that are fluid in a list (`fluxloom.lbm.cells.CellList`).
 """
@@ -44,6 +47,10 @@ class Neighbours(Protocol):
 
     def shifted(self, cells: Places, shifts: Places, /) -> Places:
         """Return where the values at some distance ``(..., dimensions)`` from cells of the grid ``(...)`` are."""
+        ...
+
+    def leave(self, cells: Places, shifts: Places, /) -> npt.NDArray[np.bool_]:
+        """Return which of these ways lead out of rows at whose ends populations come back by themselves."""
         ...
 
 
@@ -103,8 +110,11 @@ class Streaming:
     ) -> tuple[Places, Places]:
         cells, directions = np.broadcast_arrays(np.asarray(cells, np.int64), np.asarray(directions, np.int64))
         velocities = np.array(lattice.velocities, dtype=np.int64)
-        places = where.shifted(cells, shift * velocities[directions])
-        return places, np.array(lattice.opposite, dtype=np.int64)[directions] if turned else directions
+        opposite, shifts = np.array(lattice.opposite, dtype=np.int64), shift * velocities[directions]
+        components = opposite[directions] if turned else directions
+        back = where.leave(cells, shifts)
+        places = where.shifted(cells, np.where(back[..., None], 0, shifts))
+        return places, np.where(back, opposite[components], components)
 
 
 STREAMING = {

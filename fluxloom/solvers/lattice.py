@@ -24,6 +24,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
+from fluxloom.lbm.boundaries import rows_turn
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
@@ -77,12 +78,11 @@ class LatticeBoltzmann:
     schedule
         For every loop; ``sites`` for those of steps.
     cut, shares
-        Parts along each axis on several ranks, and how much of the box each rank gets, as `fluxloom.dsl.sets.Grid`
-        takes them.
+        Parts along each axis on several ranks, and how much of the box, or of the fluid in a list, each rank gets.
     cells
         ``"all"``: every cell of the box is stored and stepped, the fastest where most of it is fluid. ``"fluid"``: only
         fluid cells are, in a list with a table of their neighbours: memory and time go by the fluid. For boxes that are
-        mostly solid, on one rank.
+        mostly solid. On several ranks each has a piece of the list (pull and three-phase streaming).
 
     Raises
     ------
@@ -125,7 +125,8 @@ class LatticeBoltzmann:
         self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
         boundaries = {} if boundaries is None else boundaries
         checks.check_conditions(boundaries, bodies)
-        self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries))
+        turned = cells == "all" and rows_turn(boundaries)
+        self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries), turned)
         self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
         checks.check_half(self.dtype, self.force, self.box, self.viscosity)
         self.forcing = "field" if field else "uniform" if len(force) else "none"
@@ -268,7 +269,7 @@ class LatticeBoltzmann:
     @property
     def cells(self) -> int:
         """Number of cells that a step updates, those of all ranks: of the box, or in a list."""
-        return self.box.cells if self.memory.listed is None else self.memory.set.size
+        return self.box.cells if self.memory.listed is None else self.memory.set.total
 
     @property
     def populations(self) -> Dat:
@@ -308,14 +309,14 @@ class LatticeBoltzmann:
             self.immersed.restart()
 
     def density(self) -> npt.NDArray[np.float64]:
-        """Return the density of the cells of the box; one where there is no fluid. On ranks: of this rank's cells."""
+        """Return the density over the box, one where there is no fluid; on ranks over this one's part. Collective."""
         return self._looks.density()
 
     def velocity(self) -> npt.NDArray[Any]:
         """Return the velocity of the cells of the box, ``(*shape, dimensions)``, component ``k`` along axis ``k``.
 
         It is that after `steps` steps, with half of the force as it should be: fluid at rest under a force ``F`` has
-        ``steps * F``. It is zero where there is no fluid. On several ranks it is that of this rank's cells.
+        ``steps * F``. It is zero where there is no fluid. On several ranks it is that of this rank's part of `grid`.
         """
         return self._looks.velocity()
 

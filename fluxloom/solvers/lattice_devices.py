@@ -36,7 +36,8 @@ class DividedLattice:
     shape
         Cells along each axis of the whole box, slowest first. Slabs lie along the first axis.
     shares
-        Part of the box that each device gets; equal parts by default. A device with no share has no cells.
+        Part of the box that each device gets, of its fluid where only that is stored; equal parts by default. A device
+        with no share has no cells.
     overlap
         Whether devices compute while the layers at their cuts travel.
     options
@@ -83,8 +84,8 @@ class DividedLattice:
             self.close()
             raise
         self.shape = tuple(shape)
-        thick = {member: flow.grid.shape[0] for member, flow in zip(self.ranks.members, self.flows, strict=True)}
-        self.shares = tuple(thick.get(k, 0) / sum(thick.values()) for k in range(self.team.size))
+        has = {member: flow.memory.set.size for member, flow in zip(self.ranks.members, self.flows, strict=True)}
+        self.shares = tuple(has.get(k, 0) / sum(has.values()) for k in range(self.team.size))
 
     @property
     def cells(self) -> int:

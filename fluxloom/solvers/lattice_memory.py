@@ -18,6 +18,8 @@ from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.cells import CellList, CellSet
+from fluxloom.lbm.cells_division import Division
+from fluxloom.lbm.cells_windows import Windows, fits
 from fluxloom.lbm.labels import FLUID, Labels
 from fluxloom.lbm.lattices import Lattice
 
@@ -73,7 +75,7 @@ class GridMemory(_Cells):
     listed
         None: all cells are stored.
     behind, ahead
-        Stencils from each cell to those at ``-c_k`` and ``c_k`` from it.
+        Stencils from each cell to those at ``-c_k`` and ``c_k`` from it; they turn round where rows of the box do.
     """
 
     listed: tuple[CellList, CellSet] | None = None
@@ -82,10 +84,12 @@ class GridMemory(_Cells):
         self, context: Context, lattice: Lattice, box: Box, cut: tuple[int, ...] | None, shares: Sequence[float] | None
     ) -> None:
         self._context, self._box = context, box
-        self.grid = context.grid(box.grid_shape, "cells", periodic=True, cut=cut, shares=shares)
+        joined = (*(True,) * (box.dimensions - 1), not box.turned)
+        self.grid = context.grid(box.grid_shape, "cells", periodic=joined, cut=cut, shares=shares)
         self.set: Set = self.grid
-        self.behind = context.stencil(self.grid, lattice.sources, lattice.name)
-        self.ahead = context.stencil(self.grid, lattice.velocities, f"{lattice.name} ahead")
+        mirror = lattice.opposite if box.turned else ()
+        self.behind = context.stencil(self.grid, lattice.sources, lattice.name, mirror=mirror)
+        self.ahead = context.stencil(self.grid, lattice.velocities, f"{lattice.name} ahead", mirror=mirror)
 
     @property
     def table_bytes(self) -> int:
@@ -120,17 +124,25 @@ class GridMemory(_Cells):
 class ListMemory(_Cells):
     """Only fluid cells are stored, and what arrives from where there is no fluid; see `fluxloom.lbm.cells`.
 
+    On several ranks each has its share of the fluid, a piece of the list. Values over the box are those of a *window*,
+    this rank's box of `grid`: they come from who owns the cells, and go there.
+
     Parameters
     ----------
     context, lattice, box
         What the flow was made with.
     labels
         Over the grid: which cells are fluid.
+    cut
+        None: a list is not cut along axes.
+    shares
+        On several ranks: part of the fluid that each one gets; by default the same. Windows have the shares of the box.
 
     Attributes
     ----------
     grid
-        Cells of the box and of the layer beyond sides that are not joined: nothing lives on it.
+        Cells of the box and of the layer beyond sides that are not joined: nothing lives on it. On several ranks it is
+        cut into windows: slabs, unless the box is too thin for these.
     set
         The fluid cells: what loops run over, and dats live on.
     listed
@@ -139,17 +151,29 @@ class ListMemory(_Cells):
     Raises
     ------
     SolverError
-        On several ranks, or if there are too many cells.
+        If there are too many cells, or parts along axes are asked for.
     """
 
-    def __init__(self, context: Context, lattice: Lattice, box: Box, labels: Labels) -> None:
+    def __init__(
+        self, context: Context, lattice: Lattice, box: Box, labels: Labels, cut: tuple[int, ...] | None = None,
+        shares: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         self._context, self._lattice, self._box = context, lattice, box
-        cells = CellList(box, lattice, labels)
-        own = CellSet(context, cells.cells.size, cells.spare)
-        self.listed: tuple[CellList, CellSet] | None = (cells, own)
+        self._windows: Windows | None = None
+        comm = context.comm
+        if not context.ranked:
+            self.grid = context.grid(box.grid_shape, "box", periodic=True)
+            self._cells = CellList(box, lattice, labels)
+            own = CellSet(context, self._cells.cells.size, self._cells.spare)
+            self._fluid = labels[box.inside] == FLUID
+        else:
+            self.grid = _windows(context, box, cut, shares)
+            division = Division(box, labels, shares if shares is not None else (1.0,) * comm.size)
+            self._cells = CellList(box, lattice, labels, division, comm.rank)
+            part = self._cells.part(comm, labels)
+            own = CellSet(context, part.owned, self._cells.spare, part=part)
+        self.listed: tuple[CellList, CellSet] | None = (self._cells, own)
         self.set: Set = own
-        self.grid = context.grid(box.grid_shape, "box", periodic=True)
-        self._cells, self._fluid = cells, labels[box.inside] == FLUID
 
     @cached_property
     def behind(self) -> TableMap:
@@ -166,20 +190,70 @@ class ListMemory(_Cells):
         """Memory of the table of neighbours that a scheme of streaming needs."""
         return self._cells.ahead.nbytes
 
+    def _exchange(self) -> Windows:
+        """Return what goes where when values over the box are looked at, or set. Collective when it is first wanted."""
+        if self._windows is None:  # no cached property: those of several threads wait for each other
+            self._windows = Windows(self._context.comm, self.grid, self._box, self._cells.cells)
+        return self._windows
+
+    def dat(
+        self, name: str, components: int = 0, *, dtype: npt.DTypeLike, layout: Layout | None = None, values: Any = None
+    ) -> Dat:
+        """Return a dat on the cells; one number a cell by default.
+
+        ``values`` are over the box, or broadcast to it; on several ranks each one has all of them, and nothing is sent.
+        """
+        found = super().dat(name, components, dtype=dtype, layout=layout)
+        if values is not None:
+            found.write(self._whole(values, found.shape)[self._box.coordinates(self._cells.cells)])
+        return found
+
+    def _whole(self, values: npt.ArrayLike, components: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return values over the box; raise `SolverError` if they do not broadcast to it."""
+        given, whole = np.asarray(values), (*self._box.shape, *components)
+        if not fits(given.shape, whole):
+            raise SolverError(f"values of shape {given.shape} do not fit the box, {whole}")
+        return np.broadcast_to(given, whole)
+
     def marked(self, labels: Labels) -> Dat:
         """Return a dat that is one in the cells that are fluid: all of them."""
         return self._context.dat(self.set, np.ones(self.set.size, np.uint8), name="fluid", dtype="uint8")
 
     def write(self, dat: Dat, values: npt.ArrayLike) -> None:
-        """Set a dat to values that broadcast to ``(*shape, *components)`` of the box."""
-        dat.write(np.broadcast_to(np.asarray(values), (*self._box.shape, *dat.shape))[self._fluid])
+        """Set a dat to values that broadcast to ``(*shape, *components)`` of the box.
+
+        On several ranks also of this rank's part of the grid, and collective.
+        """
+        if self._context.ranked:
+            dat.write(self._exchange().of(values, dat.shape))
+        else:
+            dat.write(self._whole(values, dat.shape)[self._fluid])
 
     def read(self, dat: Dat) -> npt.NDArray[Any]:
-        """Return the values of the cells of the box; zero where there is no fluid."""
+        """Return the values of the cells of the box, zero where there is no fluid.
+
+        On several ranks those of this rank's window, whoever owns the cells; collective.
+        """
         values = dat.read()
+        if self._context.ranked:
+            return self._exchange().over(values)
         found = np.zeros((*self._box.shape, *dat.shape), dtype=values.dtype)
         found[self._fluid] = values
         return found
+
+
+def _windows(context: Context, box: Box, cut: tuple[int, ...] | None, shares: Sequence[float] | None) -> Grid:
+    """Return the grid of a box whose fluid cells are in lists, cut into a window a rank."""
+    ranks = context.comm.size
+    if cut is not None:
+        raise SolverError(
+            f"cut={cut}: with cells='fluid' each rank gets a piece of the list of fluid cells, which is not cut along "
+            "axes; leave it out, or give shares"
+        )
+    if shares is not None and len(shares) != ranks:
+        raise SolverError(f"shares {tuple(shares)}: there are {ranks} ranks, give one positive number for each")
+    slabs = (ranks, *(1 for _ in box.shape[1:])) if box.grid_shape[0] >= ranks else None
+    return context.grid(box.grid_shape, "box", periodic=True, cut=slabs, shares=shares)
 
 
 Memory: TypeAlias = GridMemory | ListMemory
@@ -204,10 +278,10 @@ def memory_of(
     Raises
     ------
     SolverError
-        For another word, or a list of cells on several ranks.
+        For another word, or parts along axes of a list of cells on several ranks.
     """
     if cells not in CELLS:
         raise SolverError(f"cells={cells!r}{did_you_mean(cells, CELLS)} (allowed: {', '.join(CELLS)})")
     if cells == "all":
         return GridMemory(context, lattice, box, cut, shares)
-    return ListMemory(context, lattice, box, labels)
+    return ListMemory(context, lattice, box, labels, cut, shares)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, Wall, parts_of
+from fluxloom.lbm.boundaries import Body, Condition, Part, Sponge, Wall, beside_sponges, parts_of
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import Labels, labels_of
 from fluxloom.lbm.space import Space
@@ -54,7 +54,7 @@ class Conditions:
         self.space, self.labels = space, labels
         if boundaries or bodies:
             space.check_cut()
-        self.given = {name: one.beside if isinstance(one, Sponge) else one for name, one in boundaries.items()}
+        self.given = beside_sponges(boundaries)
         self.given |= {body.name: body.condition for body in bodies}
         self.parts: dict[str, Part] = parts_of(space, boundaries, bodies, labels)
 

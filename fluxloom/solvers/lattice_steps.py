@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
@@ -43,6 +44,7 @@ class Steps:
         self._flow = flow
         self._chains: dict[int, Chain | Relay] = {}
         self.retired: list[Chain] = []
+        self._alone: list[Loop] = []  # they run by themselves, between chains
         self._attached: Any = None  # the part of an immersed boundary that the chains have
         self.bulk = bulk_loops(flow)
 
@@ -61,10 +63,14 @@ class Steps:
         if immersed is not None:
             before += immersed.before(parity)
             after += immersed.after(parity)
-            if len(bulk) > 1 and self._flow.context.ranked:
-                # Of three phases the last one changes what the first one reads. Together in a chain they would bring
-                # the layers around anew, and undo what conditions have put there in a chain before.
-                bulk[0] = Direct(self._flow.context, bulk[0], "stream")
+            in_place = len(self._flow.space.buffers) == 1 and parity % 2
+            if (len(bulk) > 1 or in_place) and self._flow.context.ranked:
+                # Of three phases the last one changes what the first one reads; in place the odd step does both. In a
+                # chain they would bring the layers around anew, and undo what conditions have put there in a chain
+                # before.
+                first = self.bulk[parity % len(self.bulk)][0]
+                bulk[0] = Direct(self._flow.context, first, "stream")
+                self._alone = unique([*self._alone, first])
         return before, bulk, after
 
     def chain(self, parity: int) -> Chain | Relay:
@@ -121,4 +127,4 @@ class Steps:
         if not self._flow.context.device.native:  # loops run one by one, and count for themselves
             loops = {id(loop): loop for one in chains for loop in one.loops}
             return [loop.report() for loop in loops.values()]
-        return [report for one in chains for report in one.reports()]
+        return [report for one in chains for report in one.reports()] + [one.report() for one in self._alone]

@@ -205,7 +205,7 @@ def test_nvcc_compiles(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("nvcc is not on the path")
     source, binary = tmp_path / "copies.cu", tmp_path / "copies.cubin"
-    source.write_text(primitive_unit(copy_functions("double", items=True), "cuda").text)
+    source.write_text(primitive_unit(copy_functions("double", 2, items=True), "cuda").text)
     command = [compiler, "-arch=sm_90", "-std=c++17", "-cubin", "-o", str(binary), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import fluxloom as fl
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
-from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Pressure, Velocity, Wall
 from fluxloom.lbm.immersed import Contact, Free, ImmersedBody, ImmersedBoundary, circle
 from fluxloom.lbm.lattices import D2Q9, D3Q19
@@ -123,6 +121,13 @@ CONTACT = Contact(0.01, 1.0)
     long(2, still, 5, {"cut": (2, 1), "pipeline": "host-serial", "streaming": "three-phase", "iterations": 3}),
     long(4, space_bodies, 6, {"cut": (1, 2, 2)}),
     long(2, space_bodies, 6, {"cut": (2, 1, 1), "delta": "peskin"}),
+    (3, post, 3, {"cut": (3, 1), "streaming": "in-place", "mode": "field"}),
+    long(4, channel, 21, {"cut": (2, 2), "streaming": "in-place", "mode": "field"}),
+    long(4, movers, 31, {"cut": (2, 2), "streaming": "in-place", "mode": "field", "contact": CONTACT}),
+    long(2, movers, 31, {"cut": (1, 2), "streaming": "push", "pipeline": "host"}),
+    long(4, channel, 21, {"cut": (2, 2), "streaming": "push"}),
+    *(long(2, space_bodies, 6, {"cut": (1, 2, 1), **more}) for more in (
+        {"streaming": "push"}, {"streaming": "in-place", "mode": "field"})),
 ])  # fmt: skip
 def test_ranks_find_what_one_finds(ranks: int, bodies: Any, count: int, options: Values) -> None:
     agree(ranks, bodies, count, **options)
@@ -160,14 +165,6 @@ def test_unlike_ranks() -> None:
         for name, values in one["bodies"].items():
             assert np.abs(each["bodies"][name] - values).max() < 1e-12, name
         assert np.array_equal(each["state"]["rigid.rows"], found[0]["state"]["rigid.rows"])
-
-
-def test_what_is_refused() -> None:
-    """Streaming that writes what other ranks own."""
-    for name in ("push", "in-place"):
-        space: Any = SimpleNamespace(streaming=SimpleNamespace(name=name))
-        with pytest.raises(SolverError, match=f"streaming '{name}' writes other ranks' cells; take one of pull"):
-            ImmersedBoundary._check_ranks(space)
 
 
 @pytest.mark.long

@@ -19,18 +19,22 @@ def start(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("shape", "shares", "counts"),
-    [((13, 5, 6), (0.7, 0.3), (2, 4)), ((9, 12), (0.2, 0.3, 0.5), (3, 4)), ((9, 12), (0.5, 0.0, 0.5), (3, 4))],
+    ("shape", "shares", "counts", "streaming"),
+    [
+        ((13, 5, 6), (0.7, 0.3), (2, 4), "pull"),
+        ((9, 12), (0.2, 0.3, 0.5), (3, 4), "in-place"),
+        ((9, 12), (0.5, 0.0, 0.5), (3, 4), "push"),
+    ],
 )
-def test_slabs(shape: tuple[int, ...], shares: tuple[float, ...], counts: tuple[int, ...]) -> None:
+def test_slabs(shape: tuple[int, ...], shares: tuple[float, ...], counts: tuple[int, ...], streaming: str) -> None:
     lattice = D3Q19 if len(shape) == 3 else D2Q9
     one = LatticeBoltzmann(fl.Context("cpu", threads=1), shape, viscosity=0.02, lattice=lattice, dtype="float64",
-                           collision=TRT())  # fmt: skip
+                           collision=TRT(), streaming=streaming)  # fmt: skip
     one.initialise(*start(shape))
     one.step(sum(counts))
     names = ["cpu:1"] * len(shares)
     with DividedLattice(names, shape, shares=shares, viscosity=0.02, lattice=lattice, dtype="float64",
-                        collision=TRT()) as flow:  # fmt: skip
+                        collision=TRT(), streaming=streaming) as flow:  # fmt: skip
         flow.initialise(*start(shape))
         for count in counts:
             flow.step(count)
@@ -64,12 +68,13 @@ def test_shares_that_do_not_fit(shares: tuple[float, ...]) -> None:
     [pytest.param("opencl", marks=[pytest.mark.opencl, pytest.mark.long]),
      pytest.param("cuda", marks=pytest.mark.cuda)],
 )  # fmt: skip
-def test_a_processor_beside_another_device(other: str) -> None:
+@pytest.mark.parametrize("streaming", ["pull", "in-place"])
+def test_a_processor_beside_another_device(other: str, streaming: str) -> None:
     try:
         fl.Context(other)
     except DeviceUnavailable as error:
         pytest.skip(str(error))
-    shape, options = (12, 8, 10), {"viscosity": 0.02, "dtype": "float32"}
+    shape, options = (12, 8, 10), {"viscosity": 0.02, "dtype": "float32", "streaming": streaming}
     one = LatticeBoltzmann(fl.Context("cpu", threads=1), shape, **options)
     one.initialise(*start(shape))
     one.step(5)

@@ -15,7 +15,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import LoopError, SolverError
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Velocity, Wall
+from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
 from fluxloom.lbm.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from fluxloom.lbm.shapes import Circle, Sphere
 from fluxloom.solvers.lattice import LatticeBoltzmann
@@ -58,7 +58,23 @@ def bounced(body: Any, dimensions: int) -> Values:
     return {"boundaries": sides, "bodies": [Body("body", body, moved)]}
 
 
-CASES: dict[str, Callable[[Any, int], Values]] = {"channel": channel, "outflow": outflow, "bounced": bounced}
+def sponged(body: Any, dimensions: int) -> Values:
+    """Layers that change what has left cells on its way to others, beside sides that slip."""
+    along = (*(0.0,) * (dimensions - 1), 0.04)
+    sides: Values = {"xmin": Velocity(inlet), "xmax": Sponge(Pressure(1.0), width=5, velocity=along)}
+    sides |= {"ymin": Slip(), "ymax": Sponge(Slip(), width=4)}
+    return {"boundaries": sides, "bodies": [Body("body", body, Wall(measure=True))]}
+
+
+CASES: dict[str, Callable[[Any, int], Values]] = {
+    "channel": channel, "outflow": outflow, "bounced": bounced, "sponged": sponged,
+}  # fmt: skip
+
+AHEAD = ("push", "in-place")
+"""Streaming that writes to other cells, which may be other ranks'."""
+
+CUTS = ((2, 1), (1, 2), (2, 2), (3, 1), (1, 3), (6, 1), (1, 7))
+"""The last ones leave parts of two cells."""
 
 
 def run(
@@ -140,11 +156,24 @@ def test_odd_numbers_of_steps(name: str) -> None:
     agree(4, name, D2Q9, (12, 14), cut=(2, 2), steps=(3, 2, 1), sums=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "streaming", "cut"),
+    [("channel", "in-place", (3, 1)), ("sponged", "push", (2, 2))]
+    + [long(n, s, c) for n in CASES for s in AHEAD for c in CUTS],
+)
+def test_writes_to_other_ranks(name: str, streaming: str, cut: Any) -> None:
+    """What is written to copies of other ranks' cells goes back to these, also after an odd number of steps."""
+    agree(
+        int(np.prod(cut)), name, D2Q9, (12, 14), cut=cut, steps=(3, 2, 1), streaming=streaming, sums=name == "outflow"
+    )
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("streaming", ["pull", *AHEAD])
 @pytest.mark.parametrize("name", CASES)
-def test_loops_one_by_one(name: str) -> None:
+def test_loops_one_by_one(name: str, streaming: str) -> None:
     """What is written in private among received layers is there still when the next loop runs."""
-    agree(4, name, D2Q9, (12, 14), cut=(2, 2), singly=True, sums=True)
+    agree(4, name, D2Q9, (12, 14), cut=(2, 2), steps=(5,), singly=True, sums=True, streaming=streaming)
 
 
 @pytest.mark.parametrize(("ranks", "cut"), [long(2, (1, 2)), long(4, (2, 2)), long(3, (3, 1)), long(3, (1, 3))])
@@ -158,11 +187,13 @@ def test_a_moving_body_across_a_periodic_side(ranks: int, cut: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cut"), [("outflow", (1, 3)), *(long(n, c) for n in CASES for c in ((1, 2), (2, 2), (3, 1)))]
+    ("name", "cut", "streaming"),
+    [("outflow", (1, 3), "pull")]
+    + [long(n, c, s) for n in CASES for c in ((1, 2), (2, 2), (3, 1), (1, 3)) for s in ("pull", *AHEAD)],
 )
-def test_rows_with_more_cells_beyond(name: str, cut: Any) -> None:
+def test_rows_with_more_cells_beyond(name: str, cut: Any, streaming: str) -> None:
     """Long rows are a multiple of four: here 37 cells and three beyond the sides."""
-    agree(int(np.prod(cut)), name, D2Q9, (9, 37), cut=cut, sums=True)
+    agree(int(np.prod(cut)), name, D2Q9, (9, 37), cut=cut, sums=True, streaming=streaming)
 
 
 @pytest.mark.parametrize("streaming", ["pull", *(long(s) for s in ("push", "three-phase", "in-place"))])
@@ -180,22 +211,39 @@ def test_cells_beyond_change_nothing(streaming: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("name", "lattice", "cut"),
     [long("channel", D3Q19, (1, 2, 2))]
-    + [long(n, D3Q27, c) for n in CASES for c in ((2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (3, 1, 2))],
+    + [
+        long(n, D3Q27, c)
+        for n in ("channel", "outflow", "bounced")
+        for c in ((2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (3, 1, 2))
+    ],
 )
 def test_three_dimensions(name: str, lattice: Lattice, cut: Any) -> None:
     agree(int(np.prod(cut)), name, lattice, (9, 9, 10), cut=cut, sums=name == "outflow")
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("cut", [(2, 1, 1), (1, 2, 1), (1, 1, 3), (2, 2, 2), (4, 1, 2)])
+@pytest.mark.parametrize("streaming", AHEAD)
+@pytest.mark.parametrize("name", CASES)
+def test_writes_to_other_ranks_in_space(name: str, streaming: str, cut: Any) -> None:
+    agree(
+        int(np.prod(cut)), name, D3Q19, (9, 9, 10), cut=cut, steps=(3, 1), streaming=streaming, sums=name == "outflow"
+    )
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("options", [
     {"layout": fl.AoS()}, {"layout": fl.Blocked(8), "dtype": "float32"}, {"streaming": "three-phase"},
     {"force": (1e-4, 2e-4)}, {"force": (1e-4, 2e-4), "field": True},
+    *({"streaming": s, "force": (1e-4, 2e-4), "field": True, "layout": fl.AoS()} for s in AHEAD),
+    *({"streaming": s, "layout": fl.Blocked(8), "dtype": "float32"} for s in AHEAD),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", CASES)
 def test_forms(name: str, options: Values) -> None:
     agree(4, name, D2Q9, (12, 14), cut=(2, 2), sums=True, **options)
 
 
+@pytest.mark.parametrize("streaming", ["pull", *AHEAD])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
     "device",
@@ -204,15 +252,29 @@ def test_forms(name: str, options: Values) -> None:
         pytest.param("cuda", marks=pytest.mark.cuda),
     ],
 )
-def test_work_items(device: str, name: str) -> None:
+def test_work_items(device: str, name: str, streaming: str) -> None:
     """Ranks with a memory of their own: on one GPU, if there is but one."""
-    agree(3, name, D2Q9, (12, 14), cut=(3, 1), sums=True, device=device)
+    agree(3, name, D2Q9, (12, 14), cut=(3, 1), steps=(4, 3), sums=True, device=device, streaming=streaming)
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("streaming", ["pull", *AHEAD])
 @pytest.mark.parametrize(("name", "cut"), [("channel", (2, 2, 1)), ("outflow", (1, 2, 2)), ("bounced", (4, 1, 1))])
-def test_space_on_gpus(name: str, cut: Any) -> None:
-    agree(4, name, D3Q19, (9, 9, 10), cut=cut, sums=True, device="cuda", dtype="float64")
+def test_space_on_gpus(name: str, cut: Any, streaming: str) -> None:
+    agree(4, name, D3Q19, (9, 9, 10), cut=cut, sums=True, device="cuda", dtype="float64", streaming=streaming)
+
+
+@pytest.mark.parametrize("streaming", AHEAD)
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("opencl", marks=[pytest.mark.opencl, pytest.mark.long]),
+        pytest.param("cuda", marks=pytest.mark.cuda),
+    ],
+)
+def test_interior_of_work_items(device: str, streaming: str) -> None:
+    """Slabs so large that their interior runs while messages travel."""
+    agree(2, "channel", D2Q9, (40, 44), cut=(2, 1), steps=(3, 2), sums=True, device=device, streaming=streaming)
 
 
 def test_parts_that_are_too_thin() -> None:
@@ -278,16 +340,18 @@ def test_private_slots_are_not_received_anew(chained: bool) -> None:
 
 
 @pytest.mark.mpi
-def test_processes() -> None:
+@pytest.mark.parametrize("streaming", ["in-place", long("pull"), long("push")])
+def test_processes(streaming: str) -> None:
     done = mpiexec(
         2,
-        """
+        f"""
         from fluxloom.comm.base import SelfComm
         from fluxloom.lbm.lattices import D2Q9
         from tests.parallel.test_lattice_ranks import check, run
 
-        one = run(SelfComm(), "outflow", D2Q9, (12, 14))  # on each rank: one that waits for the other would spin
-        parts = comm.allgather(run(comm, "outflow", D2Q9, (12, 14), cut=(1, 2)))
+        given = {{"streaming": "{streaming}"}}
+        one = run(SelfComm(), "outflow", D2Q9, (12, 14), **given)  # on each rank: one that waits would spin
+        parts = comm.allgather(run(comm, "outflow", D2Q9, (12, 14), cut=(1, 2), **given))
         if comm.rank == 0:
             check(one, parts, True)
             print("equal")

@@ -9,7 +9,6 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Loop, Read, Write
-from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import LoopError, SolverError
 from fluxloom.lbm.boundaries import Body
 from fluxloom.lbm.box import Box
@@ -194,14 +193,3 @@ def test_wrong_word() -> None:
 def test_immersed_boundaries_need_all_cells() -> None:
     with pytest.raises(SolverError, match="needs all cells of the box: make the flow with cells='all'"):
         flow(force=()).immerse(object())
-
-
-def test_one_rank() -> None:
-    def build(comm: Any) -> str:
-        ctx = fl.Context("cpu", comm=comm, threads=1, tuning=False)
-        with pytest.raises(SolverError) as raised:
-            LatticeBoltzmann(ctx, (8, 10), viscosity=0.1, lattice=D2Q9, cells="fluid", bodies=DISK)
-        return str(raised.value)
-
-    text = "cells='fluid': lists of cells are on one rank, here are 2; take cells='all'"
-    assert run_threads(2, build) == [text, text]

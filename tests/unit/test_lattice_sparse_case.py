@@ -66,27 +66,46 @@ def test_immersed_bodies_are_refused() -> None:
         build("fluid", "immersed")
 
 
-@pytest.mark.parametrize("streaming", ["push", "in-place"])
-def test_checkpoints_are_refused(streaming: str) -> None:
-    """What has left towards walls would be lost."""
-    with pytest.raises(FluxloomError, match=r"checkpoint.every: lists of cells are saved with streaming"):
-        build("fluid", streaming=streaming, every=4)
-
-
-@pytest.mark.long
-def test_checkpoint(tmp_path: Path) -> None:
-    """With pull nothing is lost: a run that is cut off goes on to the same bits."""
-    whole = build("fluid", streaming="pull")
+@pytest.mark.parametrize("after", [5, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "streaming", ["in-place", *(pytest.param(s, marks=pytest.mark.long) for s in ("pull", "push", "three-phase"))]
+)
+def test_checkpoint(streaming: str, after: int, tmp_path: Path) -> None:
+    """A run that is cut off, after an odd number of steps or an even one, goes on to the same bits."""
+    whole = build("fluid", streaming=streaming)
     whole.begin(tmp_path)
     while not whole.finished:
         whole.advance()
-    first = build("fluid", streaming="pull")
-    first.flow.step(5)
-    second = build("fluid", streaming="pull")
+    first = build("fluid", streaming=streaming)
+    first.flow.step(after)
+    second = build("fluid", streaming=streaming)
     write_checkpoint(tmp_path / "state.npz", first.flow, False, digest="")
     restore(second.flow, False, read_checkpoint(tmp_path / "state.npz", "", second.flow, False))
-    second.flow.step(whole.flow.steps - 5)
+    second.flow.step(whole.flow.steps - after)
     np.testing.assert_array_equal(second.flow.velocity(), whole.flow.velocity())
+    np.testing.assert_array_equal(second.flow.force_on("disk"), whole.flow.force_on("disk"))
+    with np.load(tmp_path / "state.npz") as file:
+        spare = len(file["populations_0"]) - whole.flow.cells
+    assert (spare > 0) == (streaming in ("push", "in-place"))
+
+
+def test_case_goes_on(tmp_path: Path) -> None:
+    """The same of a case that is run in place: its file of checkpoints is found, and goes on."""
+    first, whole, second = (build("fluid", every=3) for _ in range(3))
+    for folder, runner, steps in ((tmp_path / "one", whole, 8), (tmp_path, first, 7), (tmp_path, second, 8)):
+        folder.mkdir(exist_ok=True)
+        runner.begin(folder)
+        assert runner.flow.steps == (6 if runner is second else 0)
+        while runner.flow.steps < steps:
+            runner.advance()
+    np.testing.assert_array_equal(second.flow.velocity(), whole.flow.velocity())
+
+
+def test_checkpoints_of_other_cells(tmp_path: Path) -> None:
+    """A file with the populations of all cells is none of a list."""
+    write_checkpoint(tmp_path / "state.npz", build("all").flow, False, digest="")
+    with pytest.raises(CaseError, match="populations and this lattice"):
+        read_checkpoint(tmp_path / "state.npz", "", build("fluid").flow, False)
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (32, 32, 32)])

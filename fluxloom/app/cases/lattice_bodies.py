@@ -32,8 +32,10 @@ from fluxloom.lbm.immersed import (
     sphere,
     surface,
 )
+from fluxloom.lbm.immersed.deltas import delta_of
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import Motion
+from fluxloom.lbm.immersed.springs import strain_on_step
 from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
 from fluxloom.lbm.shapes_sets import Implicit
 from fluxloom.lbm.surface import Surface
@@ -141,7 +143,9 @@ def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
                 speed = _surface_speed(key, table, shape, units)
                 if speed is not None:
                     markers = markers.moving(speed(markers.positions))
-                bodies.append(ImmersedBody(name, markers, _motion(key, table, shape, markers, units)))
+                body = ImmersedBody(name, markers, _motion(key, table, shape, markers, units))
+                _check_stiffness(key, table, body, case.immersed.delta, units)
+                bodies.append(body)
     contact = None
     if case.particles.count:
         with explained("particles"):
@@ -228,6 +232,20 @@ def _elastic(table: LatticeBodyTable, markers: Markers, units: Units) -> Elastic
     apart = float(np.linalg.norm(np.roll(x, -1, axis=0) - x, axis=1).mean())
     stiffness = table.stiffness / units.force / apart
     return Elastic(stiffness=stiffness, bending=table.bending / (units.force * units.dx**2) / apart**3)
+
+
+def _check_stiffness(key: str, table: LatticeBodyTable, body: ImmersedBody, delta: str, units: Units) -> None:
+    """Raise `CaseError` for an elastic body that is so stiff that it blows up; what may do so is warned of later."""
+    if not isinstance(body.motion, Elastic):
+        return
+    strain, lost = strain_on_step(body, delta_of(delta), units.lattice_viscosity)
+    if lost:
+        less = "" if not table.bending else f" and bending {table.bending / strain:.3g}"
+        other = "" if delta == "peskin" else ', or take immersed.delta = "peskin"'
+        raise CaseError(
+            f"{key}.stiffness: with these cells and steps the body blows up; stiffness {table.stiffness / strain:.3g}"
+            f"{less} are safe{other}, or steps {strain ** (-2 / 3):.2g} times as long (time.lattice_velocity)"
+        )
 
 
 def _contact(table: LatticeParticlesTable, units: Units) -> Contact:

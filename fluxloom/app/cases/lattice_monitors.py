@@ -23,6 +23,7 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
+from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.output import TOTALS
 from fluxloom.solvers.lattice import LatticeBoltzmann
 from fluxloom.solvers.lattice_looks import Looks
@@ -129,16 +130,17 @@ class Monitors:
     def _prepare(self, totals: Global) -> None:
         """Make room for what is kept, and the loops that copy it there."""
         flow, ctx = self._flow, self._flow.context
-        found: dict[str, Global] = {_SUMS: totals}
+        one = ctx.set(1, "monitors")
+        found: dict[str, Global | WallSum] = {_SUMS: totals}
         for name in self._wanted:
             force = flow.conditions.parts[name].force
             assert force is not None
             found[f"force on {name}"] = force
-        one = ctx.set(1, "monitors")
         for name, value in found.items():
             kept = ctx.dat(one, name=name, shape=(value.dim,), dtype=value.scalar.numpy)
             self._kept[name] = kept
-            self._loops.append(Loop(keep, one, value, kept, name="monitors", width=value.dim))
+            seen = value if isinstance(value, Global) else value.seen_from(one)
+            self._loops.append(Loop(keep, one, seen, kept, name="monitors", width=value.dim))
 
     @contextmanager
     def looking_back(self) -> Iterator[None]:

@@ -86,9 +86,8 @@ class LatticeProbes:
         near = tuple(np.clip(x, 0, n - 1) for x, n in zip(cells, shape, strict=True))
         for k in np.flatnonzero(inside & ~flow.fluid[near]):
             raise SolverError(f"the probe at {tuple(places[k].tolist())} is in a body: move it into the fluid")
-        ends = zip(near, flow.grid.offset, flow.grid.shape, strict=True)
-        mine = inside & np.all([(x >= o) & (x < o + n) for x, o, n in ends], axis=0)
-        return flow.box.place(near), np.where(mine, 0.0, np.inf)
+        found = flow.box.place(near)
+        return found, np.where(inside & flow.space.owns(found), 0.0, np.inf)
 
     def _values(self, found: Dat) -> Loop:
         units = self._units

@@ -1,4 +1,8 @@
-"""Lattice Boltzmann flow on several ranks: which cells each one has, and values of all of them on rank 0."""
+"""Lattice Boltzmann flow on several ranks: which cells each one has, and values of all of them on rank 0.
+
+Where only fluid cells are stored, in a list, each rank has a piece of it; the cells of the box whose values it looks at
+are those of its window (`fluxloom.lbm.cells_windows`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_report import PartitionReport, make_report
 from fluxloom.dsl.parts import Part, refresh_host
+from fluxloom.lbm.cells import LISTS_ON_RANKS
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["Pieces", "check_ranks", "cut_of", "gather", "give", "places_of"]
@@ -21,9 +26,6 @@ __all__ = ["Pieces", "check_ranks", "cut_of", "gather", "give", "places_of"]
 Values = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
 Window = tuple[slice, ...]
-
-STREAMINGS = ("pull", "three-phase")
-"""Schemes of streaming that run on several ranks: in the others a rank writes what belongs to its neighbours."""
 
 
 def cut_of(case: LatticeCase) -> tuple[int, ...] | None:
@@ -35,14 +37,18 @@ def check_ranks(case: LatticeCase, ranks: int) -> None:
     """Raise `CaseError` where a case does not run on so many ranks."""
     if ranks == 1:
         return
-    if case.lattice.streaming not in STREAMINGS:
-        raise CaseError(
-            f"lattice.streaming: {case.lattice.streaming!r} runs on one rank only; on {ranks} ranks take "
-            f"{' or '.join(map(repr, STREAMINGS))}"
-        )
-    if case.lattice.cells != "all":
-        raise CaseError(f"lattice.cells: {case.lattice.cells!r} runs on one rank only; on {ranks} ranks take 'all'")
     cut = case.partition.cut
+    if case.lattice.cells == "fluid":
+        if case.lattice.streaming not in LISTS_ON_RANKS:
+            raise CaseError(
+                f"lattice.streaming: {case.lattice.streaming!r} with lattice.cells = 'fluid' runs on one rank only; on "
+                f"{ranks} ranks take {' or '.join(map(repr, LISTS_ON_RANKS))}"
+            )
+        if cut:
+            raise CaseError(
+                "partition.cut: with lattice.cells = 'fluid' each rank gets a piece of the list of fluid cells, which "
+                "is not cut along axes; leave the key out, or give partition.shares"
+            )
     if cut and prod(cut) != ranks:
         parts = " x ".join(map(str, cut))
         raise CaseError(f"partition.cut: {parts} are {prod(cut)} parts, but there are {ranks} ranks")
@@ -86,7 +92,7 @@ class Pieces:
         return Part(0, inside, n, n, n, numbers.astype(np.int64), prod(shape), grid.neighbours)
 
     def report(self, shares: Sequence[float] | None) -> PartitionReport | None:
-        """Return how the box is divided, None on a rank alone. Collective.
+        """Return how the box, or the list of its fluid cells, is divided; None on a rank alone. Collective.
 
         Parameters
         ----------
@@ -95,12 +101,15 @@ class Pieces:
         """
         if self.part is None:
             return None
-        wanted = np.full(self.comm.size, 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
-        loads = np.array(self.comm.allgather(self.part.owned), dtype=np.float64)
-        uneven = float((loads / loads.sum() / (wanted / wanted.sum())).max()) - 1.0
+        listed, part = self._flow.memory.listed, self.part
         method = f"boxes {' x '.join(map(str, self._flow.grid.factors[::-1]))}"
+        if listed is not None and listed[1].part is not None:
+            part, method = listed[1].part, "pieces of the list of fluid cells"
+        wanted = np.full(self.comm.size, 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
+        loads = np.array(self.comm.allgather(part.owned), dtype=np.float64)
+        uneven = float((loads / loads.sum() / (wanted / wanted.sum())).max()) - 1.0
         return make_report(
-            self.comm, {"cells": self.part}, on="cells", method=method, through="", edge_cut=-1, unbalanced=uneven
+            self.comm, {"cells": part}, on="cells", method=method, through="", edge_cut=-1, unbalanced=uneven
         )
 
     def whole(self, values: Values, places: Sequence[Places] | None = None) -> Values | None:

@@ -344,9 +344,9 @@ class LatticeRunner:
 
     def _bytes(self) -> float:
         """Return the useful bytes of a cell and a step of this run. Collective."""
-        return bytes_of_step(
-            self.pieces.comm, merged_reports(self.chains), self.flow.steps - self._first, self.flow.cells
-        )
+        between = self.flow.loops if self.flow.context.ranked else ()  # beside bodies some run by themselves
+        rows = merged_reports([*self.chains, *between])
+        return bytes_of_step(self.pieces.comm, rows, self.flow.steps - self._first, self.flow.cells)
 
     def bound(self, copy_gbs: float) -> Sequence[tuple[str, str]]:
         """Return the rate that the copy bandwidth of all ranks allows, as rows of the summary. Collective."""
@@ -355,7 +355,9 @@ class LatticeRunner:
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
-        return (
+        elastic = () if self.boundary is None else self.boundary.elastic
+        stiff = [f"lower body.{name}.stiffness and its bending; " for name in elastic]
+        return "".join(stiff) + (
             f"lower time.lattice_velocity (now {self.units.velocity / self.units.speed:.3g}), take more cells, another "
             f"lattice.collision (now {self.case.lattice.collision!r}) or a smagorinsky constant; the relaxation time "
             f"is {self.units.relaxation:.6g}, and 1/2 is the limit"

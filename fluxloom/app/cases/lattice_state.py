@@ -1,7 +1,8 @@
 """``checkpoint.npz`` of lattice Boltzmann flow: populations, what conditions and bodies remember, and the history.
 
 On several ranks rank 0 has the file, with the values of all cells in the order of one rank alone: a run may go on with
-another number of ranks.
+another number of ranks. With cells in a list and populations that are stored where they go to, what has left towards
+walls is in spare places behind the cells (`fluxloom.lbm.cells`): these are saved too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fluxloom.app.cases.lattice_ranks import gather, give
 from fluxloom.app.files import atomic
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.dats import Dat
+from fluxloom.lbm.cells import LISTS_ON_RANKS
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
@@ -37,12 +39,19 @@ def _dats(flow: LatticeBoltzmann, immersed: bool) -> dict[str, Dat]:
     return found | ({"force": flow.force_field} if immersed else {})
 
 
+def _has_spare(flow: LatticeBoltzmann, dat: Dat) -> bool:
+    """Whether values behind the cells belong to the state: of a list, on one rank, where populations go to others."""
+    return flow.memory.listed is not None and dat.set is flow.memory.set and flow.streaming.name not in LISTS_ON_RANKS
+
+
 def write_checkpoint(path: Path, flow: LatticeBoltzmann, immersed: bool, **values: npt.ArrayLike) -> None:
     """Write the state of a flow, and named values; the file that was there stays until the new one is whole.
 
     Collective.
     """
-    gathered = {name: gather(dat) for name, dat in _dats(flow, immersed).items()}
+    gathered = {
+        name: dat.read_places() if _has_spare(flow, dat) else gather(dat) for name, dat in _dats(flow, immersed).items()
+    }
     bodies = {f"{_BODIES}{name}": value for name, value in flow.immersed.state().items()} if immersed else {}
     if flow.context.comm.rank:
         return
@@ -61,14 +70,16 @@ def read_checkpoint(path: Path, digest: str, flow: LatticeBoltzmann, immersed: b
         If it cannot be read, is none of this solver, of another case, or of a version with other layers beyond sides.
     """
     comm, large = flow.context.comm, _dats(flow, immersed)
-    numbers = prod(flow.box.grid_shape) * flow.lattice.q if flow.memory.listed is None else 0
+    buffer = flow.space.buffers[0]
+    cells = buffer.set.total if flow.memory.listed is not None else prod(flow.box.grid_shape)
+    numbers = (buffer.set.stored if _has_spare(flow, buffer) else cells) * flow.lattice.q
     found = together(comm, lambda: {} if comm.rank else _read(path, digest, numbers))
     small = comm.broadcast({name: values for name, values in found.items() if name not in large})
     return found or small
 
 
 def _read(path: Path, digest: str, numbers: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file, which is one of this case; ``numbers``: how many a buffer has, 0 if that is open."""
+    """Return the arrays of a file, which is one of this case; ``numbers``: how many a buffer has."""
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
@@ -83,7 +94,7 @@ def _read(path: Path, digest: str, numbers: int) -> dict[str, npt.NDArray[Any]]:
             f"{path}: is of a case with other values than {other.strip()}: set checkpoint.resume = false to begin anew"
         )
     theirs = found["populations_0"].size
-    if numbers and theirs != numbers:
+    if theirs != numbers:
         raise CaseError(
             f"{path}: has {theirs} populations and this lattice {numbers}: it was written by another version; set "
             "checkpoint.resume = false to begin anew"
@@ -94,7 +105,10 @@ def _read(path: Path, digest: str, numbers: int) -> dict[str, npt.NDArray[Any]]:
 def restore(flow: LatticeBoltzmann, immersed: bool, state: dict[str, npt.NDArray[Any]]) -> None:
     """Set a flow to a state that has been read. Collective."""
     for name, dat in _dats(flow, immersed).items():
-        give(dat, state.get(name))
+        if _has_spare(flow, dat):
+            dat.write_places(state[name])
+        else:
+            give(dat, state.get(name))
     if immersed:
         found = {name.removeprefix(_BODIES): value for name, value in state.items() if name.startswith(_BODIES)}
         flow.immersed.restore(found)

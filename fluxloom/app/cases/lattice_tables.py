@@ -357,8 +357,6 @@ class LatticeCase(CaseModel):
                 raise ValueError(f"boundary.{name}: the box is plane: give mesh.nz, or leave the table out")
         if self.lattice.cells == "fluid" and self.immerses:
             raise ValueError('lattice.cells: immersed bodies and particles need all cells; take "all"')
-        if self.lattice.cells == "fluid" and self.checkpoint.every and self.lattice.streaming in ("push", "in-place"):
-            raise ValueError('checkpoint.every: lists of cells are saved with streaming = "pull" or "three-phase" only')
         if not self.immerses and (extra := self.immersed.changed(("delta", "iterations", "margin", "pipeline"))):
             raise ValueError(f'immersed.{extra[0]}: no body has condition = "immersed"')
         return self

@@ -4,7 +4,7 @@ Each is a frozen dataclass, and becomes loops over its links or cells that put w
 before every step: see `fluxloom.lbm.streaming`.
 """
 
-from fluxloom.lbm.boundaries.assemble import Body, parts_of
+from fluxloom.lbm.boundaries.assemble import Body, beside_sponges, parts_of, rows_turn
 from fluxloom.lbm.boundaries.outflow import Outflow
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
@@ -13,5 +13,6 @@ from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
 
 __all__ = [
-    "Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Sponge", "Velocity", "Wall", "parts_of",
+    "Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Sponge", "Velocity", "Wall", "beside_sponges",
+    "parts_of", "rows_turn",
 ]  # fmt: skip

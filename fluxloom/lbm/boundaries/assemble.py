@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.lbm.boundaries.bounce import bounce_parts, joined_links, kind_of
 from fluxloom.lbm.boundaries.edges import edge_parts
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
@@ -18,7 +20,7 @@ from fluxloom.lbm.links import Links, find_links
 from fluxloom.lbm.shapes import Shape
 from fluxloom.lbm.space import Space
 
-__all__ = ["Body", "parts_of"]
+__all__ = ["Body", "beside_sponges", "parts_of", "rows_turn"]
 
 PLAIN = "walls"
 """Name of the part that has all walls at rest whose force nobody wants."""
@@ -50,7 +52,8 @@ def parts_of(
 
     Links through an edge belong to the side whose condition has the least `Condition.order`; what runs first is the
     condition of the least `Condition.stage`. All walls that are at rest, half-way and not measured are one part,
-    ``"walls"``. Cells where sides meet that set velocity or pressure have a part of their own, ``"xmin+ymax"``, and so
+    ``"walls"``. Walls of bodies of one kind (interpolated, moving, measured) share their loops, which the first of them
+    has. Cells where sides meet that set velocity or pressure have a part of their own, ``"xmin+ymax"``, and so
     have sponges, ``"xmax sponge"``, which run first.
 
     Parameters
@@ -66,8 +69,8 @@ def parts_of(
         If a side has no condition, or a condition does not fit.
     """
     sponges = {name: one for name, one in sides.items() if isinstance(one, Sponge)}
-    sides = {name: one.beside if isinstance(one, Sponge) else one for name, one in sides.items()}
-    priority = sorted(sides, key=lambda name: (sides[name].order, list(sides).index(name)))
+    sides = beside_sponges(sides)
+    priority = _priority(sides)
     found = find_links(space.box, space.lattice, labels, [body.shape for body in bodies], priority)
     sites = {name: _side(space, name, found[name], labels) for name in priority if name in found}
     sites |= {b.name: Site(b.name, found[n + 1], labels) for n, b in enumerate(bodies) if n + 1 in found}
@@ -80,17 +83,57 @@ def parts_of(
     parts = {f"{name} sponge": one.layer(space, sites[name]) for name, one in sponges.items()}
     plain = [name for name, condition in conditions.items() if isinstance(condition, Wall) and condition.plain]
     if plain:
-        sites[PLAIN] = Site(PLAIN, _joined([sites[name].links for name in plain]), labels)
+        sites[PLAIN] = Site(PLAIN, joined_links([sites[name].links for name in plain]), labels)
         conditions = {PLAIN: Wall()} | {name: one for name, one in conditions.items() if name not in plain}
+    alike = _alike({body.name: conditions[body.name] for body in bodies if body.name in conditions})
     # of two outflows that meet the one that has the links through the edge looks at what the other one has done
     last_first = {name: -place for place, name in enumerate(conditions)}
     for name in sorted(conditions, key=lambda name: (conditions[name].stage, last_first[name])):
+        if name in parts:
+            continue
+        if name in alike:
+            walls = [(sites[n], wall) for n, wall in alike[name].items()]
+            parts |= {part.name: part for part in bounce_parts(space, walls)}
+            continue
         site = sites[name]
         own = replace(site, cells=np.setdiff1d(site.cells, shared)) if name in together else site
         parts[name] = conditions[name].part(space, own)
     for part in edge_parts(space, together, sites, parts):
         parts[part.name] = part
     return parts
+
+
+def _alike(bodies: Mapping[str, Condition]) -> dict[str, dict[str, Wall]]:
+    """Return, by the names of bodies, the walls of all bodies that are of the same kind, where there are several."""
+    found: dict[Any, dict[str, Wall]] = {}
+    for name, one in bodies.items():
+        if isinstance(one, Wall):
+            found.setdefault(kind_of(one), {})[name] = one
+    return {name: walls for walls in found.values() if len(walls) > 1 for name in walls}
+
+
+def beside_sponges(sides: Mapping[str, Condition | Sponge]) -> dict[str, Condition]:
+    """Return the conditions at the sides themselves."""
+    return {name: one.beside if isinstance(one, Sponge) else one for name, one in sides.items()}
+
+
+def _priority(sides: Mapping[str, Condition]) -> list[str]:
+    """Return the names of sides; links through an edge are those of the first one."""
+    return sorted(sides, key=lambda name: (sides[name].order, list(sides).index(name)))
+
+
+def rows_turn(sides: Mapping[str, Condition | Sponge]) -> bool:
+    """Return whether populations can come back at the ends of rows by themselves (`fluxloom.lbm.box`).
+
+    Both of these are walls at rest, half-way and not measured, and so is every side that has links through edges which
+    would otherwise be theirs.
+    """
+    conditions = beside_sponges(sides)
+    plain = {name for name, one in conditions.items() if isinstance(one, Wall) and one.plain}
+    if not plain >= {"xmin", "xmax"}:
+        return False
+    priority = _priority(conditions)
+    return plain.issuperset(priority[: max(priority.index("xmin"), priority.index("xmax"))])
 
 
 def _side(space: Space, name: str, links: Links, labels: npt.NDArray[np.int16]) -> Site:
@@ -108,9 +151,3 @@ def _shared(cells: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     number, count = np.unique(np.concatenate(cells), return_counts=True)
     return number[count > 1]
-
-
-def _joined(links: Sequence[Links]) -> Links:
-    return Links(
-        **{name: np.concatenate([getattr(one, name) for one in links]) for name in Links.__dataclass_fields__}
-    )

@@ -27,8 +27,8 @@ case, is left out.
 
 Parameters of the kernels: ``out`` has what left towards the wall (`interpolated`: and the second population), ``back``
 what arrives, ``kick`` the term of the moving wall, ``share`` the part of the first population; ``heading`` is
-:math:`c_i + 1`, ``u`` the velocity of the wall, ``arm`` the way from the centre of rotation to the wall, ``per`` one
-over the unit of the populations.
+:math:`c_i + 1`, ``u`` the velocity of the wall, ``arm`` the way from the centre of rotation to the wall, ``push`` the
+momentum that goes to the wall through the link, ``per`` one over the unit of the populations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fluxloom.core.access import Inc, Read, Write
 from fluxloom.kernel.frontend import Kernel, func, kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["LINKS", "copy"]
+__all__ = ["LINKS", "add_push", "add_turn", "copy"]
 
 
 @func
@@ -151,6 +151,40 @@ def interpolated_force(
 
 
 @kernel
+def half_way_still_push(out: Read, heading: Read, back: Write, push: Write, *, per: float):
+    """Half-way bounce-back of a wall at rest; momentum that goes to it."""
+    value = out[0]
+    back[0] = value
+    still_push_of(out[0], value, heading, push, per)
+
+
+@kernel
+def half_way_push(out: Read, kick: Read, heading: Read, u: Read, back: Write, push: Write, *, per: float):
+    """Half-way bounce-back of a moving wall; momentum that goes to it."""
+    value = out[0] + kick[0]
+    back[0] = value
+    push_of(out[0], value, heading, u, push, per)
+
+
+@kernel
+def interpolated_still_push(out: Read, share: Read, heading: Read, back: Write, push: Write, *, per: float):
+    """Interpolated bounce-back of a wall at rest; momentum that goes to it."""
+    value = between(out, share)
+    back[0] = value
+    still_push_of(out[0], value, heading, push, per)
+
+
+@kernel
+def interpolated_push(
+    out: Read, share: Read, kick: Read, heading: Read, u: Read, back: Write, push: Write, *, per: float
+):
+    """Interpolated bounce-back of a moving wall; momentum that goes to it."""
+    value = between(out, share) + kick[0]
+    back[0] = value
+    push_of(out[0], value, heading, u, push, per)
+
+
+@kernel
 def half_way_still_torque(
     out: Read, heading: Read, arm: Read, back: Write, force: Inc, torque: Inc, *, per: float
 ):
@@ -213,10 +247,14 @@ LINKS: Mapping[tuple[bool, bool, str], Kernel] = MappingProxyType(
         (False, True, "force"): half_way_force,
         (True, False, "force"): interpolated_still_force,
         (True, True, "force"): interpolated_force,
+        (False, False, "push"): half_way_still_push,
+        (False, True, "push"): half_way_push,
+        (True, False, "push"): interpolated_still_push,
+        (True, True, "push"): interpolated_push,
         (False, False, "torque"): half_way_still_torque,
         (False, True, "torque"): half_way_torque,
         (True, False, "torque"): interpolated_still_torque,
         (True, True, "torque"): interpolated_torque,
     }
 )
-"""Kernels by: interpolated, moving, and what is measured."""
+"""Kernels by: interpolated, moving, and what is measured; ``"push"``: by link (`fluxloom.lbm.boundaries.sums`)."""

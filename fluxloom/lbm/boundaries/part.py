@@ -13,6 +13,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
+from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.links import Links
 from fluxloom.lbm.space import Space
 
@@ -122,8 +123,8 @@ class Part:
         *,
         links: int,
         begin: Sequence[Steps] | None = None,
-        force: Global | None = None,
-        torque: Global | None = None,
+        force: Global | WallSum | None = None,
+        torque: Global | WallSum | None = None,
         assign: Callable[[Any], None] | None = None,
         halfway: int = 0,
         state: tuple[Dat, ...] = (),

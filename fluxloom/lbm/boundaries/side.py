@@ -13,12 +13,13 @@ from fluxloom.core.layout import SoA
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.lbm.boundaries.bounce import bounce_part
 from fluxloom.lbm.boundaries.cell_kernels import CELLS
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.pressure_kernels import anti_bounce_back, anti_bounce_back_absorbing, remember
 from fluxloom.lbm.boundaries.ramp import Ramp, check_ramp
 from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, scalars_at, speeds_at
-from fluxloom.lbm.boundaries.wall import Wall, bounce_part
+from fluxloom.lbm.boundaries.wall import Wall
 from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
 from fluxloom.lbm.space import Elements, Space
 

@@ -110,7 +110,8 @@ class Attached:
         return self._after[parity % 2]
 
     def _steps_before(self, parity: int) -> list[Step]:
-        steps: list[Step] = [self._clear]
+        # A message sets the force of the whole support; what cells have that leave it is cleared in `_settle`.
+        steps: list[Step] = [self._clear] if self.host is None else []
         if self.moving:
             steps.append(Timed(self.fields.context, self._advance, "move bodies"))
         elif self._window is not None:
@@ -194,6 +195,8 @@ class Attached:
             if group.moves:
                 for step in group.place():
                     step()
+        if self.host is not None:
+            self._clear()
         self._assign(self._support())
         for group in self.groups:
             group.settled()

@@ -31,17 +31,15 @@ from fluxloom.lbm.immersed.choice import Choice
 from fluxloom.lbm.immersed.data import Step
 from fluxloom.lbm.immersed.deltas import Delta, delta_of
 from fluxloom.lbm.immersed.groups import Group
-from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody
+from fluxloom.lbm.immersed.motion import Contact, Elastic, Free, ImmersedBody
 from fluxloom.lbm.immersed.pipeline import PIPELINES
 from fluxloom.lbm.immersed.reports import merged, reports_of
 from fluxloom.lbm.immersed.spreading import WEIGHTS
+from fluxloom.lbm.immersed.springs import check_springs
 
 __all__ = ["ImmersedBoundary"]
 
 MODES = ("local", "field")
-
-RANKED = ("pull", "three-phase")
-"""Streaming with bodies on several ranks: a step reads of other cells and writes its own."""
 
 
 class ImmersedBoundary:
@@ -202,23 +200,13 @@ class ImmersedBoundary:
                     f"body {body.name!r} has markers in {body.markers.dimensions} dimensions, the flow has "
                     f"{space.box.dimensions}"
                 )
-        if space.context.ranked:
-            self._check_ranks(space)
+        check_springs(self.bodies, self.delta, flow.viscosity)
         if self.mode == "local" and space.streaming.name == "in-place":
             raise SolverError("in-place streaming overwrites what a step would be done again from: use mode='field'")
         if (self.mode == "field") != (flow.forcing == "field"):
             raise SolverError(
                 "mode='field' needs a flow made with field=True, mode='local' one without: its own loop then adds no "
                 f"force of a cell (the flow has forcing {flow.forcing!r}, the boundary mode {self.mode!r})"
-            )
-
-    @staticmethod
-    def _check_ranks(space: Any) -> None:
-        """Raise `SolverError` where a step writes what other ranks own."""
-        if space.streaming.name not in RANKED:
-            raise SolverError(
-                f"immersed boundaries on several ranks: streaming {space.streaming.name!r} writes other ranks' cells; "
-                f"take one of {', '.join(RANKED)}"
             )
 
     # ------------------------------------------------------------------------------------------- steps
@@ -229,6 +217,11 @@ class ImmersedBoundary:
     def after(self, parity: int) -> Sequence[Step]:
         """Return what runs after the loop over all cells."""
         return self.attached.after(parity)
+
+    @property
+    def elastic(self) -> tuple[str, ...]:
+        """Names of elastic bodies, which blow up if they are too stiff."""
+        return tuple(body.name for body in self.bodies if isinstance(body.motion, Elastic))
 
     @property
     def choosing(self) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.immersed import kernels as k
 from fluxloom.lbm.immersed.data import Fields, Step, shared
@@ -16,6 +15,7 @@ from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.groups import Group
 from fluxloom.lbm.immersed.motion import Elastic, ImmersedBody
 from fluxloom.lbm.immersed.scatter import Scatter
+from fluxloom.lbm.immersed.springs import bends_of, edges_of
 
 __all__ = ["ElasticGroup"]
 
@@ -41,11 +41,8 @@ class ElasticGroup(Group):
         for body, first in zip(self.bodies, self.bounds, strict=False):
             e = body.motion
             assert isinstance(e, Elastic)
-            n, x = body.markers.count, body.markers.positions
-            pairs = _table(body, e.edges, (0, 1), n)
-            lengths = np.linalg.norm(x[pairs[:, 1]] - x[pairs[:, 0]], axis=1) if e.lengths is None else e.lengths
+            pairs, rest = edges_of(body)
             ends.append(pairs + first)
-            rest = np.broadcast_to(np.asarray(lengths, dtype=np.float64), (len(pairs),))
             springs.append(np.stack([np.full(len(pairs), float(e.stiffness)), rest], axis=1))
         table, values = np.concatenate(ends), np.concatenate(springs)
         if not len(table):
@@ -61,14 +58,14 @@ class ElasticGroup(Group):
         for body, first in zip(self.bodies, self.bounds, strict=False):
             e = body.motion
             assert isinstance(e, Elastic)
-            if e.bending:
-                triples = _table(body, e.triples, (-1, 0, 1), body.markers.count)
-                places.append(triples + first)
-                values.append(np.full(len(triples), float(e.bending)))
-        if not places:
+            triples = bends_of(body)
+            places.append(triples + first)
+            values.append(np.full(len(triples), float(e.bending)))
+        table = np.concatenate(places)
+        if not len(table):
             return []
-        over = ctx.set(sum(map(len, places)), "bends")
-        three = ctx.map(over, m.set, np.concatenate(places), "bend.markers")
+        over = ctx.set(len(table), "bends")
+        three = ctx.map(over, m.set, table, "bend.markers")
         stiffness = ctx.dat(over, np.concatenate(values).astype(self.fields.wide), name="bends.stiffness")
         return [Loop(k.bend, over, m.x[three], stiffness, m.pull[three], dimensions=m.dimensions)]
 
@@ -114,12 +111,3 @@ class ElasticGroup(Group):
         """Return what moves the markers with the fluid."""
         return [*self.carrier.interpolate(), self._advect]
 
-
-def _table(body: ImmersedBody, given: npt.ArrayLike | None, ring: Sequence[int], count: int) -> npt.NDArray[np.int64]:
-    """Return markers that belong together: as given, or each one with its neighbours in a ring."""
-    if given is None:
-        return np.stack([(np.arange(count) + shift) % count for shift in ring], axis=1)
-    table = np.asarray(given, dtype=np.int64).reshape(-1, len(ring))
-    if table.size and (table.min() < 0 or table.max() >= count):
-        raise SolverError(f"body {body.name!r}: its springs lead to markers {table.min()} ... {table.max()} of {count}")
-    return table

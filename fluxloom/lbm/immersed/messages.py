@@ -22,7 +22,7 @@ _ITEM = Template("""
     const int64_t i = FL_ITEM;
     if (i < count) {
         const int64_t cell = cells[i];
-        for (int64_t a = 0; a < components; a++) $copy
+$copies
     }
 """)
 
@@ -30,34 +30,40 @@ _PARALLEL = Template("""
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < count; i++) {
         const int64_t cell = cells[i];
-        for (int64_t a = 0; a < components; a++) $copy
+$copies
     }
 """)
 
-_FIELD, _MESSAGE = "field[a * step + cell]", "message[begin + a * count + i]"
 
-
-def copy_functions(real: str, *, items: bool) -> tuple[Function, Function]:
-    """Return the functions ``collect``, from a field into a message, and ``distribute``, back.
+def copy_functions(real: str, fields: int, *, items: bool) -> tuple[Function, Function]:
+    """Return the functions ``collect``, from fields into a message, and ``distribute``, back.
 
     Parameters
     ----------
     real
         C type of values.
+    fields
+        How many there are; each has components ``parts`` and the distance ``step`` between two of them.
     items
         Whether functions are kernels of work items.
     """
-    numbers = tuple(Parameter("int64_t", n) for n in ("count", "components", "step", "begin", "threads"))
-    cells, body = Parameter("int32_t *", "cells"), _ITEM if items else _PARALLEL
+    each = range(fields)
+    numbers = ("count", "threads", *(f"{name}{k}" for k in each for name in ("parts", "step")))
+    first, body = tuple(Parameter("int64_t", n) for n in numbers), _ITEM if items else _PARALLEL
 
-    def function(symbol: str, source: str, target: str, text: str) -> Function:
-        values = Parameter(f"{real} *", source), Parameter(f"{real} *", target, written=True)
-        return Function(symbol, (*numbers, cells, *values), body.substitute(copy=text), _BLOCK)
+    def function(symbol: str, back: bool) -> Function:
+        lines = []
+        for k in each:
+            begin = "".join(f"parts{j} * count + " for j in range(k))
+            field, message = f"field{k}[a * step{k} + cell]", f"message[{begin}a * count + i]"
+            copy = f"{field} = {message}" if back else f"{message} = {field}"
+            lines.append(f"        for (int64_t a = 0; a < parts{k}; a++) {copy};")
+        values = [Parameter(f"{real} *", f"field{k}", written=back) for k in each]
+        values.append(Parameter(f"{real} *", "message", written=not back))
+        cells = Parameter("int32_t *", "cells")
+        return Function(symbol, (*first, cells, *values), body.substitute(copies="\n".join(lines)), _BLOCK)
 
-    return (
-        function("collect", "field", "message", f"{_MESSAGE} = {_FIELD};"),
-        function("distribute", "message", "field", f"{_FIELD} = {_MESSAGE};"),
-    )
+    return function("collect", False), function("distribute", True)
 
 
 class Copies:
@@ -76,8 +82,8 @@ class Copies:
     def __init__(self, context: Context, fields: Sequence[Dat], *, back: bool) -> None:
         self._context, self._fields, self._back = context, tuple(fields), back
         real = fields[0].scalar.c
-        functions = copy_functions(real, items=context.device.items)
-        self._primitive = Primitive(context.device, functions, f"immersed_messages_{real}")
+        functions = copy_functions(real, len(fields), items=context.device.items)
+        self._primitive = Primitive(context.device, functions, f"immersed_messages_{len(fields)}_{real}")
         self._held: tuple[object, ...] = ()
         self._count = 0
         self._steps: Steps | None = None
@@ -105,18 +111,15 @@ class Copies:
                 field.version += 1
 
     def _made(self, cells: Buffer | npt.NDArray[np.int32], count: int, message: Buffer) -> Steps:
-        """Return a call for each field."""
-        calls, begin = [], 0
-        for field in self._fields:
-            values: dict[str, Operand] = {
-                "count": count, "components": field.dim, "step": field.stride, "begin": begin,
-                "threads": self._context.threads, "cells": cells, "field": field.buffer, "message": message,
-            }  # fmt: skip
-            symbol = "distribute" if self._back else "collect"
-            calls.append(self._primitive.call(symbol, values, count, f"immersed {symbol}"))
-            begin += count * field.dim
+        """Return the call."""
+        values: dict[str, Operand] = {"count": count, "threads": self._context.threads, "cells": cells}
+        values["message"] = message
+        for k, field in enumerate(self._fields):
+            values |= {f"parts{k}": field.dim, f"step{k}": field.stride, f"field{k}": field.buffer}
+        symbol = "distribute" if self._back else "collect"
+        call = self._primitive.call(symbol, values, count, f"immersed {symbol}")
         buffers = [field.buffer for field in self._fields]
         listed = [cells] if isinstance(cells, Buffer) else []
         # Both are written in part, so that the other values have to be there as well.
         reads = [*listed, *buffers, message]
-        return Steps(self._primitive.device, calls, reads, buffers if self._back else [message])
+        return Steps(self._primitive.device, [call], reads, buffers if self._back else [message])

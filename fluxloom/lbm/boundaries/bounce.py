@@ -1,0 +1,329 @@
+"""Bounce-back while it is built: one part for a wall, or for many that are of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import SolverError
+from fluxloom.core.layout import SoA
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.lbm.boundaries.link_kernels import LINKS
+from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.boundaries.ramp import Ramp
+from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
+from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
+from fluxloom.lbm.links import Links
+from fluxloom.lbm.space import Space
+
+if TYPE_CHECKING:
+    from fluxloom.lbm.boundaries.wall import Wall
+
+__all__ = ["bounce_part", "bounce_parts", "joined_links", "kind_of"]
+
+_TIGHT = 1e-12
+"""Velocity across a wall that is rounding."""
+
+_ONE_WAY = 0.5
+"""Share of what goes through the links of a body: half of it and more one way is no motion of a tight one."""
+
+Kind = tuple[bool, bool, str]
+
+
+def kind_of(wall: Wall) -> Kind:
+    """Return what the loops of a wall depend on: interpolated, moving, what is measured."""
+    measured = "" if not wall.measure else "force" if wall.center is None else "torque"
+    return wall.interpolated, wall.velocity is not None, measured
+
+
+def joined_links(links: Sequence[Links]) -> Links:
+    """Return all of some links."""
+    return Links(
+        **{name: np.concatenate([getattr(one, name) for one in links]) for name in Links.__dataclass_fields__}
+    )
+
+
+def bounce_part(space: Space, site: Site, wall: Wall, *, ramp: int = 0) -> Part:
+    """Return bounce-back on all links of a side or body; the velocity grows in the steps of a ramp."""
+    return bounce_parts(space, [(site, wall)], ramp=ramp)[0]
+
+
+def bounce_parts(space: Space, walls: Sequence[tuple[Site, Wall]], *, ramp: int = 0) -> list[Part]:
+    """Return bounce-back on all links of walls that are of one kind (`kind_of`), as a part each.
+
+    All links are in one loop, which the first of the parts has.
+    """
+    kept = [(site, wall) for site, wall in walls if len(site.links)]
+    parts = dict(zip([site.name for site, _ in kept], _Bounce(space, kept, ramp).parts() if kept else (), strict=True))
+    return [parts.get(site.name) or Part(site.name, [()], links=0) for site, _ in walls]
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """One of the walls of a part.
+
+    Attributes
+    ----------
+    site, wall
+        What it is.
+    links
+        Those of this rank, and their numbers among all of the part.
+    total
+        Number of its links on all ranks.
+    """
+
+    site: Site
+    wall: Wall
+    links: Links
+    numbers: npt.NDArray[np.int64]
+    total: int
+
+    def places(self, space: Space) -> Places:
+        """Return where the walls of the links are."""
+        site, links = self.site, self.links
+        at = np.stack(space.box.coordinates(links.cells), axis=-1)
+        c = np.array(space.lattice.velocities)[links.directions]
+        positions = at - links.fractions[:, None] * c
+        if site.axis is None:
+            return Places(site.name, positions, comm=space.context.comm)
+        shape = tuple(n for a, n in enumerate(space.box.shape) if a != site.axis)
+        rest = tuple(at[:, a] for a in range(at.shape[1]) if a != site.axis)
+        return Places(site.name, positions, shape, np.ravel_multi_index(rest, shape), space.context.comm)
+
+    def center(self, dimensions: int) -> Reals:
+        """Return the point about which torques are taken."""
+        found = np.asarray(self.wall.center, dtype=np.float64)
+        if found.shape != (dimensions,) or not np.all(np.isfinite(found)):
+            raise SolverError(
+                f"{self.site.name}: center={self.wall.center}: it has {dimensions} finite coordinates"
+            )
+        return found
+
+
+class _Bounce:
+    """Bounce-back while it is built: arrays and dats of the links."""
+
+    def __init__(self, space: Space, walls: Sequence[tuple[Site, Wall]], ramp: int) -> None:
+        self.space, self.steps, self.kind = space, ramp, kind_of(walls[0][1])
+        self.name = walls[0][0].name if len(walls) == 1 else "bodies"
+        links = joined_links([site.links for site, _ in walls])
+        owner = np.repeat(np.arange(len(walls)), [len(site.links) for site, _ in walls])
+        order = space.order(links.cells, links.directions)
+        self.over = space.elements(links.cells[order], f"{self.name} links")
+        mine = order[self.over.which]
+        self.links, self.owner = links[mine], owner[mine]
+        ends = np.cumsum(np.bincount(self.owner, minlength=len(walls)))[:-1]
+        by_owner = np.split(np.argsort(self.owner, kind="stable"), ends)
+        self.members = [
+            _Member(site, wall, self.links[at], at, len(site.links))
+            for (site, wall), at in zip(walls, by_owner, strict=True)
+        ]
+        self.c = np.array(space.lattice.velocities)[self.links.directions]
+        self.against = np.array(space.lattice.opposite)[self.links.directions]
+        lacking = np.zeros(len(self.links), dtype=bool)
+        self.share, self.stretch = np.ones((2, len(self.links)))
+        self.second = np.zeros((0, 2), dtype=np.int64)
+        if self.kind[0]:
+            lacking = self._interpolate(walls[0][0])
+        comm = space.context.comm
+        self.interpolated = any(comm.allgather(bool(np.any(self.share != 1.0))))
+        many = comm.allgather(np.bincount(self.owner[lacking], minlength=len(walls)))
+        self.halfway: npt.NDArray[np.int64] = np.sum(many, axis=0)
+
+    def _interpolate(self, site: Site) -> npt.NDArray[np.bool_]:
+        """Set the share of the first population, the second one, and what the term of the moving wall is divided by.
+
+        Returned is which links lack a second cell and are half-way.
+        """
+        q, cells = self.links.fractions, self.links.cells
+        inwards = self.space.box.shifted(cells, self.c)
+        near = q < 0.5
+        lacking = near & (~site.is_fluid(inwards) | self.space.box.leave(cells, self.c))
+        self.share = np.where(lacking, 1.0, np.where(near, 2.0 * q, 0.5 / q))
+        self.stretch = np.where(near, 1.0, 0.5 / q)
+        first = np.stack([cells, self.against], axis=-1)
+        ahead = np.stack([inwards, self.against], axis=-1)
+        back = np.stack([cells, self.links.directions], axis=-1)
+        self.second = np.where(lacking[:, None], first, np.where(near[:, None], ahead, back))
+        return lacking
+
+    def parts(self) -> list[Part]:
+        """Return the loops, of the kernel that does what is wanted and no more."""
+        space, (_, moving, measured) = self.space, self.kind
+        kick = speed = None
+        if moving:
+            kick = self._dat(np.zeros((len(self.share), 1)), "kick")
+            speed = self._dat(np.zeros(self.c.shape), "velocity") if measured else None
+        found = self._into_globals(measured) if len(self.members) == 1 else self._behind(measured)
+        steps = self._loops(kick, speed, found)
+        ramp = Ramp(space, self.over, kick, self.steps, self.name) if self.steps and kick is not None else None
+        kicks = _Kicks(self, kick if ramp is None else ramp.target, speed) if kick is not None else None
+        begin, state = None, ()
+        if ramp is not None:
+            begin = [[ramp.begin, *step] for step in steps]
+            steps, state = [[ramp.loop, *step] for step in steps], ramp.state
+        parts = []
+        for k, member in enumerate(self.members):
+            more: dict[str, Any] = {"begin": begin, "state": state} if k == 0 else {}
+            parts.append(Part(
+                member.site.name, steps if k == 0 else [()], links=member.total, halfway=int(self.halfway[k]),
+                force=found.sums[k].get("force"), torque=found.sums[k].get("torque"),
+                assign=None if kicks is None else kicks.setter(k), **more,
+            ))  # fmt: skip
+        return parts
+
+    def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> list[list[Any]]:
+        """Return what runs before a step, for each parity."""
+        outs, backs = self._slots()
+        _, moving, measured = self.kind
+        before: list[Argument | Dat] = [self._dat(self.share, "share")] if self.interpolated else []
+        before += [] if kick is None else [kick]
+        before += [self._dat(self.c + 1, "heading", "uint8")] if measured else []
+        before += [dat for dat in (speed, found.arm) if dat is not None]
+        kernel = LINKS[self.interpolated, moving, found.kernel]
+        constants: dict[str, Any] = {"per": 1.0 / self.space.unit} if measured else {}
+        over, title = self.over.set, f"{self.name} {kernel.name}"
+        steps = []
+        for out, back in zip(outs, backs, strict=True):
+            loop = Loop(kernel, over, out, *before, back, *found.into, name=title, **constants)
+            steps.append([*found.resets, loop, *found.loops])
+        return steps
+
+    def _slots(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        links, name = self.links, self.name
+        cells, directions = links.cells, self.against
+        if self.interpolated:
+            cells = np.stack([cells, self.second[:, 0]], axis=-1)
+            directions = np.stack([directions, self.second[:, 1]], axis=-1)
+        outs = self.space.departed(self.over, cells, directions, f"{name} out")
+        return outs, self.space.arriving(self.over, links.cells, links.directions, f"{name} back")
+
+    def _dat(self, values: npt.NDArray[Any], name: str, dtype: str = "") -> Dat:
+        full = f"{self.name} {name}"
+        return self.space.context.dat(self.over.set, values, full, dtype=dtype or self.space.real, layout=SoA())
+
+    def _arm(self, measured: str) -> Dat | None:
+        """Return the ways from the centres of rotation to the links."""
+        if measured != "torque":
+            return None
+        arm = np.zeros(self.c.shape)
+        for member in self.members:
+            arm[member.numbers] = member.places(self.space).positions - member.center(self.c.shape[1])
+        return self._dat(arm, "arm")
+
+    def _into_globals(self, measured: str) -> _Measured:
+        """Return the sums of one wall, into which the loop over its links adds."""
+        d, (member,) = self.c.shape[1], self.members
+        sizes = {"force": d} | ({"torque": 1 if d == 2 else 3} if measured == "torque" else {})
+        sums = {
+            word: self.space.context.scalar(np.zeros(size), f"{member.site.name} {word}", dtype=self.space.total)
+            for word, size in sizes.items() if measured
+        }  # fmt: skip
+        return _Measured(
+            [sums], measured, self._arm(measured), tuple(sums.values()), tuple(Reset(one) for one in sums.values())
+        )
+
+    def _behind(self, measured: str) -> _Measured:
+        """Return the sums of many walls, found behind the loop over their links."""
+        if not measured:
+            return _Measured([{} for _ in self.members])
+        push, arm = self._dat(np.zeros(self.c.shape), "push"), self._arm(measured)
+        sums = LinkSums(self.space, self.over, self.owner, len(self.members), push, arm, self.name)
+        found = [sums.of(k) for k in range(len(self.members))]
+        return _Measured(found, "push", into=(push,), loops=tuple(sums.loops))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """How forces and torques are summed.
+
+    Attributes
+    ----------
+    sums
+        ``"force"`` and ``"torque"`` of each wall.
+    kernel
+        Which of the kernels of links is wanted.
+    arm, into
+        What it reads and writes for that.
+    resets, loops
+        What runs before it and behind it.
+    """
+
+    sums: Sequence[Mapping[str, Global | WallSum]]
+    kernel: str = ""
+    arm: Dat | None = None
+    into: tuple[Global | Dat, ...] = ()
+    resets: tuple[Reset, ...] = ()
+    loops: tuple[Loop, ...] = ()
+
+
+class _Kicks:
+    """The terms of walls that move, wall by wall.
+
+    Parameters
+    ----------
+    bounce
+        Whose walls they are.
+    kick, speed
+        Where loops find the terms, and the velocities if these are wanted.
+    """
+
+    def __init__(self, bounce: _Bounce, kick: Dat, speed: Dat | None) -> None:
+        self._space, self._members, self._c, self._stretch = bounce.space, bounce.members, bounce.c, bounce.stretch
+        self._kick, self._speed = kick, speed
+        self._kicks, self._speeds = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape)
+        self._places = [member.places(bounce.space) for member in bounce.members]
+        for k, member in enumerate(bounce.members):
+            assert member.wall.velocity is not None
+            self._set(k, member.wall.velocity)
+        self._write()
+
+    def setter(self, number: int) -> Callable[[Vectors], None]:
+        """Return what gives a wall another velocity."""
+
+        def assign(values: Vectors) -> None:
+            self._set(number, values)
+            self._write()
+
+        return assign
+
+    def _set(self, number: int, values: Vectors) -> None:
+        member = self._members[number]
+        at, weights = member.numbers, np.array(self._space.lattice.weights)
+        u = speeds_at(values, self._places[number])
+        flux = 6.0 * weights[member.links.directions] * (self._c[at] * u).sum(axis=1)
+        self._check_tight(member, u, flux)
+        self._kicks[at, 0] = self._space.unit * self._stretch[at] * flux
+        self._speeds[at] = u
+
+    def _write(self) -> None:
+        self._kick.write(self._kicks)
+        if self._speed is not None:
+            self._speed.write(self._speeds)
+
+    def _check_tight(self, member: _Member, u: Reals, flux: Reals) -> None:
+        """Raise `SolverError` if a wall that should be tight lets fluid through. Collective."""
+        if member.wall.permeable:
+            return
+        name, axis, comm = member.site.name, member.site.axis, self._space.context.comm
+        most = max(comm.allgather(0.0 if axis is None else float(np.abs(u[:, axis]).max(initial=0.0))))
+        if most > _TIGHT:
+            raise SolverError(
+                f"{name}: the wall has a velocity of {most:.3g} across itself, which lets fluid through: walls move "
+                "along themselves. Give a Velocity for an inlet, or Wall(..., permeable=True) for blowing and suction"
+            )
+        net, gross = (sum(comm.allgather(float(x.sum()))) for x in (flux, np.abs(flux)))
+        if axis is None and abs(net) > _ONE_WAY * gross:
+            way = "out of" if net > 0 else "into"
+            raise SolverError(
+                f"{name}: the velocity of the wall leads {way} the body all round, {abs(net):.3g} of mass a step: a "
+                "surface moves along itself, or as the body does. For blowing and suction give "
+                "Wall(..., permeable=True)"
+            )

@@ -1,0 +1,70 @@
+"""Lines of ``history.csv``: at whatever interval, each has the numbers of its own step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fluxloom.app.cases.lattice import LatticeApplication
+from fluxloom.app.cases.lattice_run import LatticeRunner
+from fluxloom.app.loading import parse_case
+from fluxloom.app.toml import Document
+from fluxloom.dsl.context import Context
+
+STEPS = 13
+
+CHANNEL: dict[str, Any] = {
+    "case": {"name": "channel", "solver": "lattice"},
+    "run": {"iterations": STEPS},
+    "mesh": {"nx": 16, "ny": 10, "spacing": 0.125},
+    "fluid": {"reynolds": 50},
+    "boundary": {"xmin": {"type": "velocity", "velocity": [1.0, 0.0]}, "xmax": {"type": "outflow"}},
+    "body": {"disk": {"shape": "circle", "center": [0.8, 0.55], "diameter": 0.5}},
+    "forces": {"disk": {}},
+}  # fmt: skip
+
+
+def runner_of(every: int, streaming: str, device: str) -> LatticeRunner:
+    tables = CHANNEL | {"history": {"every": every}, "lattice": {"streaming": streaming, "precision": "float64"}}
+    case, application = parse_case(Document(Path("case.toml"), tables, {}))
+    assert isinstance(application, LatticeApplication)
+    return application.build(case, Context(device, threads=1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("device", "streaming"),
+    [
+        ("cpu", "in-place"),
+        pytest.param("cpu", "pull", marks=pytest.mark.long),
+        pytest.param("opencl", "pull", marks=pytest.mark.opencl),
+        pytest.param("opencl", "in-place", marks=[pytest.mark.opencl, pytest.mark.long]),
+        pytest.param("cuda", "in-place", marks=pytest.mark.cuda),
+    ],
+)
+def test_lines_are_of_their_steps(device: str, streaming: str, tmp_path: Path) -> None:
+    """Every step, every third one, every fourth: forces are those of that step, even or odd; the last is there."""
+    flow = runner_of(0, streaming, device).flow
+    forces, energies = [np.zeros(2)], [flow.totals()[1]]
+    for _ in range(STEPS):
+        flow.step()
+        forces.append(flow.force_on("disk")[::-1])
+        energies.append(flow.totals()[1])
+    assert np.ptp(np.array(forces)[::2], axis=0).min() > 1e-6
+    for every in (1, 3, 4):
+        runner = runner_of(every, streaming, device)
+        folder = tmp_path / str(every)
+        folder.mkdir()
+        runner.begin(folder)
+        while not runner.finished:
+            runner.advance()
+        runner.finish(pictures=False)
+        lines = np.genfromtxt(folder / "history.csv", delimiter=",", names=True)
+        steps = [*range(0, STEPS, every), STEPS]
+        assert lines["time"] == pytest.approx(np.array(steps) * runner.units.dt, rel=1e-9)
+        found = np.stack([lines["diskforce_x"], lines["diskforce_y"]], axis=1) / runner.units.force
+        np.testing.assert_allclose(found, np.array(forces)[steps], rtol=1e-9, atol=1e-13)
+        part = lines["kinetic_energy"] / lines["kinetic_energy"][-1]
+        np.testing.assert_allclose(part, np.array(energies)[steps] / energies[-1], rtol=1e-9)
