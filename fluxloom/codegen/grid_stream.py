@@ -55,10 +55,12 @@ class StreamDriver(GridDriver):
         return "\n".join([*lines, ""])
 
     # ------------------------------------------------------------------------------------ pieces
-    def _joined(self) -> int:
-        """Return whether what is beyond an end of a row is read at the other one: where legs lead back, for nothing."""
-        grid = self.grid()
-        return int(grid.periodic[2] or (self._reach(self.group.members[0]) > 0 and not grid.ghost[2]))
+    def _joined(self, item: Source | Target) -> int:
+        """Return whether what is beyond the ends of a row is found at the other one.
+
+        Where legs lead back it is copied from there for nothing, to be replaced.
+        """
+        return int(self.grid().periodic[2] or item.arg.turns(item.shift))
 
     def _past(self, target: Target) -> bool:
         """Whether whole lines of a row are stored past the caches."""
@@ -203,7 +205,7 @@ class StreamDriver(GridDriver):
     # ----------------------------------------------------------------------------------- the ends
     def _edge(self, member: Member) -> list[str]:
         """Write some elements at an end of a row, from copies of what they read."""
-        w, joined, rows = self.width, self._joined(), self.rows(member)
+        w, rows = self.width, self.rows(member)
         lines = [
             f"static __attribute__((noinline)) void {self.group.symbol}_edge(const {self.group.symbol}_args *restrict "
             f"A, const int64_t x, const int64_t count{self._parameters(member)}) {{",
@@ -220,7 +222,7 @@ class StreamDriver(GridDriver):
             c, kind = item.arg.scalar.c, f"{item.arg.scalar.name}_{w}"
             lines.append(
                 f"    {c} e{name}[{3 * w}] FL_ALIGN; const {c} *const {name} = fl_edge_{kind}(e{name}, "
-                f"{base(item, rows[item.row])}, x + ({item.shift}), count, A->n2, {joined});"
+                f"{base(item, rows[item.row])}, x + ({item.shift}), count, A->n2, {self._joined(item)});"
             )
             lines += self._led_back(name, item)
         lines += [self._begin(k, f"q{k}") for k, t in enumerate(self.places.targets) if t.read]
@@ -230,7 +232,7 @@ class StreamDriver(GridDriver):
         for k, t in enumerate(self.places.targets):
             before, array = self._narrowed(k)
             place = f"{base(t, rows[t.row])}, {array}, x + ({t.shift})"
-            leave = f"fl_leave_{t.arg.scalar.name}_{w}({place}, count, A->n2, {joined});"
+            leave = f"fl_leave_{t.arg.scalar.name}_{w}({place}, count, A->n2, {self._joined(t)});"
             if t.arg.turns(t.shift):
                 back = f"if ({beyond(t.shift, 'x + k')}) ({self._home(t)})[x + k] = {array}[k]; "
                 leave = f"for (int64_t k = 0; k < count; k++) {{ {back}else t{k}[x + k] = {array}[k]; }}"

@@ -285,8 +285,8 @@ class OffsetMap(Map):
         self.name = name
         self.offsets = tuple(tuple(int(v) for v in row) for row in array)
         self.legs = array.shape[0]
-        self.mirror = tuple(int(c) for c in mirror)
-        if sorted(self.mirror) != list(range(len(self.mirror))):
+        self.mirror = tuple(mirror)
+        if not all(isinstance(c, int | np.integer) for c in mirror) or sorted(mirror) != list(range(len(mirror))):
             raise DatError(f"stencil {name!r}: mirror={mirror} is no permutation of 0 ... {len(mirror) - 1}")
         last, length = grid.offset[-1] + grid.shape[-1], grid.global_shape[-1]
         self.ends = (bool(self.mirror) and grid.offset[-1] == 0, bool(self.mirror) and last == length)

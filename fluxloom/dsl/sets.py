@@ -362,14 +362,12 @@ class Grid(Set):
             ends at which it could turn round.
         """
         last = len(reach) - 1
-        if turns and (self._wraps[last] or self.beyond[last] or reach[last] > self.global_shape[last]):
-            raise DatError(
-                f"stencil {name!r}: it turns round at the ends of the last axis, which has to be neither periodic nor "
-                f"with ghosts, and at least as long as it reaches ({reach[last]})"
-            )
+        if turns and (self._wraps[last] or self.beyond[last]):
+            raise DatError(f"stencil {name!r}: it turns round at the ends of the last axis: no periodic one, no ghosts")
         for axis, (r, n) in enumerate(zip(reach, self.global_shape, strict=True)):
-            if self._wraps[axis] and r > n:
-                raise DatError(f"stencil {name!r}: reach {r} is longer than the periodic axis {axis} ({n} elements)")
+            if (self._wraps[axis] or (turns and axis == last)) and r > n:
+                which = "the periodic axis" if self._wraps[axis] else "axis"
+                raise DatError(f"stencil {name!r}: reach {r} is longer than {which} {axis} ({n} elements)")
             if not self._wraps[axis] and r > self.beyond[axis] and not (turns and axis == last):
                 raise DatError(
                     f"stencil {name!r}: reach {r} along axis {axis} leaves the box; make the axis periodic "

@@ -92,6 +92,8 @@ class Conditions:
                     f"measured on: {there}"
                 )
             what = "give its wall measure=True" if isinstance(given, Wall) else "only walls measure it"
+            if isinstance(given, Wall) and given.measure:
+                what = "no link leads to it from a fluid cell, as it is inside of another body, or solid all round"
             raise SolverError(
                 f"no force is measured on {name!r}, a {type(given).__name__}: {what} (measured on: {there})"
             )

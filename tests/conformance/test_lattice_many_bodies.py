@@ -16,6 +16,7 @@ from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import SolverError
 from fluxloom.lbm.boundaries import Body, Velocity, Wall, assemble
 from fluxloom.lbm.boundaries.sums import ROW, WallSum
 from fluxloom.lbm.lattices import D2Q9, D3Q19
@@ -194,3 +195,23 @@ def test_history_of_a_case(device: str, tmp_path: Path) -> None:
     assert want.shape[1] >= 3
     assert (np.abs(want[::2, -1]) > 0).all()
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(want).max())
+
+
+def test_a_body_without_links() -> None:
+    """A body inside of another one feels nothing, and says why."""
+    bodies = [
+        Body("shell", Circle((8.0, 20.0), 5.0)),
+        Body("core", Block((7.6, 19.6), (8.4, 20.4)), Wall(velocity=(0.0, 0.0), measure=True)),
+    ]
+    ctx = fl.Context("cpu", threads=1, tuning=False)
+    shell = Sphere((8.0, 8.0, 8.0), 5.0)
+    with pytest.raises(SolverError, match="body 'core' has no cell: all of its cells are those of 'shell'"):
+        LatticeBoltzmann(ctx, (16, 40), viscosity=0.05, lattice=D2Q9, bodies=bodies)
+    inner = [Body("core", Sphere((8.0, 8.0, 8.0), 2.0), Wall(velocity=(0.0,) * 3, measure=True)), Body("shell", shell)]
+    flow = LatticeBoltzmann(ctx, (17, 17, 17), viscosity=0.05, bodies=inner)
+    flow.step(1)
+    with pytest.raises(SolverError, match="on 'core', a Wall: no link leads to it from a fluid cell"):
+        flow.force_on("core")
+    with pytest.raises(SolverError, match="core: no link leads to it from a fluid cell"):
+        flow.assign("core", (0.0, 0.0, 0.01))
+    assert flow.force_on("shell").shape == (3,)

@@ -101,6 +101,7 @@ def test_which_rows_turn() -> None:
     assert rows_turn(REST | {"ymin": Slip(), "ymax": Outflow()})
     assert not rows_turn(fast | REST)  # the lid was named first: the edge is its own
     assert not rows_turn(REST | {"ymin": Velocity((0.0, 0.0)), "ymax": Pressure(1.0)})
+    assert not rows_turn(REST | {"ymin": Wall(), "ymax": Pressure(1.0)})
     assert not rows_turn({})
     for other in (Wall(measure=True), Wall(velocity=(0.0, 0.0)), Wall(interpolated=True), Slip()):
         assert not rows_turn({"xmin": Wall(), "xmax": other})

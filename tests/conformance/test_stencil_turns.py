@@ -136,8 +136,9 @@ def test_line_by_line(kind: str, dtype: str) -> None:
         compare(built.run(), expected(turning, shape=shape, kind=kind, dtype=dtype), dtype, f"{shape}")
 
 
-SITES = [("pull", "float32", 2, (5, 12)), ("in-place", "float32", 2, (3, 8)), ("push", "float16", 4, (3, 8)),
-         ("pull", "float16", 4, (3, 4)), ("pull", "float32", 4, (2, 3, 8)), ("far", "float32", 2, (4, 6))]  # fmt: skip
+SITES = [("far", "float32", 2, (4, 6)), ("in-place", "float32", 2, (3, 8)), ("push", "float16", 4, (3, 8)),
+         ("pull", "float16", 4, (2, 3, 4)), ("pull", "float32", 4, (2, 3, 8)),
+         ("far", "float32", 4, (3, 4))]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -146,8 +147,11 @@ SITES = [("pull", "float32", 2, (5, 12)), ("in-place", "float32", 2, (3, 8)), ("
 )
 def test_several_sites(device: str, kind: str, dtype: str, sites: int, shape: tuple[int, ...]) -> None:
     options = {"shape": shape, "kind": kind, "dtype": dtype}
-    schedule = fl.Schedule(sites=sites) if kind not in ("pull",) or len(shape) == 3 else None  # a sum has one site
-    got = native(turning, device, layout=fl.SoA(), schedule=schedule, **options)
+    ctx = context(device, dtype=dtype)
+    built = build(turning, ctx, layout=fl.SoA(), schedule=fl.Schedule(sites=sites), **options)
+    got = built.run()
+    if ctx.device.items:
+        assert [loop.schedule.sites for loop in built.steps] == [sites] * len(built.steps)
     compare(got, expected(turning, **options), dtype)
 
 
@@ -175,16 +179,18 @@ def test_populations_come_back(device: str) -> None:
     np.testing.assert_array_equal(c.read(), bounced(f))
 
 
-@pytest.mark.parametrize("cut", [(1, 3), (3, 1), (2, 2)])
-def test_ranks(cut: tuple[int, int]) -> None:
-    """Only ranks at the ends of rows turn; the middle one meets its neighbours."""
+@pytest.mark.parametrize(("cut", "stream", "length"), [((1, 3), False, 13), ((1, 3), True, 131), ((2, 2), True, 40)])
+def test_ranks(cut: tuple[int, int], stream: bool, length: int) -> None:
+    """Only ranks at the ends of rows turn; the middle one meets its neighbours. Rows are moved line by line, or not."""
 
     def case(comm: Comm) -> tuple[Any, Any]:
         ctx = fl.Context("cpu", comm=comm, threads=1, tuning=False)
-        steps, outputs = turning(ctx, (6, 13), "pull", layout=fl.SoA(), cut=cut)
+        schedule = fl.Schedule(stream=stream)
+        steps, outputs = turning(ctx, (6, length), "pull", layout=fl.SoA(), cut=cut, schedule=schedule)
+        assert ("line by line" in steps[0].source) == stream
         return outputs["b"].set.window, Built(tuple(steps), outputs).run(2)["b"]
 
-    want = build(turning, fl.Context("reference"), shape=(6, 13)).run(2)["b"]
+    want = build(turning, fl.Context("reference"), shape=(6, length)).run(2)["b"]
     for window, got in run_threads(cut[0] * cut[1], case):
         np.testing.assert_allclose(got, want[window], rtol=1e-13)
 
@@ -192,12 +198,16 @@ def test_ranks(cut: tuple[int, int]) -> None:
 def test_refusals() -> None:
     ctx = context("cpu")
     rows, joined = ctx.grid((4, 6), periodic=(True, False)), ctx.grid((4, 6), periodic=True)
-    with pytest.raises(DatError, match="turns round at the ends of the last axis, which has to be neither periodic"):
+    with pytest.raises(DatError, match="it turns round at the ends of the last axis: no periodic one, no ghosts"):
         ctx.stencil(joined, [(0, 1)], mirror=(0,))
     with pytest.raises(DatError, match=r"leaves the box; make the axis periodic"):
         ctx.stencil(ctx.grid((4, 6)), [(1, 0)], mirror=(0,))
-    with pytest.raises(DatError, match=r"mirror=\(0, 2\) is no permutation of 0 ... 1"):
-        ctx.stencil(rows, [(0, 1)], mirror=(0, 2))
+    wrongs: list[Any] = [(0, 2), (0.5, 1)]
+    for wrong in wrongs:
+        with pytest.raises(DatError, match=r"mirror=.* is no permutation of 0 ... 1"):
+            ctx.stencil(rows, [(0, 1)], mirror=wrong)
+    with pytest.raises(DatError, match=r"reach 7 is longer than axis 1 \(6 elements\)"):
+        ctx.stencil(rows, [(0, 7)], mirror=(0,))
     pair, three = ctx.stencil(rows, [(0, -1), (0, 1)], mirror=(1, 0)), ctx.dat(rows, shape=(3,))
     with pytest.raises(LoopError, match=r"has components of shape \(3,\), but stencil 'stencil' turns 2 of them round"):
         three[pair]

@@ -95,8 +95,8 @@ static __attribute__((noinline)) void fl_loop_pull_edge(const fl_loop_pull_args 
     float ep1[48] FL_ALIGN; const float *const p1 = fl_edge_float32_16(ep1, A->d0 + (1) * A->s0 + (row2), x + (-1), count, A->n2, 1);
     for (int64_t k = 0; k < count; k++) if (x + k < 1) ep1[16 + k] = (A->d0 + (0) * A->s0 + (row0))[x + k];
         fl_loop_pull_pack(A, p0, p1, b0, b1);
-        if (count == 16) { fl_line((char *)(t0 + x) + 0, (const char *)b0 + 0); } else fl_leave_float32_16(A->d1 + (0) * A->s1 + (row0), b0, x + (0), count, A->n2, 1);
-        if (count == 16) { fl_line((char *)(t1 + x) + 0, (const char *)b1 + 0); } else fl_leave_float32_16(A->d1 + (1) * A->s1 + (row0), b1, x + (0), count, A->n2, 1);
+        if (count == 16) { fl_line((char *)(t0 + x) + 0, (const char *)b0 + 0); } else fl_leave_float32_16(A->d1 + (0) * A->s1 + (row0), b0, x + (0), count, A->n2, 0);
+        if (count == 16) { fl_line((char *)(t1 + x) + 0, (const char *)b1 + 0); } else fl_leave_float32_16(A->d1 + (1) * A->s1 + (row0), b1, x + (0), count, A->n2, 0);
 }
 
 void fl_loop_pull(const int64_t *S) {

@@ -126,9 +126,11 @@ def rows_turn(sides: Mapping[str, Condition | Sponge]) -> bool:
     """Return whether populations can come back at the ends of rows by themselves (`fluxloom.lbm.box`).
 
     Both of these are walls at rest, half-way and not measured, and so is every side that has links through edges which
-    would otherwise be theirs.
+    would otherwise be theirs. No condition writes what arrives through their links, for walls to put right afterwards.
     """
     conditions = beside_sponges(sides)
+    if any(one.stage < Wall.stage for one in conditions.values()):
+        return False
     plain = {name for name, one in conditions.items() if isinstance(one, Wall) and one.plain}
     if not plain >= {"xmin", "xmax"}:
         return False

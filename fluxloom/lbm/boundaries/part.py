@@ -153,7 +153,8 @@ class Part:
             If the condition has none, or they do not fit.
         """
         if self._assign is None:
-            raise SolverError(f"{self.name}: this condition sets no values that could be changed")
+            why = "this condition sets no values that could be changed"
+            raise SolverError(f"{self.name}: {why if self.links else 'no link leads to it from a fluid cell'}")
         self._assign(values)
         for follow in self._followers:
             follow(values)

@@ -54,12 +54,11 @@ def _images(space: Space, site: Site, links: Links) -> tuple[Places, Places]:
     box, lattice = space.box, space.lattice
     velocities = np.array(lattice.velocities)
     c, beyond = velocities[links.directions], links.crossed != 0
-    away = np.where(beyond, 0, -c)
-    image = box.shifted(links.cells, away)
+    image = box.shifted(links.cells, np.where(beyond, 0, -c))
     code = 3 ** np.arange(box.dimensions)
     number = np.zeros(3**box.dimensions, dtype=np.int64)
     number[(velocities + 1) @ code] = np.arange(lattice.q)
     turned = number[(np.where(beyond, -c, c) + 1) @ code]
-    solid = ~site.is_fluid(image) | box.leave(links.cells, away)
+    solid = ~site.is_fluid(image)
     back = np.array(lattice.opposite)[links.directions]
     return np.where(solid, links.cells, image), np.where(solid, back, turned)

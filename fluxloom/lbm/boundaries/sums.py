@@ -1,12 +1,14 @@
 """Forces and torques on many walls at once: what goes through each link, summed wall by wall.
 
 The links of a wall are dealt out to rows of some length, these are summed, and then the sums of a wall's rows: two
-loops for all walls, whatever their number, in which work items or threads have enough to share.
+loops for the forces on all walls, whatever their number, and two for torques, in which work items or threads have
+enough to share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ __all__ = ["LinkSums", "WallSum"]
 Numbers = npt.NDArray[np.int64]
 
 ROW = 256
-"""Links of a row at most."""
+"""Links of a row at most, unless a wall has so many that rows of as many as there are rows are longer."""
 
 
 @kernel
@@ -152,7 +154,7 @@ def _dealt(owner: Numbers, count: int) -> tuple[Numbers, Numbers, Numbers]:
     memory.
     """
     many = np.bincount(owner, minlength=count)
-    rows = -(-many // ROW)
+    rows = -(-many // max(ROW, isqrt(int(many.max(initial=0)))))
     links = np.argsort(owner, kind="stable")
     place = np.arange(owner.size) - np.repeat(np.cumsum(many) - many, many)
     row = np.repeat(np.cumsum(rows) - rows, many) + place % np.repeat(rows, many)
