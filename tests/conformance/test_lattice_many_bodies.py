@@ -105,7 +105,10 @@ def balanced(got: Values, want: Values, tolerance: float = 1e-12) -> None:
         np.testing.assert_allclose(got[name], value, rtol=tolerance, atol=tolerance * largest, err_msg=name)
 
 
-@pytest.mark.parametrize(("shape", "streaming"), [(PLANE, "pull"), (PLANE, "in-place"), (SPACE, "pull")])
+FLOWS = [(PLANE, "pull"), (SPACE, "pull"), (PLANE, "in-place")]
+
+
+@pytest.mark.parametrize(("shape", "streaming"), rest_is_long(FLOWS, keep=2))
 def test_one_loop_for_all(shape: tuple[int, ...], streaming: str) -> None:
     fields, forces = stepped(fl.Context("cpu", threads=1, tuning=False), shape, streaming)
     want, single = one_by_one(shape, streaming)
@@ -188,7 +191,7 @@ def history(device: str, folder: Path) -> np.ndarray:
     return np.stack([column[1:] for column in columns])
 
 
-@pytest.mark.parametrize("device", everywhere()[1:])
+@pytest.mark.parametrize("device", everywhere(keep_items=0, keep_opencl=1)[1:])
 def test_history_of_a_case(device: str, tmp_path: Path) -> None:
     """A device that keeps the numbers of a history beside the steps keeps those of each body."""
     want, got = (history(name, tmp_path / name) for name in ("cpu", device))

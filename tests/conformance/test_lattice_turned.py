@@ -73,7 +73,7 @@ FLOWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("lattice", "shape", "streaming", "dtype", "name"), rest_is_long(FLOWS, keep=3))
+@pytest.mark.parametrize(("lattice", "shape", "streaming", "dtype", "name"), rest_is_long(FLOWS, keep=2))
 def test_bits(lattice: Lattice, shape: tuple[int, ...], streaming: str, dtype: str, name: str) -> None:
     ctx = fl.Context("cpu", threads=1, tuning=False)
     got = stepped(ctx, lattice, shape, streaming, dtype, name, turned=True)
@@ -124,11 +124,11 @@ def test_immersed(streaming: str) -> None:
     same(run(False), run(True))
 
 
-CUTS = [(D2Q9, (12, 19), "pull", (1, 3)), (D2Q9, (12, 19), "in-place", (2, 2)), (D3Q19, (9, 9, 12), "push", (2, 1, 2)),
+CUTS = [(D2Q9, (12, 19), "in-place", (2, 2)), (D2Q9, (12, 19), "pull", (1, 3)), (D3Q19, (9, 9, 12), "push", (2, 1, 2)),
         (D3Q19, (9, 9, 12), "in-place", (1, 1, 3)), (D2Q9, (12, 19), "three-phase", (1, 3))]  # fmt: skip
 
 
-@pytest.mark.parametrize(("lattice", "shape", "streaming", "cut"), rest_is_long(CUTS, keep=2))
+@pytest.mark.parametrize(("lattice", "shape", "streaming", "cut"), rest_is_long(CUTS, keep=1))
 def test_ranks(lattice: Lattice, shape: tuple[int, ...], streaming: str, cut: tuple[int, ...]) -> None:
     """Also where rows are cut: only ranks at their ends turn."""
 

@@ -14,7 +14,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import DatError, LoopError
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 
-from .harness import LAYOUTS, Built, build, compare, context, everywhere, expected, native
+from .harness import LAYOUTS, Built, build, compare, context, everywhere, expected, native, rest_is_long
 
 OPEN = (True, True, False)
 """Rows have ends."""
@@ -124,7 +124,7 @@ def test_kinds(device: str, kind: str, dtype: str, layout: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pull", "push", "in-place"])
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", rest_is_long(["float16", "float32"], keep=1))
 def test_line_by_line(kind: str, dtype: str) -> None:
     """Past the caches, where rows are cut into lines."""
     for shape in [*SHAPES, (1, 16), (2, 33), (3, 7)]:
@@ -179,7 +179,10 @@ def test_populations_come_back(device: str) -> None:
     np.testing.assert_array_equal(c.read(), bounced(f))
 
 
-@pytest.mark.parametrize(("cut", "stream", "length"), [((1, 3), False, 13), ((1, 3), True, 131), ((2, 2), True, 40)])
+CUTS = [((1, 3), False, 13), ((1, 3), True, 131), ((2, 2), True, 40)]
+
+
+@pytest.mark.parametrize(("cut", "stream", "length"), rest_is_long(CUTS, keep=2))
 def test_ranks(cut: tuple[int, int], stream: bool, length: int) -> None:
     """Only ranks at the ends of rows turn; the middle one meets its neighbours. Rows are moved line by line, or not."""
 

@@ -57,7 +57,7 @@ def alone(method: str, a: Any, b: np.ndarray, **choices: Any) -> tuple[np.ndarra
     return x.read(), status
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long), 3])
 @pytest.mark.parametrize("recipe", list(RECIPES))
 @pytest.mark.parametrize("method", list(METHODS))
 def test_iterations_of_one_rank(method: str, recipe: str, ranks: int) -> None:

@@ -115,7 +115,7 @@ def real(ranks: int, shape: tuple[int, int], iterations: int, opencl: bool = Fal
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_residuals_on_real_ranks(ranks: int) -> None:
     want, _ = alone(NORMAL, 10)
     assert np.allclose(real(ranks, NORMAL, 10), want, rtol=1e-13, atol=0.0)

@@ -122,7 +122,7 @@ def test_couette_flow(channel: Write) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "chebyshev", "approximate_inverse", "ssor", "smoothed_aggregation"])
-@pytest.mark.parametrize("outflow", [True, False])
+@pytest.mark.parametrize("outflow", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_preconditioners_agree(channel: Write, name: str, outflow: bool) -> None:
     """Also where the matrix of the pressure is singular."""
     if name == "smoothed_aggregation":
