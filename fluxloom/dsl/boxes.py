@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import DatError
 from fluxloom.dsl.parts import Part, Places
 
-__all__ = ["Box", "box_of", "cut", "cut_values", "held"]
+__all__ = ["Box", "box_of", "broadcasts", "cut", "cut_values", "held"]
 
 _IMBALANCE = 1.1
 """A cut is not taken when its largest box is more than this times the largest box of the most even cut."""
@@ -326,15 +326,15 @@ def cut_values(
 
     Values that broadcast to those of the window are returned as they are.
     """
-    if _broadcasts(values.shape, tuple(cut.stop - cut.start for cut in window)):
+    if broadcasts(values.shape, tuple(cut.stop - cut.start for cut in window)):
         return values
-    if not _broadcasts(values.shape, whole):
+    if not broadcasts(values.shape, whole):
         return None
     last = window[len(whole) - values.ndim :]
     return values[tuple(slice(0, 1) if n == 1 else w for w, n in zip(last, values.shape, strict=True))]
 
 
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether NumPy broadcasts one shape to the other."""
     aligned = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(n in (1, m) for n, m in aligned)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import PlanError, SolverError, did_you_mean
 from fluxloom.device.base import Device
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
@@ -29,7 +30,7 @@ from fluxloom.fe.cell_entries import CellEntries, own_entries, shared_entries
 from fluxloom.fe.diffusion import DiffusionForm, Diffusivity
 from fluxloom.fe.global_kernels import add_matrix_a, add_matrix_b, add_matrix_c, clear_entry, identity_entry
 from fluxloom.fe.poisson import ASSEMBLY, Integration, order_of
-from fluxloom.fe.shared_rows import local_set, own_rows, receiver
+from fluxloom.fe.shared_rows import own_rows, receiver
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.linalg.matrix import SparseMatrix

@@ -13,45 +13,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from fluxloom.comm.base import Comm
 from fluxloom.core.access import Read, Write
-from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.parts import Part
-from fluxloom.dsl.sets import Set
 from fluxloom.fe.cell_entries import CellEntries
 from fluxloom.kernel.frontend import kernel
-from fluxloom.mesh.rows import before
 
-__all__ = ["local_set", "own_rows", "receiver"]
+__all__ = ["own_rows", "receiver"]
 
 
 @kernel
 def take_entry(source: Read, value: Write):
     """One entry of an own row."""
     value[0] = source[0]
-
-
-def local_set(context: Context, size: int, name: str) -> Set:
-    """Return a set whose elements no other rank ever needs. Collective on several ranks.
-
-    Parameters
-    ----------
-    context
-        Where it lives.
-    size
-        Elements of this rank.
-    name
-        Used in messages and reports.
-    """
-    return context.set(_local_part(context.comm, size) if context.ranked else size, name)
-
-
-def _local_part(comm: Comm, size: int) -> Part:
-    """Return the part of a set without a halo; ranks number their elements one after the other. Collective."""
-    first, total = before(comm, size)
-    return Part(0, size, size, size, size, first + np.arange(size, dtype=np.int64), total)
 
 
 def own_rows(entries: CellEntries, rows: int) -> CellEntries:

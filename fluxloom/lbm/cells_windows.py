@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
+from fluxloom.dsl.boxes import broadcasts
 from fluxloom.dsl.sets import Grid
 from fluxloom.lbm.box import Box
 
-__all__ = ["Windows", "fits"]
+__all__ = ["Windows"]
 
 Values = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
@@ -89,9 +90,9 @@ class Windows:
         """
         given = np.asarray(values)
         part, whole = (*self._shape, *components), (*self._box.shape, *components)
-        if fits(given.shape, part):
+        if broadcasts(given.shape, part):
             mine = np.broadcast_to(given, part)[tuple(slice(0, n) for n in self.shape)]
-        elif fits(given.shape, whole):
+        elif broadcasts(given.shape, whole):
             mine = np.broadcast_to(given, whole)[self.window]
         else:
             what = f"values of shape {given.shape}"
@@ -101,10 +102,3 @@ class Windows:
         for own, theirs in zip(self._rows, self._comm.exchange([rows[at] for at in self._places]), strict=True):
             found[own] = theirs
         return found
-
-
-def fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether NumPy broadcasts one shape to the other."""
-    return len(shape) <= len(target) and all(
-        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
-    )

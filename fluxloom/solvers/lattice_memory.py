@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.core.layout import Layout, SoA
+from fluxloom.dsl.boxes import broadcasts
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import TableMap
@@ -19,7 +20,7 @@ from fluxloom.dsl.sets import Grid, Set
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.cells import CellList, CellSet
 from fluxloom.lbm.cells_division import Division
-from fluxloom.lbm.cells_windows import Windows, fits
+from fluxloom.lbm.cells_windows import Windows
 from fluxloom.lbm.labels import FLUID, Labels
 from fluxloom.lbm.lattices import Lattice
 
@@ -211,7 +212,7 @@ class ListMemory(_Cells):
     def _whole(self, values: npt.ArrayLike, components: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return values over the box; raise `SolverError` if they do not broadcast to it."""
         given, whole = np.asarray(values), (*self._box.shape, *components)
-        if not fits(given.shape, whole):
+        if not broadcasts(given.shape, whole):
             raise SolverError(f"values of shape {given.shape} do not fit the box, {whole}")
         return np.broadcast_to(given, whole)
 

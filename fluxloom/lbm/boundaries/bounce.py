@@ -15,7 +15,7 @@ from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries.link_kernels import LINKS
+from fluxloom.lbm.boundaries.link_kernels import LINKS, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
@@ -221,7 +221,7 @@ class _Bounce:
     def _into_globals(self, measured: str) -> _Measured:
         """Return the sums of one wall, into which the loop over its links adds."""
         d, (member,) = self.c.shape[1], self.members
-        sizes = {"force": d} | ({"torque": 1 if d == 2 else 3} if measured == "torque" else {})
+        sizes = {"force": d} | ({"torque": turns_of(d)} if measured == "torque" else {})
         sums = {
             word: self.space.context.scalar(np.zeros(size), f"{member.site.name} {word}", dtype=self.space.total)
             for word, size in sizes.items() if measured

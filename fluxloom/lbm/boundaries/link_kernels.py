@@ -40,7 +40,12 @@ from fluxloom.core.access import Inc, Read, Write
 from fluxloom.kernel.frontend import Kernel, func, kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["LINKS", "add_push", "add_turn", "copy"]
+__all__ = ["LINKS", "add_push", "add_turn", "copy", "turns_of"]
+
+
+def turns_of(dimensions: int) -> int:
+    """Return the number of components of a torque."""
+    return 1 if dimensions == 2 else 3
 
 
 @func

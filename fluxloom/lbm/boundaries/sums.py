@@ -7,7 +7,6 @@ enough to share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import isqrt
 from typing import Any
 
@@ -19,12 +18,12 @@ from fluxloom.core.dtypes import Scalar
 from fluxloom.core.layout import SoA
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.local_sets import local_set
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.parts import Part
 from fluxloom.dsl.sets import Set
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.kernel.intrinsics import zeros
-from fluxloom.lbm.boundaries.link_kernels import add_push, add_turn
+from fluxloom.lbm.boundaries.link_kernels import add_push, add_turn, turns_of
 from fluxloom.lbm.space import Elements, Space
 
 __all__ = ["LinkSums", "WallSum"]
@@ -120,15 +119,15 @@ class LinkSums:
         self._space, self._name, self._push = space, name, push
         many, links, ends = _dealt(owner, count)
         context = space.context
-        rows = _own_set(space, int(many.sum()), f"{name} rows")
-        walls = _own_set(space, count, f"{name} walls")
+        rows = local_set(context, int(many.sum()), f"{name} rows")
+        walls = local_set(context, count, f"{name} walls")
         self._to_links = context.ragged(rows, over.set, ends, links, "links of a row")
         bounds = np.concatenate([[0], np.cumsum(many)])
         self._to_rows = context.ragged(walls, rows, bounds, np.arange(rows.size), "rows of a wall")
         self.loops: list[Loop] = []
         self._found = {"force": self._sum("force", push.dim, sum_pushes)}
         if arm is not None:
-            self._found["torque"] = self._sum("torque", 1 if push.dim == 2 else 3, sum_turns, arm[self._to_links])
+            self._found["torque"] = self._sum("torque", turns_of(push.dim), sum_turns, arm[self._to_links])
 
     def _sum(self, word: str, size: int, of_rows: Kernel, *more: Argument) -> Dat:
         """Add the loops that find a sum of each wall; return where it is."""
@@ -160,13 +159,3 @@ def _dealt(owner: Numbers, count: int) -> tuple[Numbers, Numbers, Numbers]:
     row = np.repeat(np.cumsum(rows) - rows, many) + place % np.repeat(rows, many)
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=int(rows.sum())))])
     return rows, links[np.argsort(row, kind="stable")], ends
-
-
-def _own_set(space: Space, size: int, name: str) -> Set:
-    """Return a set of which every rank has elements of its own, with no part in those of others. Collective."""
-    context = space.context
-    if not context.ranked:
-        return context.set(size, name)
-    sizes: Sequence[int] = context.comm.allgather(size)
-    numbers = sum(sizes[: context.comm.rank]) + np.arange(size, dtype=np.int64)
-    return context.set(Part(0, size, size, size, size, numbers, sum(sizes)), name)
