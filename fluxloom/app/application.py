@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
+from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fluxloom.app.case import CaseModel
 
 __all__ = [
+    "Aimed",
     "Application",
     "Bounded",
     "Ending",
@@ -171,6 +173,15 @@ class Ending(Protocol):
     @property
     def finished(self) -> bool:
         """Whether it is, the same on every rank."""
+        ...
+
+
+@runtime_checkable
+class Aimed(Protocol):
+    """A runner whose case asks for a time, or for a residual."""
+
+    def goals(self) -> Sequence[Goal]:
+        """Return what the case asks for and how far the run is; without the number of steps."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Advance a runner: residuals, progress, a stop when the solution is lost, results kept on interruption."""
+"""Advance a runner: residuals, progress, guards, checkpoints; the end, with its status, and results kept whatever it is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Ending, Nodal, Runner
-from fluxloom.app.files import ResidualLog
+from fluxloom.app.application import Aimed, Ending, Nodal, Runner
 from fluxloom.app.gathering import find_lost
+from fluxloom.app.guards import Guards
+from fluxloom.app.results.tables import ResidualLog
+from fluxloom.app.stall import stall
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import SolverError
+from fluxloom.core.status import Goal, Outcome, RunStatus
 
-__all__ = ["March", "Progress", "Silent", "march"]
+__all__ = ["March", "Progress", "Saver", "Silent", "march"]
 
 _WARM = 2
 _SAME_SIGNAL = 1.0
@@ -37,6 +40,14 @@ class Progress(Protocol):
         ...
 
 
+class Saver(Protocol):
+    """Takes checkpoints."""
+
+    def stepped(self, steps: int) -> None:
+        """Take one behind a step, where one is due. Collective."""
+        ...
+
+
 class Silent:
     """Hears and says nothing."""
 
@@ -50,48 +61,59 @@ class March:
 
     Attributes
     ----------
+    steps
+        Of the flow, from its beginning.
     iterations
-        Finished iterations.
+        Steps made here.
     seconds
         Time they took.
     residual
         Of the last one.
-    status
-        ``"finished"``, ``"interrupted"`` or ``"failed"``.
-    error
-        Why it failed.
-    pace
-        Seconds of an iteration, without the first two, which may compile.
+    outcome
+        How it ended, and why.
+    seconds_per_step
+        Without the first two steps, which may compile.
     """
 
+    steps: int
     iterations: int
     seconds: float
     residual: float
-    status: str
-    error: str = ""
-    pace: float = 0.0
+    outcome: Outcome
+    seconds_per_step: float = 0.0
+
+    @property
+    def status(self) -> RunStatus:
+        """How it ended, in a word."""
+        return self.outcome.status
 
 
 @dataclass
 class _Way:
-    """What is behind a run; ``warm`` are the seconds of the first two iterations."""
+    """What is behind a run; ``warm`` are the seconds of the first two steps."""
 
+    first: int = 0
     done: int = 0
     seconds: float = 0.0
     residual: float = float("nan")
     warm: float = 0.0
 
+    @property
+    def steps(self) -> int:
+        """Steps of the flow, from its beginning."""
+        return self.first + self.done
+
     def note(self, residual: float, seconds: float) -> None:
-        """Take note of an iteration, and of the seconds since the first began."""
+        """Take note of a step, and of the seconds since the first began."""
         self.done, self.residual, self.seconds = self.done + 1, residual, seconds
         if self.done == _WARM:
             self.warm = seconds
 
-    def end(self, status: str, error: str = "") -> March:
+    def end(self, outcome: Outcome) -> March:
         """Return how the run ended."""
         later = self.done - _WARM
         pace = (self.seconds - self.warm) / later if later > 0 else self.seconds / max(1, self.done)
-        return March(self.done, self.seconds, self.residual, status, error, pace)
+        return March(self.steps, self.done, self.seconds, self.residual, outcome, pace)
 
 
 class _Interruption:
@@ -104,13 +126,15 @@ class _Interruption:
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
         self._since = 0.0
+        self.signal = 0
+        """Number of the signal, 0 where there was none on this rank."""
         self._timer = threading.Timer(_GRACE, _thread.interrupt_main)
         self._timer.daemon = True
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> _Interruption:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -119,25 +143,26 @@ class _Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _note(self, _number: int, _frame: object) -> None:
+    def _note(self, number: int, _frame: object) -> None:
         now = time.monotonic()
         if self._since and now - self._since > _SAME_SIGNAL:
             raise KeyboardInterrupt
         if not self._since:
-            self._since = now
+            self._since, self.signal = now, number
             self._timer.start()
 
-    def agreed(self) -> bool:
-        """Whether a rank was interrupted; the same on every rank, which all have to ask."""
+    def agreed(self) -> int:
+        """Return the number of the signal that a rank got, or 0; the same on every rank, which all have to ask."""
         if self._comm.size == 1:
-            return self._since > 0
-        return bool(self._comm.reduce(np.array([self._since]), "max")[0])
+            return self.signal
+        return int(self._comm.reduce(np.array([self.signal]), "max")[0])
 
 
 def march(
-    runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None
-) -> March:
-    """Run iterations until all are done, the user interrupts, or the residual is not finite. Collective.
+    runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None, *,
+    first: int = 0, asked: bool = False, guards: Guards | None = None, saver: Saver | None = None,
+) -> March:  # fmt: skip
+    """Run steps until all are done, the user interrupts, or the solution is lost. Collective.
 
     A runner that is an `Ending` may be done earlier.
 
@@ -146,48 +171,90 @@ def march(
     runner
         What advances.
     iterations
-        How many, at most.
+        Steps, at most, counted from the beginning of the flow.
     log
         Takes the residuals.
     progress
-        Hears of every iteration.
+        Hears of every step.
     comm
         The ranks; a rank alone by default.
+    first
+        Steps made before, of a run that goes on.
+    asked
+        Whether the user asked for just so many steps; else they are a limit beside the goals of the case.
+    guards, saver
+        Look at every step, and take checkpoints.
 
     Returns
     -------
     March
-        With the status; a lost solution is reported there, so that the caller can keep the files first.
+        With the outcome; a lost solution is reported there, so that the caller can keep the files first.
 
     Raises
     ------
     SolverError
         On several ranks, what the runner raises: the others may not know of it.
     KeyboardInterrupt
-        After a second interruption: the fields are in the middle of an iteration.
+        After a second interruption: the fields are in the middle of a step.
     """
     told, ranks = progress if progress is not None else Silent(), comm if comm is not None else SelfComm()
-    way, start = _Way(), time.perf_counter()
+    way, start = _Way(first), time.perf_counter()
+    before = log.seconds[-1] if log.seconds else 0.0
     try:
         with _Interruption(ranks) as interruption:
-            for number in range(1, iterations + 1):
+            for number in range(first + 1, iterations + 1):
                 runner.advance()
                 residual = runner.residual()
                 seconds = time.perf_counter() - start
                 way.note(residual, seconds)
-                log.add(number, residual, seconds)
+                log.add(number, residual, before + seconds)
                 told.advanced(number, residual, seconds)
                 if not isfinite(residual):
-                    return way.end("failed", _lost(runner, number, residual, ranks))
+                    return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
+                if guards is not None and (found := guards.stepped(number, _time(runner), residual)) is not None:
+                    return way.end(Outcome(RunStatus.DIVERGED, str(found), details=found.record()))
                 if isinstance(runner, Ending) and runner.finished:
-                    return way.end("finished")
-                if number < iterations and interruption.agreed():
-                    return way.end("interrupted")
+                    break
+                if saver is not None:
+                    saver.stepped(number)
+                if number < iterations and (caught := interruption.agreed()):
+                    reason = f"{signal.Signals(caught).name} after {number:,} steps"
+                    return way.end(Outcome(RunStatus.INTERRUPTED, reason, signal=caught))
+            if guards is not None and way.done and (found := guards.finish()) is not None:
+                return way.end(Outcome(RunStatus.DIVERGED, str(found), details=found.record()))
     except SolverError as error:
         if ranks.size > 1:
             raise
-        return way.end("failed", str(error))
-    return way.end("finished")
+        return way.end(Outcome(RunStatus.DIVERGED, f"step {way.steps + 1}: {error}"))
+    return way.end(_judged(runner, way.steps, iterations, log.values, asked=asked))
+
+
+def _time(runner: Runner) -> float | None:
+    goals = runner.goals() if isinstance(runner, Aimed) else ()
+    return next((goal.reached for goal in goals if goal.name == "time"), None)
+
+
+def _judged(runner: Runner, steps: int, iterations: int, residuals: list[float], *, asked: bool) -> Outcome:
+    """Return how a run ended that nothing disturbed.
+
+    A target of convergence that is met comes first; then a time, but of a case that names a target it is a limit, as
+    the number of steps is, unless the user asked for just so many.
+    """
+    goals = list(runner.goals()) if isinstance(runner, Aimed) else []
+    targets, times = [goal for goal in goals if goal.target], [goal for goal in goals if not goal.target]
+    count = Goal("run.iterations", "steps", iterations, steps, steps >= iterations)
+    missed = "; ".join(str(goal) for goal in goals if not goal.met)
+    if found := next((goal for goal in targets if goal.met), None):
+        return Outcome(RunStatus.CONVERGED, f"{found} after {steps:,} steps", found)
+    limit = next((goal for goal in [*times, count] if goal.met), count)
+    if targets and not (asked and limit is count):
+        why = stall(residuals)
+        return Outcome(
+            RunStatus.NOT_CONVERGED, f"{targets[0]} after {steps:,} steps" + (f"; {why}" if why else ""), limit
+        )
+    if limit is count and missed and not asked:
+        return Outcome(RunStatus.NOT_CONVERGED, f"{missed} after {steps:,} steps: raise run.iterations", limit)
+    return Outcome(RunStatus.END_REACHED, f"{limit}" + (f"; target not met: {missed}" if missed else ""), limit)
 
 
 def _lost(runner: Runner, iteration: int, residual: float, comm: Comm) -> str:
@@ -199,7 +266,7 @@ def _lost(runner: Runner, iteration: int, residual: float, comm: Comm) -> str:
         at = _position(runner, number) if comm.rank == 0 else ""
         what, total = ("point", runner.points) if isinstance(runner, Nodal) else ("cell", runner.cells)
         place = f"; the first {what} without a finite {name} is {number}{at} ({count:,} of {total:,} {what}s)"
-    return f"iteration {iteration}: the residual is {residual}{place}; {runner.advice()}"
+    return f"step {iteration}: the residual is {residual}{place}; {runner.advice()}"
 
 
 def _position(runner: Runner, number: int) -> str:

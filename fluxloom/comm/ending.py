@@ -22,7 +22,7 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
     """End every rank when an error leaves the body on one of them, instead of leaving the others waiting for ever.
 
     The rank prints its number and the message of a `FluxloomError`, or the traceback of any other error, and ends
-    the run with the exit status of the command line: 2 after a `FluxloomError`, 130 after an interruption, else 1.
+    the run with the exit status of the command line: that of a `FluxloomError`, 130 after an interruption, else 1.
     When all ranks meet the same error, the lowest speaks and ends the others, which wait for that. A rank that wants to
     exit with a status other than 0 waits for the others to end too, and ends them if they do not.
     A rank alone and the threads of a process just raise.
@@ -66,7 +66,7 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
         for other in range(comm.size):
             if other != comm.rank:
                 private.isend(None, other)
-        comm.abort(text, 2 if expected else 1)
+        comm.abort(text, error.exit_code if isinstance(error, FluxloomError) else 1)
     else:
         private.Ibarrier().Wait()
     private.Free()

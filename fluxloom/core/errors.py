@@ -29,7 +29,15 @@ __all__ = [
 
 
 class FluxloomError(Exception):
-    """Base of every error raised on purpose by this package."""
+    """Base of every error raised on purpose by this package.
+
+    Attributes
+    ----------
+    exit_code
+        Of a process that it ends: 2, nothing had begun. The run loop says 1 of one that ends a run.
+    """
+
+    exit_code: int = 2
 
 
 class KernelError(FluxloomError):

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from fluxloom.app.ranks import VARIABLE
 from fluxloom.app.system import command_text
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import CaseError, FluxloomError
 
 __all__ = [
     "Advance",
@@ -33,6 +33,7 @@ __all__ = [
     "Session",
     "ThreadsOption",
     "TransportOption",
+    "directory",
     "facts",
     "messages",
     "output",
@@ -84,8 +85,24 @@ TransportOption = Annotated[
         help="How messages between GPUs travel: auto, host, mpi, nccl or peer.",
     ),
 ]  # fmt: skip
+
+
+def directory(text: str) -> Path:
+    """Return the directory that an option names.
+
+    Raises
+    ------
+    CaseError
+        For an empty text, which a variable of a shell may be.
+    """
+    if not text.strip():
+        raise CaseError("--output: the name of the directory is empty; leave the option out for the usual one")
+    return Path(text)
+
+
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output directory.", show_default=False)
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", parser=directory, help="Output directory.", show_default=False),
 ]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the record as JSON.", show_default=False)

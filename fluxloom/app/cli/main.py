@@ -10,7 +10,7 @@ from fluxloom.core.errors import FluxloomError, OutOfMemory
 __all__ = ["main"]
 
 ERROR_CODE = 2
-"""Exit status after an error that the message explains; 1 means that a check failed, 130 an interruption."""
+"""Exit status after an error that the message explains."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,8 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: done; 1: a check of ``verify`` or ``doctor`` failed; 2: an error the message
-        explains; 130: interrupted.
+        0: done; 1: a run did not converge or diverged, or a check of ``verify`` or ``doctor`` failed; 2: an error
+        the message explains, before anything was changed; 3: outputs of a run were lost; 130, 143: interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except FluxloomError as error:
         show_error(error)
-        return ERROR_CODE
+        return error.exit_code
     except MemoryError as error:
         show_error(OutOfMemory(f"the memory of this machine is exhausted: {error}"))
         return ERROR_CODE

@@ -10,9 +10,10 @@ import numpy as np
 import typer
 
 from fluxloom.app.application import Picture
+from fluxloom.app.cli.console import directory as to_directory
 from fluxloom.app.cli.console import messages
-from fluxloom.app.files import read_residuals
 from fluxloom.app.pictures import draw_field, draw_residual
+from fluxloom.app.results.tables import read_residuals
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.mesh.io import Fields, read_fields
 
@@ -35,7 +36,7 @@ def command(
         str, typer.Option("--colours", metavar="NAME", help="Colour map of matplotlib.", show_default="of the case")
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to write.", show_default="DIR")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", parser=to_directory, help="Where to write.", show_default="DIR")
     ] = None,
 ) -> None:
     """Draw the residual and the fields of a run's output directory as PNG files."""

@@ -1,0 +1,262 @@
+"""One run, from a checked case to its files: refused before anything changes, or ended with a status that is true."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fluxloom.app.application import Application, Runner, Updating, Writer
+from fluxloom.app.case import CaseModel
+from fluxloom.app.case_errors import placed
+from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
+from fluxloom.app.cli.console import Advance, messages, show_error, table
+from fluxloom.app.crew import crew_of, place_of
+from fluxloom.app.guards import Guards
+from fluxloom.app.job_output import JobOutput
+from fluxloom.app.job_record import first_record
+from fluxloom.app.march import March, Silent, march
+from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
+from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
+from fluxloom.comm.base import Comm
+from fluxloom.core.errors import CaseError, FluxloomError, SolverError
+from fluxloom.core.status import Outcome, RunStatus
+from fluxloom.device.bandwidth import available_memory
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.hybrid import TimedComm
+from fluxloom.mesh.rows import together
+
+__all__ = ["Job", "Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user wants.
+
+    Attributes
+    ----------
+    case, application
+        The checked case, and its solver.
+    file, command
+        Where it was read, and the command line.
+    directory
+        Where results go.
+    pictures
+        Whether pictures are drawn.
+    profile
+        Whether the time of every loop is measured, and compared with the memory bandwidth.
+    check
+        Whether loops are checked while they run.
+    overwrite
+        Whether the run begins anew, whatever is in the directory.
+    asked
+        Whether the number of steps comes from the command line: then it is what the user wants, not a limit.
+    """
+
+    case: CaseModel
+    application: Application
+    file: str
+    command: str
+    directory: Path
+    pictures: bool = True
+    profile: bool = False
+    check: bool = False
+    overwrite: bool = False
+    asked: bool = False
+
+
+class Job:
+    """One run. On several ranks all methods are collective, and rank 0 writes."""
+
+    def __init__(self, comm: Comm, request: Request) -> None:
+        self.comm, self.request, self.case = comm, request, request.case
+        self.first = comm.rank == 0
+        self.folder = ResultFolder(request.directory if self.first else None, self._tell)
+        self._begun = False
+
+    def run(self) -> int:
+        """Run and return the exit status, the same on every rank."""
+        request = self.request
+        with placed(request.file):
+            estimate = request.application.estimate(self.case)
+        needed = estimate.output if self.case.output.vtk != "none" else 0
+        together(self.comm, lambda: self.folder.open(request.command, needed))
+        try:
+            earlier = self._examine()
+            if earlier.over is not None:
+                return self._over(earlier, earlier.over)
+            return self._run(earlier, estimate)
+        finally:
+            self.folder.close(refused=not self._begun)
+
+    def _examine(self) -> Earlier:
+        """Return what lies in the folder; the same on every rank."""
+        path, case = self.request.directory, self.case.model_dump(mode="json")
+        inputs = digests_of_inputs(case) if self.first else {}
+        self._inputs = inputs
+        found = together(
+            self.comm,
+            lambda: examine(
+                self.folder, case | {"inputs": inputs}, overwrite=self.request.overwrite,
+                resume=self.case.checkpoint.resume, has_checkpoint=lambda: (path / CHECKPOINT).exists(),
+            ),
+        )  # fmt: skip
+        return self.comm.broadcast(found)
+
+    def _over(self, earlier: Earlier, status: RunStatus) -> int:
+        """Say that nothing is left to be done."""
+        reason = (earlier.record or {}).get("reason") or earlier.message
+        self._tell(
+            f"{self.case.case.name}: at its end already: {status}: {reason}; results in {self.request.directory}. "
+            "Ask for more (run.iterations, time.end), or begin anew with --overwrite"
+        )
+        return status.exit_code
+
+    def _run(self, earlier: Earlier, estimate: Any) -> int:
+        request, run = self.request, self.case.run
+        begin = time.perf_counter()
+        pictures = self._can_draw()
+        place = place_of(self.comm, run.device, run.threads, run.ranks)
+        timed = TimedComm(self.comm) if self.comm.size > 1 else None
+        context = Context(
+            place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport, overlap=run.overlap
+        )
+        context.profile = request.profile
+        self._check_memory(context, estimate.memory)
+        crew = crew_of(context)
+        on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
+        self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
+        with placed(request.file):
+            runner = request.application.build(self.case, context)
+        if runner.chain is not None and context.device.native:
+            runner.chain.build()
+        tuned = tune_at_start(runner, request.application.name, self._tell) if run.tune == "startup" else []
+        if tuned and self.first:
+            table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in tuned], left=(0, 2))
+        saver = RunCheckpoint(self.case.checkpoint, self.case, runner, context, request.directory, tell=self._tell)
+        resumed = saver.resume() if earlier.goes_on else None
+        record = first_record(request, context, runner, crew, self._tell)
+        record |= {"tuning": [row.record() for row in tuned]} if tuned else {}
+        self._greet(earlier, resumed)
+        guards = Guards(self.case.guards, runner, context)
+        # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
+        self._begin(runner, record, earlier, resumed)
+        record["setup_seconds"] = time.perf_counter() - begin
+        kept = self.case.output.residual and self.first
+        log = ResidualLog(
+            self.folder / "residual.csv" if kept else None, None if resumed is None else resumed.residuals,
+            self.folder.lose,
+        )  # fmt: skip
+        saver.log = log
+        if timed is not None:
+            timed.waited = 0.0
+        end = self._march(runner, log, record, saver, guards, resumed)
+        waited = timed.waited if timed is not None else None
+        output = JobOutput(self.comm, request, self.folder, context, pictures)
+        output.finish(runner, log, end, record, guards=guards, saver=saver, waited=waited, earlier=self._replaced)
+        lost = bool(self.comm.broadcast(bool(self.folder.lost)))
+        if end.status is RunStatus.DIVERGED and self.first:
+            where = f"\nlast checkpoint: {saver.last}" if saver.last else "\nthere is no checkpoint"
+            show_error(SolverError(f"{end.outcome}{where}\nresults so far: {request.directory}"))
+        return end.outcome.exit_code or (3 if lost else 0)
+
+    # ------------------------------------------------------------------------------------- beginning
+    def _can_draw(self) -> bool:
+        """Whether pictures are wanted and can be drawn; what is missing is said once, before the first step."""
+        if self.request.pictures and find_spec("matplotlib") is None:
+            self._tell("pictures are left out: they need matplotlib: pip install 'fluxloom[viz]'")
+            return False
+        return self.request.pictures
+
+    def _greet(self, earlier: Earlier, resumed: Resumed | None) -> None:
+        """Say whether the run goes on or begins, where there was one before."""
+        if resumed is not None:
+            at = f", time {resumed.time:.6g}" if resumed.time is not None else ""
+            self._tell(f"resumed from step {resumed.steps:,}{at}, {resumed.path}")
+        elif earlier.record is not None:
+            why = "" if not earlier.goes_on else "there is no checkpoint to go on from: "
+            self._tell(f"{why}the run begins anew; results of the run before ({earlier.message}) are replaced")
+
+    def _begin(self, runner: Runner, record: dict[str, Any], earlier: Earlier, resumed: Resumed | None) -> None:
+        """Take the folder over: from here on results are written."""
+        self._begun = True
+        before = earlier.record or {}
+        if resumed is not None:
+            self.folder.written = [name for name in before.get("files", ()) if isinstance(name, str)]
+        self._replaced = tuple(name for name in earlier.files if name not in self.folder.written)
+        goes_on = resumed is not None or not before
+        record["inputs"] = self._inputs
+        record["run"] = before.get("run") if goes_on and before.get("run") else uuid.uuid4().hex
+        record["process"] = os.getpid()
+        if self._replaced:
+            record["earlier_files"] = list(self._replaced)
+        self.folder.remove_orphans()
+        if isinstance(runner, Writer):
+            runner.begin(self.folder)
+        self.folder.write_record(record | {"status": "running", "files": self.folder.written})
+
+    # ------------------------------------------------------------------------------------- marching
+    def _march(
+        self, runner: Runner, log: ResidualLog, record: dict[str, Any], saver: RunCheckpoint, guards: Guards,
+        resumed: Resumed | None,
+    ) -> March:  # fmt: skip
+        """Do the steps, with progress on the first rank; what ends the run without a result is recorded."""
+        run, updates = self.case.run, runner.updates if isinstance(runner, Updating) else 0
+        first = 0 if resumed is None else resumed.steps
+
+        def do(progress: Any) -> March:
+            return march(
+                runner, run.iterations, log, progress, self.comm, first=first, asked=self.request.asked,
+                guards=guards, saver=saver,
+            )  # fmt: skip
+
+        def broken(status: RunStatus, reason: str) -> None:
+            steps = log.iterations[-1] if log.iterations else 0
+            self.folder.write_record(
+                record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
+            )
+
+        try:
+            if not self.first:
+                return do(Silent())
+            with Advance(run.iterations, run.report_every, updates) as progress:
+                return do(progress)
+        except KeyboardInterrupt:
+            broken(RunStatus.INTERRUPTED, "interrupted in the middle of a step")
+            raise
+        except FluxloomError as error:
+            error.exit_code = 1  # the run has begun: it is not refused
+            diverged = isinstance(error, SolverError)
+            broken(RunStatus.DIVERGED if diverged else RunStatus.INTERRUPTED, str(error))
+            raise
+        except BaseException as error:
+            broken(RunStatus.INTERRUPTED, f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            log.close()
+
+    # ------------------------------------------------------------------------------------- the rest
+    def _check_memory(self, context: Context, needed: int) -> None:
+        """Raise `CaseError` where the memory of this machine cannot hold its part: systems end such a run unheard."""
+        mine, free = needed * self.comm.local_size // self.comm.size, available_memory()
+        if context.device.shared and mine > free > 0:
+            raise CaseError(
+                f"{self.request.file}: the case needs about {mine / 2**30:.1f} GiB of memory, {free / 2**30:.1f} GiB "
+                "are free on this machine; choose a coarser mesh or more machines"
+            )
+
+    def _tell(self, line: str) -> None:
+        if self.first:
+            with contextlib.suppress(OSError):
+                messages().print(line, soft_wrap=True, markup=False)
+
+
+Tell = Callable[[str], object]
