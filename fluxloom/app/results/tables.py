@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -116,42 +116,51 @@ class ResidualLog:
     Parameters
     ----------
     path
-        The file; None keeps the values in memory only.
-    before
-        Numbers of steps, residuals and seconds of the steps before, in a run that goes on, ``(steps, 3)``.
-    lose
-        As for `Lines`.
+        The file; None keeps the values in memory only, until `begin`.
     """
 
-    def __init__(
-        self, path: Path | None, before: npt.NDArray[np.float64] | None = None,
-        lose: Callable[[str, str], None] | None = None,
-    ) -> None:  # fmt: skip
-        rows = [] if before is None else before.reshape(-1, 3).tolist()
-        self.iterations = [int(row[0]) for row in rows]
-        self.values: list[float] = [row[1] for row in rows]
-        self.seconds: list[float] = [row[2] for row in rows]
-        lines = [self._line(*row) for row in zip(self.iterations, self.values, self.seconds, strict=True)]
-        self._lines = Lines(path, "iteration,residual,seconds", lines, lose)
+    monitor = True
+    remembers = ("memory",)
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.iterations: list[int] = []
+        self.values: list[float] = []
+        self.seconds: list[float] = []
+        self._lines: Lines | None = None
+        if path is not None:
+            self.begin(path)
+
+    @property
+    def memory(self) -> dict[str, list[Any]]:
+        """What a run that goes on has."""
+        return {"iterations": self.iterations, "values": self.values, "seconds": self.seconds}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Sequence[Any]]) -> None:
+        self.iterations = [int(number) for number in memory["iterations"]]
+        self.values = [float(value) for value in memory["values"]]
+        self.seconds = [float(value) for value in memory["seconds"]]
+
+    def begin(self, path: Path, lose: Callable[[str, str], None] | None = None) -> None:
+        """Open the file and write what there is; ``lose`` as for `Lines`."""
+        rows = zip(self.iterations, self.values, self.seconds, strict=True)
+        self._lines = Lines(path, "iteration,residual,seconds", [self._line(*row) for row in rows], lose)
 
     @staticmethod
     def _line(iteration: int, value: float, seconds: float) -> str:
         return f"{iteration},{value:.13e},{seconds:.6f}"
 
     def add(self, iteration: int, value: float, seconds: float) -> None:
-        """Append a value; it is on disk when this returns. The seconds of the run before are added."""
+        """Append a value; it is on disk when this returns."""
         self.iterations.append(iteration)
         self.values.append(value)
         self.seconds.append(seconds)
-        self._lines.add(self._line(iteration, value, seconds))
-
-    def rows(self) -> npt.NDArray[np.float64]:
-        """Return all values, ``(steps, 3)``, for the state of the run."""
-        return np.array([self.iterations, self.values, self.seconds], dtype=np.float64).T
+        if self._lines is not None:
+            self._lines.add(self._line(iteration, value, seconds))
 
     def close(self) -> bool:
         """Close the file; return whether it is there."""
-        return self._lines.close()
+        return self._lines is not None and self._lines.close()
 
 
 def read_residuals(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

@@ -1,0 +1,262 @@
+"""One small case of each solver, and how to change it: what the tests of faults run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CASES", "Small"]
+
+
+@dataclass(frozen=True)
+class Small:
+    """A case that runs in a fraction of a second.
+
+    Attributes
+    ----------
+    text
+        Its file; ``ITERATIONS`` stands for the number of steps.
+    changed
+        A line of it, and another one that makes a different flow of it.
+    target
+        A line that names a target that is not met in a few steps; empty: the solver knows none.
+    too_long
+        Lines that replace others and make explicit steps too long, by the factor ``{factor}``; empty: it has none.
+    start
+        A line of the start, and one whose values are not numbers.
+    fields
+        Name of the file of fields at the end.
+    """
+
+    text: str
+    changed: tuple[str, str]
+    target: str = ""
+    too_long: tuple[str, str] = ("", "")
+    start: tuple[str, str] = ("", "")
+    fields: str = "final.vtkhdf"
+
+
+AIRFOIL = """
+[case]
+name = "small"
+solver = "airfoil"
+[mesh]
+i = 8
+j = 12
+[flow]
+mach = 0.4
+cfl = 0.9
+[run]
+iterations = ITERATIONS
+threads = 1
+"""
+
+COMPRESSIBLE = """
+[case]
+name = "small"
+solver = "compressible"
+[mesh]
+nx = 12
+ny = 6
+[flow]
+mach = 0.5
+[initial]
+density = "1 + 0.1 * sin(2 * pi * x)"
+velocity_x = "0.5"
+pressure = "1"
+[boundary.xmin]
+type = "slip"
+[boundary.xmax]
+type = "slip"
+[boundary.ymin]
+type = "slip"
+[boundary.ymax]
+type = "slip"
+[time]
+cfl = 0.5
+end = 100.0
+[history]
+every = 1
+[run]
+iterations = ITERATIONS
+threads = 1
+"""
+
+LID = """
+[boundary.ymax]
+type = "wall"
+velocity = [1.0, 0.0]
+[boundary.ymin]
+type = "wall"
+[boundary.xmin]
+type = "wall"
+[boundary.xmax]
+type = "wall"
+[history]
+every = 1
+[run]
+iterations = ITERATIONS
+threads = 1
+"""
+
+INCOMPRESSIBLE = """
+[case]
+name = "small"
+solver = "incompressible"
+[mesh]
+nx = 8
+ny = 8
+[fluid]
+viscosity = 0.01
+[initial]
+velocity_x = "0"
+[time]
+dt = 0.02
+""" + LID
+
+EDGE_FLOW = """
+[case]
+name = "small"
+solver = "edge_flow"
+[mesh]
+kind = "triangle"
+nx = 8
+ny = 8
+[fluid]
+viscosity = 0.01
+[initial]
+velocity_x = "0"
+[time]
+dt = 0.02
+""" + LID
+
+STAGGERED = """
+[case]
+name = "small"
+solver = "staggered"
+[mesh]
+x = [0.0, 1.0]
+y = [0.0, 1.0]
+nx = 8
+ny = 8
+[fluid]
+viscosity = 0.01
+[initial]
+velocity_x = "0"
+[time]
+dt = 0.02
+""" + LID
+
+EDGE_TRANSPORT = """
+[case]
+name = "small"
+solver = "edge_transport"
+[mesh]
+kind = "triangle"
+nx = 8
+ny = 8
+[transport]
+velocity = [1.0, 0.0]
+diffusivity = 1e-3
+[initial]
+scalar = "exp(-20 * (x - 0.5)**2)"
+[boundary.xmin]
+type = "given"
+value = 0.0
+[boundary.xmax]
+type = "free"
+[boundary.ymin]
+type = "free"
+[boundary.ymax]
+type = "free"
+[time]
+dt = 0.02
+[history]
+every = 1
+[run]
+iterations = ITERATIONS
+threads = 1
+"""
+
+LATTICE = """
+[case]
+name = "small"
+solver = "lattice"
+[mesh]
+nx = 8
+ny = 8
+spacing = 0.125
+[reference]
+velocity = 1.0
+length = 1.0
+[fluid]
+viscosity = 0.05
+[time]
+lattice_velocity = 0.05
+[initial]
+velocity_x = "0.1 * sin(2 * pi * y)"
+[history]
+every = 1
+[run]
+iterations = ITERATIONS
+threads = 1
+"""
+
+TSUNAMI = """
+[case]
+name = "small"
+solver = "tsunami"
+[mesh]
+x = [0.0, 1000.0]
+y = [0.0, 1000.0]
+nx = 8
+ny = 8
+[bathymetry]
+expression = "-10 + 0.001 * x"
+[[event]]
+time = 0.0
+expression = "0.5 * exp(-((x - 500)**2 + (y - 500)**2) / 2e4)"
+[flow]
+cfl = 0.5
+[gauges]
+every = 2.0
+[gauges.points]
+middle = [500.0, 500.0]
+[run]
+time = 40.0
+iterations = ITERATIONS
+threads = 1
+"""
+
+CASES: dict[str, Small] = {
+    "airfoil": Small(AIRFOIL, ("mach = 0.4", "mach = 0.5"), too_long=("cfl = 0.9", "cfl = {factor}")),
+    "compressible": Small(
+        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), too_long=("cfl = 0.5", "cfl = {factor}"),
+        start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
+    ),
+    "incompressible": Small(
+        INCOMPRESSIBLE, ("viscosity = 0.01", "viscosity = 0.02"), target="steady = 1e-9",
+        too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
+    ),
+    "edge_flow": Small(
+        EDGE_FLOW, ("viscosity = 0.01", "viscosity = 0.02"), target="steady = 1e-9",
+        too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
+    ),
+    "staggered": Small(
+        STAGGERED, ("viscosity = 0.01", "viscosity = 0.02"), target="steady = 1e-9",
+        too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
+    ),
+    "edge_transport": Small(
+        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target="steady = 1e-9",
+        too_long=("dt = 0.02", "dt = {factor}"),
+        start=('scalar = "exp(-20 * (x - 0.5)**2)"', 'scalar = "1 / (x - x)"'),
+    ),
+    "lattice": Small(
+        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"), target="steady = 1e-9",
+        too_long=("lattice_velocity = 0.05", "lattice_velocity = {factor}"),
+        start=('velocity_x = "0.1 * sin(2 * pi * y)"', 'velocity_x = "1 / (x - x)"'), fields="final.vti",
+    ),
+    "tsunami": Small(
+        TSUNAMI, ('-10 + 0.001 * x', '-12 + 0.001 * x'), too_long=("cfl = 0.5", "cfl = {factor}"),
+        start=('expression = "-10 + 0.001 * x"', 'expression = "-10 / (x - x)"'),
+    ),
+}  # fmt: skip
