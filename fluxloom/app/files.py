@@ -256,23 +256,56 @@ class ResidualLog:
     Parameters
     ----------
     path
-        The file; None keeps the values in memory only.
+        The file, which `begin` makes; None keeps the values in memory only.
     """
 
+    remembers = ("rows",)
+
     def __init__(self, path: Path | None) -> None:
+        self._path = path
         self.iterations: list[int] = []
         self.values: list[float] = []
-        self._lines = Lines(path, "iteration,residual,seconds")
+        self._seconds: list[float] = []
+        self._lines: Lines | None = None
+
+    @property
+    def rows(self) -> list[tuple[float, float, float]]:
+        """All lines so far, also those of the run that this one goes on from."""
+        return [(float(k), value, s) for k, value, s in zip(self.iterations, self.values, self._seconds, strict=True)]
+
+    @rows.setter
+    def rows(self, rows: Sequence[Sequence[float]]) -> None:
+        self.iterations = [int(row[0]) for row in rows]
+        self.values, self._seconds = [row[1] for row in rows], [row[2] for row in rows]
+
+    @property
+    def seconds(self) -> float:
+        """Of the last line; 0 before there is one."""
+        return self._seconds[-1] if self._seconds else 0.0
+
+    def begin(self) -> None:
+        """Open the file, and write the lines that there are."""
+        self._lines = Lines(self._path, "iteration,residual,seconds")
+        for k, row in enumerate(self.rows):
+            self._write(self.iterations[k], *row[1:])
 
     def add(self, iteration: int, value: float, seconds: float) -> None:
         """Append a value; it is on disk when this returns."""
+        if self._lines is None:
+            self.begin()
         self.iterations.append(iteration)
         self.values.append(value)
-        self._lines.add(f"{iteration},{value:.13e},{seconds:.6f}")
+        self._seconds.append(seconds)
+        self._write(iteration, value, seconds)
+
+    def _write(self, iteration: int, value: float, seconds: float) -> None:
+        if self._lines is not None:
+            self._lines.add(f"{iteration},{value:.13e},{seconds:.6f}")
 
     def close(self) -> None:
         """Close the file."""
-        self._lines.close()
+        if self._lines is not None:
+            self._lines.close()
 
 
 def read_residuals(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

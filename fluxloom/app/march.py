@@ -6,6 +6,7 @@ import _thread
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol
@@ -135,7 +136,8 @@ class _Interruption:
 
 
 def march(
-    runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None
+    runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None,
+    *, first: int = 0, stepped: Callable[[int], None] | None = None,
 ) -> March:
     """Run iterations until all are done, the user interrupts, or the residual is not finite. Collective.
 
@@ -153,6 +155,10 @@ def march(
         Hears of every iteration.
     comm
         The ranks; a rank alone by default.
+    first
+        Iterations that were done before; the number of all of them is ``iterations``.
+    stepped
+        Called behind each iteration with the number of all.
 
     Returns
     -------
@@ -167,18 +173,20 @@ def march(
         After a second interruption: the fields are in the middle of an iteration.
     """
     told, ranks = progress if progress is not None else Silent(), comm if comm is not None else SelfComm()
-    way, start = _Way(), time.perf_counter()
+    way, start, before = _Way(), time.perf_counter(), log.seconds
     try:
         with _Interruption(ranks) as interruption:
-            for number in range(1, iterations + 1):
+            for number in range(first + 1, iterations + 1):
                 runner.advance()
                 residual = runner.residual()
                 seconds = time.perf_counter() - start
                 way.note(residual, seconds)
-                log.add(number, residual, seconds)
+                log.add(number, residual, before + seconds)
                 told.advanced(number, residual, seconds)
                 if not isfinite(residual):
                     return way.end("failed", _lost(runner, number, residual, ranks))
+                if stepped is not None:
+                    stepped(number)
                 if isinstance(runner, Ending) and runner.finished:
                     return way.end("finished")
                 if number < iterations and interruption.agreed():

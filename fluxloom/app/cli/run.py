@@ -17,6 +17,7 @@ import typer
 from fluxloom.app.application import Application, Bounded, Nodal, Runner, Tunable, Updating, Writer
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
+from fluxloom.app.checkpoint import RunCheckpoint
 from fluxloom.app.cli.console import (
     Advance,
     CaseArgument,
@@ -129,6 +130,7 @@ class _Job:
         self.case, self.application, self.directory = case, application, directory
         self.pictures, self.command, self.file, self.profile = pictures, command, file, profile
         self.written: list[str] = []
+        self.done = 0
 
     def run(self) -> int:
         """Run and return the exit status, the same on every rank."""
@@ -157,13 +159,27 @@ class _Job:
         if tuned:
             record["tuning"] = [row.record() for row in tuned]
             table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in tuned], left=(0, 2))
+        log = ResidualLog(self.directory / "residual.csv" if self.case.output.residual and self.first else None)
+        # MERGE: state begins here
+        self.checkpoint = RunCheckpoint(
+            self.case.checkpoint, self.case, runner, context, self.directory, {"log": log}, self._tell
+        )
+        resumed = self.checkpoint.resume()
+        if resumed is not None:
+            self.done = resumed.steps
+            time_ = "" if resumed.time is None else f", time {resumed.time:.6g}"
+            self._tell(f"resumed from step {resumed.steps:,}{time_}, {resumed.path}")
+            for line in resumed.told:
+                self._tell(line)
+        # MERGE: state ends here
         # Only now: what is wrong with the case or the device costs nobody the results that were there.
-        together(self.comm, lambda: clear_directory(self.directory) if self.first else None)
+        if resumed is None:
+            together(self.comm, lambda: clear_directory(self.directory) if self.first else None)
         if isinstance(runner, Writer):
             runner.begin(self.directory)
         record["setup_seconds"] = time.perf_counter() - begin
         self._write_record(record | {"status": "running"})
-        log = ResidualLog(self.directory / "residual.csv" if self.case.output.residual and self.first else None)
+        log.begin()
         if timed is not None:
             timed.waited = 0.0
         try:
@@ -178,6 +194,8 @@ class _Job:
         finally:
             log.close()
         waited = timed.waited if timed is not None else None
+        if end.status != "failed" and self.case.checkpoint.every + self.case.checkpoint.seconds:  # MERGE: state
+            self.written += [name for name in [self.checkpoint.save()] if name]
         whole = self._finish(runner, context, log, end, record, waited)
         if end.status != "failed":
             return 130 if end.status == "interrupted" else 0 if whole else 2
@@ -191,10 +209,11 @@ class _Job:
     def _march(self, runner: Runner, log: ResidualLog) -> March:
         """Do the iterations, with progress on the first rank."""
         run, updates = self.case.run, runner.updates if isinstance(runner, Updating) else 0
+        state: Any = {"first": self.done, "stepped": self.checkpoint.stepped}  # MERGE: state
         if not self.first:
-            return march(runner, run.iterations, log, Silent(), self.comm)
+            return march(runner, run.iterations, log, Silent(), self.comm, **state)
         with Advance(run.iterations, run.report_every, updates) as progress:
-            return march(runner, run.iterations, log, progress, self.comm)
+            return march(runner, run.iterations, log, progress, self.comm, **state)
 
     def _check_memory(self, context: Context, needed: int) -> None:
         """Raise `CaseError` where the memory of this machine cannot hold its part: systems end such a run unheard."""
