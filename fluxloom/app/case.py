@@ -21,7 +21,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import device_registry
 
 __all__ = [
-    "CaseModel", "CaseTable", "OutputTable", "PartitionTable", "RunTable", "Table", "parse_shares",
+    "CaseModel", "CaseTable", "CheckpointTable", "OutputTable", "PartitionTable", "RunTable", "Table", "parse_shares",
 ]  # fmt: skip
 
 _LEAST_SHARE = 1e-6  # of the largest; METIS cannot aim at much less
@@ -208,6 +208,28 @@ class OutputTable(Table):
     residual: bool = True
 
 
+class CheckpointTable(Table):
+    """``[checkpoint]``: ``checkpoint.h5`` among the results, from which the next run goes on.
+
+    Attributes
+    ----------
+    every
+        Iterations between two checkpoints.
+    seconds
+        Instead: seconds; with both, the first of these iterations that comes so long after the last checkpoint.
+        Without both there is one only where a run is interrupted or ends.
+    keep
+        How many are kept: ``checkpoint.h5``, and before it ``checkpoint.h5.1`` ...
+    resume
+        Whether to go on from the file where there is one; otherwise the run begins anew.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    keep: Annotated[int, Field(ge=1, le=100)] = 2
+    resume: bool = True
+
+
 class CaseModel(Table):
     """What every case file has; solvers add their own tables."""
 
@@ -215,6 +237,7 @@ class CaseModel(Table):
     run: RunTable
     output: OutputTable = OutputTable()
     partition: PartitionTable = PartitionTable()
+    checkpoint: CheckpointTable = CheckpointTable()
 
     @property
     def directory(self) -> Path:

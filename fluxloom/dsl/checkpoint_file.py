@@ -18,7 +18,7 @@ from fluxloom.dsl.checkpoint_log import GlobalLog
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.sets import Grid
 
-__all__ = ["Entry", "Restored", "numbers_of", "rows_of", "save", "write_end"]
+__all__ = ["Entry", "Restored", "numbers_of", "rows_of", "save", "set_rows", "total_of", "write_end"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ def _count(dat: Dat) -> int:
     return dat.set.size if grid is None else grid.held()[0].size
 
 
-def _total(dat: Dat) -> int:
+def total_of(dat: Dat) -> int:
+    """Return the rows of a dat that a file has, of all ranks."""
     grid = _layers(dat)
     return dat.set.total if grid is None else grid.held()[2]
 
@@ -92,7 +93,8 @@ def rows_of(dat: Dat) -> npt.NDArray[Any]:
     return np.ascontiguousarray(stored[grid.held()[0]])
 
 
-def _set_rows(dat: Dat, rows: npt.NDArray[Any]) -> None:
+def set_rows(dat: Dat, rows: npt.NDArray[Any]) -> None:
+    """Set the values of a dat on this rank, from rows in the order of `numbers_of`."""
     grid = _layers(dat)
     if grid is None:
         dat.write(rows.reshape(*dat.set.shape, *dat.shape))
@@ -109,7 +111,7 @@ def _set_rows(dat: Dat, rows: npt.NDArray[Any]) -> None:
 
 def save(writer: StoreWriter, number: int, dat: Dat, rows: npt.NDArray[Any] | None = None) -> None:
     """Write the values of a dat: as they are now, or as they were copied before."""
-    writer.rows(f"rows/{number:04d}", rows_of(dat) if rows is None else rows, numbers_of(dat), _total(dat))
+    writer.rows(f"rows/{number:04d}", rows_of(dat) if rows is None else rows, numbers_of(dat), total_of(dat))
 
 
 # ---------------------------------------------------------------------------------- the whole file
@@ -138,7 +140,7 @@ def write_end(
         "texts": list(texts),
         "globals": [item.name for item in log.globals[: len(values)]],
         "dats": {
-            str(number): {"name": d.name, "dtype": d.scalar.name, "shape": d.shape, "rows": _total(d)}
+            str(number): {"name": d.name, "dtype": d.scalar.name, "shape": d.shape, "rows": total_of(d)}
             for number, d in dats.items()
         },
     }
@@ -229,13 +231,13 @@ class Restored:
         for number in self._dats:
             dat = dats[number]
             like = np.empty((0, dat.dim), dtype=dat.scalar.numpy)
-            rows = self._reader.rows(f"rows/{number:04d}", numbers_of(dat), _count(dat), _total(dat), like)
-            _set_rows(dat, rows)
+            rows = self._reader.rows(f"rows/{number:04d}", numbers_of(dat), _count(dat), total_of(dat), like)
+            set_rows(dat, rows)
         log.restore(self._reader.arrays, self._names, str(self.path))
         self.close()
 
     def _check(self, dat: Dat, about: dict[str, Any]) -> None:
-        here = {"name": dat.name, "dtype": dat.scalar.name, "shape": list(dat.shape), "rows": _total(dat)}
+        here = {"name": dat.name, "dtype": dat.scalar.name, "shape": list(dat.shape), "rows": total_of(dat)}
         for key, value in here.items():
             if about[key] != value:
                 what = f"set {dat.set.name!r} has {value} elements, there were {about[key]}" if key == "rows" else (

@@ -134,6 +134,8 @@ class ExtrudedPoisson:
     >>> pressure = solver.x.read()
     """
 
+    remembers = ("warm",)
+
     def __init__(
         self,
         context: Context,
@@ -181,6 +183,15 @@ class ExtrudedPoisson:
         self._tuner = Tuner(tuning, start, width) if tuning is not None else None
         self._take(start)
 
+    @property
+    def warm(self) -> bool:
+        """Whether the vectors of the batches are the last solution, from which the next solve starts as it is."""
+        return self.teams.direct and self.x.version == self._seen
+
+    @warm.setter
+    def warm(self, warm: bool) -> None:
+        self._start = bool(warm)
+
     def divide(self, bounds: Sequence[int]) -> None:
         """Give each team its frequencies: team ``q`` has ``bounds[q] ... bounds[q + 1] - 1``. Collective; ends tuning.
 
@@ -212,7 +223,7 @@ class ExtrudedPoisson:
             batch = known.get(members) or self._batch(members, recipe)
             batch.use(recipe)
             self.batches.append(batch)
-        self._seen = -1
+        self._seen, self._start = -1, False
 
     def _batch(self, members: range, recipe: Recipe) -> Solves:
         stop = replace(self.stop, atol=self.stop.atol / sqrt(self.frequencies.shares))
@@ -234,14 +245,14 @@ class ExtrudedPoisson:
         transform, columns = self._transform, self.columns
         with transform.session():
             square = self._forward(columns.right_hand_side(transform), "b")
-            if self.x.version != self._seen:
+            if self.x.version != self._seen and not self._start:
                 self._forward(columns.guess(transform), "x")
         share = square / self.frequencies.shares
         found = [self._timed(batch, share) for batch in self.batches]
         with transform.session():
             self._backward(columns.solution(transform))
         columns.deliver()
-        self._seen = self.x.version
+        self._seen, self._start = self.x.version, False
         status = self._judged(found, square)
         if self._tuner is not None and not self._tuner.done:
             self._tune(self._tuner)

@@ -178,6 +178,8 @@ class Airfoil:
         Storage precision of the floating-point dats.
     """
 
+    remembers = ("iterations",)
+
     def __init__(
         self,
         context: Context,

@@ -85,6 +85,8 @@ class CompressibleFlow:
         If a patch has no boundary, or what is given does not fit.
     """
 
+    remembers = ("memory",)
+
     def __init__(
         self,
         context: Context,
@@ -120,6 +122,17 @@ class CompressibleFlow:
         self.frozen = False
         self._stages = {False: self._loops(limited=True)}
         self.iteration, self.before, self.after = self._stages[False]
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """What the host keeps from step to step; with `w`, the shares of slopes and the globals it is the state."""
+        return {"time": self.time, "steps": self.steps, "cfl": self.cfl, "frozen": self.frozen}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        self.time, self.steps = float(memory["time"]), int(memory["steps"])
+        self.pace(float(memory["cfl"]))
+        self.freeze(bool(memory["frozen"]))
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, Boundary]) -> CompressibleGeometry:

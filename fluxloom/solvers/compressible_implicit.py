@@ -94,6 +94,8 @@ class SteadySteps:
     discretizations of the RANS-SA equations*. AIAA 2013-2686 (shares of steps and their balance).
     """
 
+    remembers = ("cfl", "preconditioning", "total", "highest", "_most", "_now", "_begun", "_newton")
+
     def __init__(self, flow: CompressibleFlow, implicit: Implicit | None = None) -> None:
         self.flow, self.implicit = flow, implicit or Implicit()
         context, nv, over = flow.context, flow.components, flow.elements

@@ -63,6 +63,8 @@ class Mixing:
         How often mixed states had less of a residual.
     """
 
+    remembers = ("taken", "_noted", "_matrix", "_right")
+
     def __init__(self, flow: CompressibleFlow, count: int, measure: Callable[[], float]) -> None:
         self.flow, self._measure = flow, measure
         context, over, nv = flow.context, flow.elements, flow.components

@@ -101,6 +101,8 @@ class StateAverages:
         Of all samples, and how many there are.
     """
 
+    remembers = ("weight", "samples")
+
     def __init__(self, flow: CompressibleFlow) -> None:
         self.flow, nv, d = flow, flow.components, flow.dimension
         ctx, over = flow.context, flow.elements

@@ -88,6 +88,8 @@ class MultigridSteps:
         If no level can be made, or the mesh turns.
     """
 
+    remembers = ("cycles", "refused", "highest", "_first", "_last", "pacing")
+
     def __init__(
         self, flow: CompressibleFlow, multigrid: Multigrid | None = None, coarse: Sequence[Coarse] | None = None
     ) -> None:
@@ -115,6 +117,15 @@ class MultigridSteps:
         self._keep = Loop(copy, flow.elements, flow.w, kept, systems=nv)
         self._restore = Loop(copy, flow.elements, kept, flow.w, systems=nv)
         self.mixing = Mixing(flow, how.recall, self._measure) if how.recall and not flow.turbulent else None
+
+    @property
+    def pacing(self) -> float:
+        """The part of the CFL numbers, which steps of all levels take."""
+        return self.part
+
+    @pacing.setter
+    def pacing(self, part: float) -> None:
+        self._pace(part)
 
     def _chain(self, limited: bool) -> Chain:
         """Return the residual of the flow, and its squares."""

@@ -97,6 +97,8 @@ class Shares:
         How far shares go: 1: they are live; between: they follow; 0: they stay.
     """
 
+    remembers = ("weight", "_slow", "_lowest", "_waited")
+
     def __init__(self, flow: CompressibleFlow, w: Dat, how: Following) -> None:
         self.flow, self.how, self._w = flow, how, w
         self._renew: Chain | None = None

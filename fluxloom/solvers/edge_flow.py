@@ -100,6 +100,9 @@ class EdgeFlow:
         If a patch has no boundary, or a number is out of range.
     """
 
+    remembers = ("time", "steps", "dt", "_solver_dt")
+    keeps = ("_made_of",)
+
     def __init__(
         self,
         mesh: PointMesh,
@@ -128,6 +131,8 @@ class EdgeFlow:
         self.stop = stop if stop is not None else Stop(rtol=1e-6)
         self._recipe, self._krylov = preconditioner, _KRYLOV[krylov]
         self._solver: Krylov | None = None
+        self._made_of: Dat | None = None
+        """Values of the matrix that the preconditioner was made of."""
         self._solver_dt, self.spent = 0.0, 0.0
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
@@ -250,6 +255,20 @@ class EdgeFlow:
         if self._solver is not None:
             self.spent += sum(report.seconds for chain in self._solver.chains for report in chain.reports())
         self._solver, self._solver_dt = self._made(), dt
+        if self._recipe is not None:
+            values = self.loops.matrix.values
+            if self._made_of is None:
+                self._made_of = self.context.dat(values.set, name="pressure.made_of", dtype=values.scalar.numpy)
+            self._made_of.write(values)
+
+    def restored(self) -> None:
+        """Make the preconditioner again, of the matrix that it was made of before the run was ended."""
+        if self._made_of is not None and self._recipe is not None:
+            values = self.loops.matrix.values
+            now = values.read()
+            values.write(self._made_of)
+            self._solver = self._made()
+            values.write(now)
 
     def _made(self) -> Krylov:
         loops, recipe = self.loops, self._recipe

@@ -106,6 +106,9 @@ class EdgeTransport:
     >>> smoke.step(min(dt, smoke.stable_step()))
     """
 
+    remembers = ("time", "steps", "dt")
+    forgets = ("tau", "flux", "rest", "strong")
+
     def __init__(
         self,
         mesh: PointMesh,

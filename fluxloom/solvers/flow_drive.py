@@ -37,6 +37,8 @@ class MeanVelocity:
     Engineering Turbulence Modelling and Experiments, Elsevier 1990, pp. 287-296.
     """
 
+    remembers = ("force", "_drag", "_before")
+
     def __init__(self, flow: Incompressible, wanted: Sequence[float]) -> None:
         self.flow, self.wanted = flow, np.asarray(wanted, dtype=np.float64)
         if self.wanted.shape != (flow.dimension,) or not np.isfinite(self.wanted).all() or not self.wanted.any():

@@ -101,6 +101,8 @@ class Statistics:
         If ``start`` is not a finite number.
     """
 
+    remembers = ("weight", "samples")
+
     def __init__(self, flow: Incompressible, start: float = 0.0) -> None:
         if not np.isfinite(start):
             raise SolverError(f"statistics: start: a finite time is wanted, not {start!r}")

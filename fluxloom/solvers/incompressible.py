@@ -107,6 +107,8 @@ class Incompressible:
         If a patch has no boundary, or a number is out of range.
     """
 
+    remembers = ("time", "steps", "dt", "_part")
+
     def __init__(
         self,
         context: Context,

@@ -85,6 +85,8 @@ class KrylovSpace:
     SIAM J. Sci. Stat. Comput. 7, 1986.
     """
 
+    forgets = ("y", "basis", "h")
+
     def __init__(
         self, flow: CompressibleFlow, sweeps: Sweeps, rows: Global, columns: Global, base: Dat, trial: Dat,
         find: Callable[[], None],

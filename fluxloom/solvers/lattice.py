@@ -100,6 +100,8 @@ class LatticeBoltzmann:
         Steps done.
     """
 
+    remembers = ("steps", "pulling")
+
     def __init__(
         self,
         context: Context,
@@ -192,6 +194,16 @@ class LatticeBoltzmann:
         if self.forcing == "field" or self.immersed is not None:
             return self.force_field
         return self._acting
+
+    @property
+    def pulling(self) -> list[float]:
+        """The force that acts everywhere, as `set_force` left it."""
+        return list(self.force)
+
+    @pulling.setter
+    def pulling(self, force: Sequence[float]) -> None:
+        if self.forcing == "uniform" and list(force) != list(self.force):
+            self.set_force(force)
 
     # ------------------------------------------------------------------------------------------ steps
     def immerse(self, boundary: Any) -> None:

@@ -40,6 +40,8 @@ class Steps:
         Chains of steps that were done in another way, before an immersed boundary chose its pipeline.
     """
 
+    forgets = ("_attached",)
+
     def __init__(self, flow: LatticeBoltzmann) -> None:
         self._flow = flow
         self._chains: dict[int, Chain | Relay] = {}

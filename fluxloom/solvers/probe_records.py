@@ -158,6 +158,8 @@ class ProbeRecords:
         If the capacity is less than 1.
     """
 
+    forgets = ("_block", "_full")
+
     def __init__(self, points: ProbePlaces, sources: Sequence[Source], capacity: int) -> None:
         if capacity < 1:
             raise SolverError(f"probes: capacity: a number of at least 1 is wanted, not {capacity!r}")

@@ -92,6 +92,8 @@ class ShallowWater:
         For a patch that the mesh does not have.
     """
 
+    remembers = ("time", "steps", "_first_volume")
+
     def __init__(
         self,
         mesh: Mesh,

@@ -72,6 +72,8 @@ class Staggered:
         Of a step.
     """
 
+    remembers = ("time", "steps", "dt", "_before", "_part", "_change")
+
     def __init__(
         self,
         context: Context,
@@ -160,21 +162,6 @@ class Staggered:
         self._advance(self.stages[-1], 0.0, 0.0, 0.0)
         f.q.write(np.zeros(grid.full_shape))
         f.impulse.write(np.zeros(grid.full_shape))
-
-    def memory(self) -> dict[str, Array]:
-        """Return all that `restore` needs, by name."""
-        f = self.fields
-        kept = {"stored": f.u, "rates": f.old, "q": f.q, "impulse": f.impulse}
-        numbers = {"time": self.time, "steps": self.steps, "dt": self.dt, "part": self._part, "change": self._change}
-        return {name: dat.read() for name, dat in kept.items()} | {k: np.array(float(v)) for k, v in numbers.items()}
-
-    def restore(self, memory: Mapping[str, Array]) -> None:
-        """Go on, bit by bit, from what `memory` returned in a flow of the same form."""
-        f = self.fields
-        for name, dat in {"stored": f.u, "rates": f.old, "q": f.q, "impulse": f.impulse}.items():
-            dat.write(memory[name])
-        self.time, self.steps, self.dt = float(memory["time"]), int(memory["steps"]), float(memory["dt"])
-        self._before, self._part, self._change = self.dt, float(memory["part"]), float(memory["change"])
 
     # ------------------------------------------------------------------------------------------- time
     def stable_step(self, courant: float = 0.0, diffusion: float = 0.0) -> float:

@@ -49,6 +49,8 @@ class StaggeredStatistics:
         What is sampled.
     """
 
+    remembers = ("weight", "samples")
+
     def __init__(self, flow: Staggered) -> None:
         self.flow, fields, d = flow, flow.fields, flow.dimension
         width = d + d * (d + 1) // 2 + 2
@@ -65,11 +67,6 @@ class StaggeredStatistics:
         self._add(weight=weight, scale=scale)
         self.weight += weight
         self.samples += 1
-
-    def restore(self, sums: Array, weight: float, samples: int) -> None:
-        """Go on from sums, ``(*full_shape, width)``, that were read before."""
-        self.sums.write(sums)
-        self.weight, self.samples = weight, samples
 
     def means(self) -> Array:
         """Return the averages in cells, ``(*shape, width)``: velocity, its products row by row, p and its square."""

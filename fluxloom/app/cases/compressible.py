@@ -27,7 +27,6 @@ from fluxloom.app.cases.compressible_setup import (
 )
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
-from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_volumes import FlowDomain, flow_volumes
@@ -92,8 +91,7 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
-    saved = checkpoint_plan(case, case.checkpoint)
-    plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, saved, bodies)
+    plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
     mesh = domain.mesh
 
     def whole() -> MeshData:

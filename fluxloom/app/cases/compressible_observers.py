@@ -121,12 +121,14 @@ def _names(flow: CompressibleFlow) -> list[str]:
 class AveragesObserver(Observer):
     """Averages of the states over time, weighted by the length of steps; of a ``steady`` flow over steps."""
 
+    name, remembers = "statistics", ("_before",)
+
     def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
         self._flow, self._table, self._steady = flow, table, steady
         self._before = flow.time
         self.averages = StateAverages(flow)
 
-    def stepped(self, *, repeated: bool = False) -> None:
+    def stepped(self) -> None:
         """Sample, where it is due."""
         flow = self._flow
         length, self._before = flow.time - self._before, flow.time
@@ -240,6 +242,8 @@ class SnapshotObserver(Observer):
         Return the fields of this rank, and the whole mesh on rank 0.
     """
 
+    name, remembers = "snapshots", ("_written",)
+
     def __init__(
         self,
         flow: CompressibleFlow,
@@ -255,10 +259,10 @@ class SnapshotObserver(Observer):
         """Hear where files go."""
         self._directory = directory
 
-    def stepped(self, *, repeated: bool = False) -> None:
+    def stepped(self) -> None:
         """Write a file, where one is due."""
         flow = self._flow
-        if flow.steps % self._every or repeated or self._directory is None:
+        if flow.steps % self._every or self._directory is None:
             return
         name = f"snapshot_{flow.steps:06d}{Path(vtk_name('auto')).suffix}"
         fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())

@@ -14,14 +14,12 @@ from fluxloom.app.application import Picture
 from fluxloom.app.cases.compressible_observers import SurfaceObserver
 from fluxloom.app.cases.compressible_pictures import draw_pressure
 from fluxloom.app.cases.compressible_steps import Steps
-from fluxloom.app.cases.flow_checkpoint import CheckpointPlan, FlowCheckpoint
 from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_reports import loops_once, merged_reports
 from fluxloom.app.gathering import gathered
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
@@ -55,8 +53,6 @@ class CompressiblePlan:
         Part of the first residual at which a steady flow has been reached; 0: it does not look.
     history
         Steps between two lines of ``history.csv``; 0: no such file.
-    checkpoint
-        When checkpoints are taken; None: never.
     bodies
         Patches that pictures show.
     """
@@ -65,7 +61,6 @@ class CompressiblePlan:
     end: float = 0.0
     drop: float = 0.0
     history: int = 0
-    checkpoint: CheckpointPlan | None = None
     bodies: Sequence[str] = ()
 
 
@@ -91,6 +86,8 @@ class CompressibleRunner:
     chain: Chain | None = None
     """None: steps in time ask for their length between two chains."""
 
+    remembers = ("_first", "_residual", "_fixed", "_bad", "_begun")
+
     def __init__(
         self,
         flow: CompressibleFlow,
@@ -107,16 +104,14 @@ class CompressibleRunner:
         self._fixed, self._bad = 0, 0
         self._begun = False
         self._window = _window(flow, plan.bodies)
-        self.checkpoint = FlowCheckpoint(plan.checkpoint, flow.context)
         self.observers = tuple(observers(self))
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in self.observers)))
         self._directory: Path | None = None
 
     # ------------------------------------------------------------------------------------- advance
     def begin(self, directory: Path) -> None:
-        """Hear where files go, before the first step; from here on checkpoints are taken."""
+        """Hear where files go, before the first step."""
         self._directory = directory
-        self.checkpoint.begin(directory)
         for observer in self.observers:
             observer.begin(directory)
         self.history.begin(directory / "history.csv" if self._head else None)
@@ -126,10 +121,13 @@ class CompressibleRunner:
         return self.flow.context.comm.rank == 0
 
     @property
+    def time(self) -> float | None:
+        """Of the flow; None on the way to a steady one."""
+        return self.flow.time if self.plan.end else None
+
+    @property
     def finished(self) -> bool:
         """Whether the end, or a steady state, has been reached."""
-        if self.checkpoint.catching_up:
-            return False
         return 0.0 < self.plan.end <= self.flow.time or self._residual < self.plan.drop
 
     def advance(self) -> None:
@@ -138,33 +136,19 @@ class CompressibleRunner:
         Raises
         ------
         SolverError
-            If a state is not finite; names the cell, and the last checkpoint.
+            If a state is not finite; names the cell.
         """
         flow = self.flow
-        try:
-            if not self._begun:
-                self._first, self._begun = self.steps.begin(), True
-            found = self.steps.step(repeated=self.checkpoint.catching_up)
-        except SolverError as error:
-            raise SolverError(f"{error}{self._saved()}") from None
+        if not self._begun:
+            self._first, self._begun = self.steps.begin(), True
+        found = self.steps.step()
         self._fixed += found.fixed
         self._bad += found.bad
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
-        repeated = self.checkpoint.catching_up
-        if not self.steps.ending:
-            self.checkpoint.mark(flow.steps)
         for observer in self.observers:
-            observer.stepped(repeated=repeated)
+            observer.stepped()
         self.history.stepped(flow.steps, last=self.finished)
-        self.checkpoint.check(flow.steps, flow.time, self.plan.end)
-
-    def _saved(self) -> str:
-        """Return where a checkpoint from before is, in words."""
-        if self.plan.checkpoint is None or self._directory is None or self.checkpoint.catching_up:
-            return ""
-        path = self._directory / "checkpoint.h5"
-        return f"; the last checkpoint is {path}" if path.exists() else "; there is no checkpoint yet"
 
     def residual(self) -> float:
         """Return the norm of the residual over the first one; what it is of, the steps say."""
@@ -180,10 +164,7 @@ class CompressibleRunner:
         """Complete the tables and draw; return the names of the files."""
         if self._directory is None:
             return ()
-        if self.checkpoint.catching_up:
-            self.checkpoint.abandon()
-            return ["history.csv"] if self.history.finish() else []
-        written = [*self.checkpoint.finish(), *(["history.csv"] if self.history.finish() else [])]
+        written = ["history.csv"] if self.history.finish() else []
         written += [name for observer in self.observers for name in observer.finish()]
         return written + (self._draw(self._directory) if pictures else [])
 
@@ -246,11 +227,8 @@ class CompressibleRunner:
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
-        With a model of turbulence also its variable, and what observers have. Nothing while a run catches up with a
-        checkpoint.
+        With a model of turbulence also its variable, and what observers have.
         """
-        if self.checkpoint.catching_up:
-            return {}
         d, w = self.flow.dimension, self.flow.states()
         mean, gas = w[:, : d + 2], self.flow.gas
         found = {"rho": w[:, 0].copy()} | {name: w[:, 1 + k].copy() for k, name in enumerate(_COMPONENTS[:d])}
@@ -268,8 +246,6 @@ class CompressibleRunner:
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return steps, time, residual, what was mended, forces and the imbalance of mass."""
-        if self.checkpoint.catching_up:
-            return (("steps", f"{self.flow.steps:,}, before the checkpoint, which is still there"),)
         rows = [("steps", f"{self.flow.steps:,}")]
         if end := self.plan.end:
             rows.append(("time", f"{self.flow.time:.6g}" + ("" if self.finished else f" of {end:.6g}")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import nan
-from typing import Protocol
+from typing import Any, Protocol
 
 from fluxloom.app.cases.flow_reports import executables
 from fluxloom.dsl.chain import Chain
@@ -17,7 +17,6 @@ from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
 __all__ = ["ImplicitRun", "LocalRun", "MultigridRun", "Ramp", "Steps", "Taken", "TimeRun"]
 
 _CLOSE = 1e-12
-_FOREVER = 1.0e300
 
 Rows = Sequence[tuple[str, str]]
 
@@ -59,19 +58,16 @@ class Steps(Protocol):
     ----------
     measure
         What the norm of the residual is of, in words.
-    ending
-        Whether a step was shortened for the end of the run: what comes then is no place for a checkpoint.
     """
 
     measure: str
-    ending: bool
 
     def begin(self) -> float:
         """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
         ...
 
-    def step(self, *, repeated: bool = False) -> Taken:
-        """Make a step; ``repeated``: on the way to a checkpoint.
+    def step(self) -> Taken:
+        """Make a step.
 
         Raises
         ------
@@ -102,7 +98,6 @@ class LocalRun:
     """Explicit steps towards a steady flow, each cell with its own."""
 
     measure = "balance of mass, over that of the first step"
-    ending = False
 
     def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
         self.flow, self.ramp = flow, ramp
@@ -111,7 +106,7 @@ class LocalRun:
         """Return 0: the norm is that of the last stage of a step."""
         return 0.0
 
-    def step(self, *, repeated: bool = False) -> Taken:
+    def step(self) -> Taken:
         """Make a step."""
         _pace(self.flow, self.ramp)
         self.flow.iterate()
@@ -137,25 +132,20 @@ class LocalRun:
 
 
 class TimeRun(LocalRun):
-    """Explicit steps in time, of one length for all cells; the last two are equal and hit the end.
+    """Explicit steps in time, of one length for all cells; the last two are equal and hit the end."""
 
-    Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
-    """
+    remembers = ("length",)
 
     def __init__(self, flow: CompressibleFlow, ramp: Ramp, end: float) -> None:
         super().__init__(flow, ramp)
         self.end, self.length = end, 0.0
 
-    def step(self, *, repeated: bool = False) -> Taken:
+    def step(self) -> Taken:
         """Make a step."""
         flow, left, last = self.flow, self.end - self.flow.time, self.length
         _pace(flow, self.ramp)
-        longest = _FOREVER
-        if not repeated:
-            whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
-            longest = left if whole else 0.5 * left
-        self.length = flow.advance(longest)
-        self.ending = self.ending or self.length >= longest
+        whole = not last or left <= last * (1.0 + _CLOSE) or left >= 2.0 * last
+        self.length = flow.advance(left if whole else 0.5 * left)
         if abs(self.end - flow.time) <= _CLOSE * self.end:
             flow.time = self.end
         return _taken(flow)
@@ -174,7 +164,8 @@ class ImplicitRun:
     """Implicit steps; see `fluxloom.solvers.compressible_implicit`."""
 
     measure = "all equations, over that of the start"
-    ending = False
+
+    remembers = ("_products", "_refused", "memory")
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit) -> None:
         self.flow, self.steps = flow, SteadySteps(flow, implicit)
@@ -182,11 +173,20 @@ class ImplicitRun:
         self._products, self._refused = 0, 0
         self._names = [field.name for field in fields(ImplicitStep) if field.name not in ("norms", "total")]
 
+    @property
+    def memory(self) -> dict[str, Any] | None:
+        """What is known of the last step; None before the first."""
+        return None if self._last is None else dict(vars(self._last))
+
+    @memory.setter
+    def memory(self, memory: dict[str, Any] | None) -> None:
+        self._last = None if memory is None else ImplicitStep(**memory)
+
     def begin(self) -> float:
         """Return the norm of the residual at the start, of all components over their sizes."""
         return self.steps.begin().total
 
-    def step(self, *, repeated: bool = False) -> Taken:
+    def step(self) -> Taken:
         """Make a step, or try one."""
         last = self._last = self.steps.step()
         self._products += last.products
@@ -217,7 +217,8 @@ class MultigridRun:
     """Cycles of multigrid; see `fluxloom.solvers.compressible_multigrid`."""
 
     measure = "mass, momentum and energy, over that of the start"
-    ending = False
+
+    remembers = ("_lessened",)
 
     def __init__(self, flow: CompressibleFlow, multigrid: Multigrid) -> None:
         self.flow, self.steps = flow, MultigridSteps(flow, multigrid)
@@ -229,7 +230,7 @@ class MultigridRun:
         self.steps.start()
         return found
 
-    def step(self, *, repeated: bool = False) -> Taken:
+    def step(self) -> Taken:
         """Make a cycle."""
         total = self.steps.step()
         self._lessened += self.steps.lessened()

@@ -12,7 +12,6 @@ from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.compressible_extras import CoefficientsTable, SnapshotsTable, SurfaceTable
 from fluxloom.app.cases.compressible_march import ImplicitTable, MarchTable, MultigridTable, RotationTable
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_checkpoint import CheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
@@ -301,7 +300,6 @@ class CompressibleCase(CaseModel):
     probes: ProbesTable = ProbesTable()
     statistics: AveragesTable = AveragesTable()
     snapshots: SnapshotsTable = SnapshotsTable()
-    checkpoint: CheckpointTable = CheckpointTable()
 
     @model_validator(mode="after")
     def _supported(self) -> CompressibleCase:

@@ -14,7 +14,6 @@ from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_prob
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
 from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
@@ -79,7 +78,6 @@ class EdgeFlowApplication:
             check_step(bool(np.isfinite(solver.stable_step(time.courant))))
         plan = FlowPlan(
             case.case.name, time.dt, time.end, time.steady, time.courant, history=case.history.every,
-            checkpoint=checkpoint_plan(case, case.checkpoint),
         )  # fmt: skip
         return EdgeFlowRunner(solver, domain.whole, plan, _observers(case, solver), domain.partition)
 

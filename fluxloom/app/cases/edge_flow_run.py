@@ -122,10 +122,8 @@ class EdgeFlowRunner(PointRunner):
         """Return components of the velocity, speed, pressure, vorticity and, of a model, eddy viscosity, ``(n,)`` each.
 
         Of a flow in three dimensions the vorticity is its magnitude. Of a step that failed the velocity is that of the
-        momentum. Nothing while a run catches up with a checkpoint.
+        momentum.
         """
-        if self.checkpoint.catching_up:
-            return {}
         solver, loops = self.solver, self.solver.loops
         velocity = loops.hat.read() if self._lost else solver.velocity()
         found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: solver.dimension])}

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_checkpoint import CheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import ProbesTable
@@ -128,7 +127,6 @@ class EdgeFlowCase(CaseModel):
     history: HistoryTable = HistoryTable()
     forces: dict[str, ForceColumnsTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
-    checkpoint: CheckpointTable = CheckpointTable()
 
     @model_validator(mode="after")
     def _supported(self) -> EdgeFlowCase:

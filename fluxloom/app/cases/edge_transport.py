@@ -13,7 +13,6 @@ from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
 from fluxloom.app.cases.flow_choices import given_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver
@@ -74,7 +73,6 @@ class EdgeTransportApplication:
             raise CaseError("time.dt: a scalar that neither flows nor diffuses has no largest stable step: give dt")
         plan = FlowPlan(
             case.case.name, time.dt, time.end, time.steady, time.courant, history=case.history.every,
-            checkpoint=checkpoint_plan(case, case.checkpoint),
         )  # fmt: skip
         return EdgeTransportRunner(solver, domain.whole, plan, _observers(case, solver), domain.partition)
 

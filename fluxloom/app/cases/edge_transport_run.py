@@ -29,6 +29,8 @@ class EdgeTransportRunner(PointRunner):
     The velocity stays as it is, so that the largest stable step is found once.
     """
 
+    remembers = (*PointRunner.remembers, "_limit")
+
     panels = (
         HistoryPanel("least and most", ("least", "most")),
         HistoryPanel("amount", ("amount",)),
@@ -85,8 +87,8 @@ class EdgeTransportRunner(PointRunner):
         return (Picture("scalar", f"Scalar: {self.plan.name}, time {self.solver.time:.6g}", "scalar"),)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the scalar, ``(n,)``; nothing while a run catches up with a checkpoint."""
-        return {} if self.checkpoint.catching_up else {"scalar": self.solver.scalar()}
+        """Return the scalar, ``(n,)``."""
+        return {"scalar": self.solver.scalar()}
 
     def _volume_field(self, name: str) -> npt.NDArray[Any] | None:
         """Return the means of the corners of cells."""

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, model_validator
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.edge_flow_tables import EdgeTimeTable, refuse_on_edges
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_checkpoint import CheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import ProbesTable
@@ -101,7 +100,6 @@ class EdgeTransportCase(CaseModel):
     scheme: TransportSchemeTable = TransportSchemeTable()
     history: HistoryTable = HistoryTable()
     probes: ProbesTable = ProbesTable()
-    checkpoint: CheckpointTable = CheckpointTable()
 
     @model_validator(mode="after")
     def _supported(self) -> EdgeTransportCase:

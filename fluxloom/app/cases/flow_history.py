@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,18 +63,36 @@ class History:
         Each returns some columns, always the same ones; on several ranks all of them are collective.
     """
 
+    monitor = True
+    remembers = ("memory",)
+
     def __init__(self, every: int, parts: Sequence[Columns]) -> None:
         self.every, self._parts = every, tuple(parts)
         self.names: tuple[str, ...] = ()
         self.rows: list[tuple[float, ...]] = []
         self._lines: Lines | None = None
+        self._early = False  # the last row is there only because the run ended
+        self._before: tuple[tuple[str, ...], list[tuple[float, ...]]] | None = None
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Names of the columns, and the rows that a run that goes on has: one for its end alone is left out."""
+        return {"names": list(self.names), "rows": self.rows[:-1] if self._early else self.rows}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        self.recall(memory)
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Take the rows that `memory` had."""
+        self._before = tuple(memory["names"]), [tuple(row) for row in memory["rows"]]
 
     def begin(self, path: Path | None) -> None:
         """Open the file, and write what there is; None: this rank writes nothing."""
         if self.every:
-            before = list(self.rows)  # of a run that goes on
             self._sample()
-            self.rows = before or self.rows
+            if self._before is not None:
+                self.rows = [_arranged(row, self._before[0], self.names) for row in self._before[1]] or self.rows
             self._lines = Lines(path, ",".join(self.names))
             for row in self.rows:
                 self._write(row)
@@ -81,6 +100,7 @@ class History:
     def stepped(self, steps: int, *, last: bool = False) -> None:
         """Add a line behind a step where one is due, and behind the last one."""
         if self.every and self.rows and (steps % self.every == 0 or last):
+            self._early = steps % self.every != 0
             self._sample()
             self._write(self.rows[-1])
 
@@ -110,3 +130,9 @@ class History:
     def _write(self, row: tuple[float, ...]) -> None:
         if self._lines is not None:
             self._lines.add(",".join(f"{value:.12g}" for value in row))
+
+
+def _arranged(row: tuple[float, ...], before: Sequence[str], now: Sequence[str]) -> tuple[float, ...]:
+    """Return a row of other columns in the order of these; what was not among them is not known."""
+    known = dict(zip(before, row, strict=True))
+    return tuple(known.get(name, nan) for name in now)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import Table
@@ -15,6 +17,8 @@ from fluxloom.dsl.context import Context
 from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = ["BLOCK", "AveragesTable", "ProbesObserver", "ProbesTable"]
+
+Array = npt.NDArray[np.float64]
 
 BLOCK = 64
 """Samples of probes that a kill may cost."""
@@ -103,41 +107,64 @@ class ProbesObserver(Observer):
         Steps between two samples.
     """
 
+    name, remembers = "probes", ("memory",)
+
     def __init__(self, flow: _Flow, probes: _Probes, over: str, values: Sequence[str], every: int) -> None:
         self._flow, self._probes, self._every = flow, probes, every
         self._names = [over, *(f"{name}.{value}" for name in probes.names for value in values)]
         self._lines: Lines | None = None
-        self._kept, self._written = 0, 0
+        self._rows: list[Array] = []
+        self._kept = 0
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """Names of the columns, and all lines so far. Collective."""
+        self._fetch()
+        return {"names": self._names, "rows": np.concatenate([np.zeros((0, len(self._names))), *self._rows])}
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        places = {name: k for k, name in enumerate(memory["names"])}
+        before = np.asarray(memory["rows"])
+        rows = np.full((len(before), len(self._names)), np.nan)
+        for k, name in enumerate(self._names):
+            if name in places:
+                rows[:, k] = before[:, places[name]]
+        self._rows = [rows] if self._names[0] in places else []
 
     def begin(self, directory: Path) -> None:
-        """Open the file."""
+        """Open the file, and write what there is."""
         first = self._flow.context.comm.rank == 0
         self._lines = Lines(directory / "probes.csv" if first else None, ",".join(self._names))
+        for rows in self._rows:
+            self._write(rows)
 
-    def stepped(self, *, repeated: bool = False) -> None:
+    def stepped(self) -> None:
         """Sample, where it is due."""
         if self._flow.steps % self._every == 0:
             self._probes.sample()
             self._kept += 1
-            if self._kept >= BLOCK and not repeated:
-                self._write()
+            if self._kept >= BLOCK:
+                self._fetch()
 
-    def _write(self) -> None:
-        """Write what has been sampled since the last time."""
-        times, values = self._probes.records.values(self._written)
-        if self._flow.context.observer is None:
-            self._probes.records.reset()
-        else:  # checkpoints keep all samples, for the file is written anew when a run goes on
-            self._written += self._kept
+    def _fetch(self) -> None:
+        """Write what has been sampled since the last time. Collective."""
+        if not self._kept:
+            return
+        times, values = self._probes.records.values()
+        self._probes.records.reset()
         self._kept = 0
-        for time, row in zip(times, values.reshape(len(values), -1), strict=True):
-            if self._lines is not None:
-                self._lines.add(",".join(f"{value:.9g}" for value in (time, *row)))
+        self._rows.append(np.concatenate([times[:, None], values.reshape(len(values), -1)], axis=1))
+        self._write(self._rows[-1])
+
+    def _write(self, rows: Array) -> None:
+        if self._lines is not None:
+            for row in rows.tolist():
+                self._lines.add(",".join(f"{value:.9g}" for value in row))
 
     def finish(self) -> Sequence[str]:
         """Write what is left."""
-        if self._kept:
-            self._write()
+        self._fetch()
         if self._lines is None:
             return ()
         self._lines.close()

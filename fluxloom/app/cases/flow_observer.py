@@ -14,14 +14,19 @@ __all__ = ["Observer"]
 class Observer:
     """Looks at a flow and adds nothing; what looks at something overrides what it needs.
 
-    On several ranks all methods are collective; files are written by rank 0.
+    On several ranks all methods are collective; files are written by rank 0. What one keeps of steps before, and
+    should have in a checkpoint, its class names as ``remembers`` (`fluxloom.dsl.memory`).
     """
+
+    monitor = True
+    name = ""
+    """By which a checkpoint knows it; those without one are told apart by their number."""
 
     def begin(self, directory: Path) -> None:
         """Hear where files go, before the first step."""
 
-    def stepped(self, *, repeated: bool = False) -> None:
-        """Take note of a step; ``repeated``: on the way to a checkpoint, dats do not have their values."""
+    def stepped(self) -> None:
+        """Take note of a step."""
 
     def columns(self) -> dict[str, float]:
         """Return columns of ``history.csv``, always the same ones."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fluxloom.app.application import Picture
-from fluxloom.app.cases.flow_checkpoint import CheckpointPlan
 
 __all__ = ["COMPONENTS", "FlowPlan", "flow_pictures"]
 
@@ -32,8 +31,6 @@ class FlowPlan:
         Of the volume, which the force keeps, component by component; 0: no force. Empty: the force stays as it is.
     history
         Steps between two lines of ``history.csv``; 0: no such file.
-    checkpoint
-        When checkpoints are taken; None: never.
     """
 
     name: str
@@ -44,7 +41,6 @@ class FlowPlan:
     diffusion: float = 0.2
     mean_velocity: Sequence[float] = ()
     history: int = 0
-    checkpoint: CheckpointPlan | None = None
 
 
 def flow_pictures(name: str, time: float) -> Sequence[Picture]:

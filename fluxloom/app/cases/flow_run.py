@@ -1,4 +1,4 @@
-"""A case of incompressible flow in time as it runs: steps and their lengths, history, checkpoints, files."""
+"""A case of incompressible flow in time as it runs: steps and their lengths, history, files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from fluxloom.app.cases.flow_checkpoint import FlowCheckpoint
 from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
@@ -88,6 +87,8 @@ class FlowRunner:
     panels: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
     """Of ``history.png``."""
 
+    remembers = ("_iterations", "_last", "_residual")
+
     place, unknown, section = "cell", "u", "speed"
     """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
 
@@ -105,9 +106,7 @@ class FlowRunner:
         self._make, self._change = mesh, change
         self._mesh: MeshData | None = None
         self._iterations, self._last, self._residual = 0, 0, float("nan")
-        self._ending = False
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
-        self.checkpoint = FlowCheckpoint(plan.checkpoint, solver.context)
         self._directory: Path | None = None
 
     # ----------------------------------------------------------------------- what solvers say themselves
@@ -150,32 +149,30 @@ class FlowRunner:
 
     # ------------------------------------------------------------------------------------- advance
     def begin(self, directory: Path) -> None:
-        """Hear where files go, before the first step; from here on checkpoints are taken."""
+        """Hear where files go, before the first step."""
         self._directory = directory
-        self.checkpoint.begin(directory)
         for observer in self.observers:
             observer.begin(directory)
         self.history.begin(directory / "history.csv" if self._flow.context.comm.rank == 0 else None)
 
     @property
+    def time(self) -> float:
+        """Of the flow."""
+        return self._flow.time
+
+    @property
     def finished(self) -> bool:
         """Whether the end, or a steady state, has been reached."""
         plan = self.plan
-        if self.checkpoint.catching_up:
-            return False
         return 0.0 < plan.end <= self._flow.time * (1.0 + _CLOSE) or self._residual < plan.steady
 
     def _next_step(self) -> float:
-        """Return the length of the next step; the last two are equal and hit the end.
-
-        Checkpoints are taken before those, so that a step that is repeated has its length whatever the end is now.
-        """
+        """Return the length of the next step; the last two are equal and hit the end."""
         plan = self.plan
         dt = plan.dt or self._largest_step()
         left = plan.end - self._flow.time if plan.end else math.inf
-        if left >= 2.0 * dt or self.checkpoint.catching_up:
+        if left >= 2.0 * dt:
             return dt
-        self._ending = True
         return left if left <= dt * (1.0 + _CLOSE) else 0.5 * left
 
     def advance(self) -> None:
@@ -197,14 +194,9 @@ class FlowRunner:
             return
         if status is not None:
             self._solved(status)
-        repeated = self.checkpoint.catching_up
-        if not self._ending:
-            self.checkpoint.mark(flow.steps)
         self._residual = self._change.measured(flow.dt)
-        if repeated:
-            self.checkpoint.check(flow.steps, flow.time, self.plan.end)
         for observer in self.observers:
-            observer.stepped(repeated=self.checkpoint.catching_up)
+            observer.stepped()
         self.history.stepped(flow.steps, last=self.finished)
 
     def _solved(self, status: Status) -> None:
@@ -227,10 +219,7 @@ class FlowRunner:
         """Close ``history.csv``, draw it, and sections through a volume; return the names of the files."""
         if self._directory is None:
             return ()
-        if self.checkpoint.catching_up:
-            self.checkpoint.abandon()
-            return ["history.csv"] if self.history.finish() else []
-        written = [*self.checkpoint.finish(), *(["history.csv"] if self.history.finish() else [])]
+        written = ["history.csv"] if self.history.finish() else []
         written += [name for observer in self.observers for name in observer.finish()]
         if pictures:
             written += self._draw(self._directory)
@@ -277,8 +266,6 @@ class FlowRunner:
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return time, steps, sums and the residual."""
-        if self.checkpoint.catching_up:
-            return (("time", f"{self._flow.time:.6g}, before the checkpoint, which is still there"),)
         end = f" of {self.plan.end:.6g}" if self.plan.end and not self.finished else ""
         rows = (
             ("time", f"{self._flow.time:.6g}{end}, the last step {self._flow.dt:.3g}"),

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_checkpoint import checkpoint_plan
 from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
@@ -95,7 +94,7 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
         check_step(any(comm.allgather(bool(solver.us.read().any()))))
     plan = FlowPlan(
         case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, tuple(fluid.mean_velocity),
-        case.history.every, checkpoint_plan(case, case.checkpoint),
+        case.history.every,
     )  # fmt: skip
     whole = (lambda: flow_mesh(case.mesh)) if mesh is None else (lambda: mesh)
     return IncompressibleRunner(solver, whole, plan, _observers(case, solver), domain.partition)

@@ -93,6 +93,8 @@ def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
 class AveragesObserver(Observer):
     """Averages over time, as fields, and over directions too in ``profile.csv``."""
 
+    name = "statistics"
+
     def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
         self._flow, self._table = flow, table
         self.statistics = Statistics(flow, table.start)
@@ -102,7 +104,7 @@ class AveragesObserver(Observer):
         """Hear where the profile goes."""
         self._directory = directory
 
-    def stepped(self, *, repeated: bool = False) -> None:
+    def stepped(self) -> None:
         """Sample, where it is due."""
         if self._flow.steps % self._table.every == 0:
             self.statistics.sample()

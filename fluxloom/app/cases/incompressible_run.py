@@ -110,10 +110,8 @@ class IncompressibleRunner(FlowRunner):
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return components of the velocity, speed, kinematic pressure and vorticity, each ``(cells,)``.
 
-        Of a flow in three dimensions the vorticity is its magnitude. Nothing while a run catches up with a checkpoint.
+        Of a flow in three dimensions the vorticity is its magnitude.
         """
-        if self.checkpoint.catching_up:
-            return {}
         velocity = self.solver.velocity()
         found = {name: velocity[:, k].copy() for k, name in enumerate(COMPONENTS[: self.solver.dimension])}
         with np.errstate(all="ignore"):

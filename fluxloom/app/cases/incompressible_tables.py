@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
 from fluxloom.app.cases.expressions import formula_check
-from fluxloom.app.cases.flow_checkpoint import CheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import ProbesTable
@@ -228,7 +227,6 @@ class IncompressibleCase(CaseModel):
     forces: dict[str, ForcesTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
     statistics: StatisticsTable = StatisticsTable()
-    checkpoint: CheckpointTable = CheckpointTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
     @model_validator(mode="after")

@@ -12,7 +12,6 @@ from fluxloom.app.application import Estimate
 from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.flow_checkpoint import checkpoint_digest
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
@@ -89,7 +88,7 @@ class LatticeApplication:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return LatticeRunner(flow, case, units, checkpoint_digest(case), boundary, self.estimate(case).output, shares)
+        return LatticeRunner(flow, case, units, boundary, self.estimate(case).output, shares)
 
 
 def _flow(

@@ -179,6 +179,16 @@ class LatticeHistory(History):
         super().__init__(every, parts)
         self._monitors, self._notes, self._asked = monitors, notes, False
 
+    @property
+    def memory(self) -> dict[str, Any]:
+        """As of `History`; the line that was asked for is written before."""
+        self.collect()
+        return super().memory
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        self.recall(memory)
+
     def stepped(self, steps: int, *, last: bool = False) -> None:
         """Ask for a line behind a step where one is due, and write the one before; behind the last step write all."""
         if not self.every or not self.rows or not (steps % self.every == 0 or last):

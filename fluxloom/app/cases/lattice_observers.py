@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from fluxloom.solvers.lattice import LatticeBoltzmann
 __all__ = ["ForcesObserver", "MotionObserver", "MovieObserver", "frequency"]
 
 Array = npt.NDArray[np.float64]
+Frames = npt.NDArray[np.uint8]
 
 _PERIODS = 3
 _NOISE = 1e-3
@@ -151,6 +153,8 @@ class MovieObserver(Observer):
         Does the work on what was taken.
     """
 
+    name, remembers = "movie", ("frames",)
+
     def __init__(
         self, flow: LatticeBoltzmann, table: LatticeMovieTable, units: Units, pieces: Pieces, beside: Beside
     ) -> None:
@@ -158,6 +162,18 @@ class MovieObserver(Observer):
         self.movie: Movie | None = None
         self._picture: Picture | None = None
         self._written = ""
+        self._before: Frames | None = None
+
+    @property
+    def frames(self) -> dict[str, Any]:
+        """The field, and the pictures so far, one byte a pixel; on rank 0 alone. Collective."""
+        self._beside.settle()
+        pictures = [] if self.movie is None else self.movie.pictures
+        return {"field": self._table.field, "pictures": np.array(pictures, dtype=np.uint8)}
+
+    @frames.setter
+    def frames(self, frames: Mapping[str, Any]) -> None:
+        self._before = frames["pictures"] if frames["field"] == self._table.field else None
 
     def _made(self) -> Picture:
         """Return what the pictures are made of. Collective."""
@@ -180,7 +196,10 @@ class MovieObserver(Observer):
             lambda: Movie(path, -most if signed else 0.0, most, colours, table.rate) if self._pieces.first else None,
         )
         self._picture = self._made()
-        self._ask()
+        if self._before is None:
+            self._ask()
+        elif self.movie is not None:
+            self.movie.pictures = list(self._before)
 
     def _ask(self) -> None:
         if self._picture is not None:
@@ -193,7 +212,7 @@ class MovieObserver(Observer):
         if shown is not None and self.movie is not None:
             self.movie.add(shown, self._picture.hidden)
 
-    def stepped(self, *, repeated: bool = False) -> None:
+    def stepped(self) -> None:
         """Add a picture, where it is due."""
         if self._flow.steps % self._table.every == 0:
             self._ask()

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import OutputTable, PartitionTable, Table
-from fluxloom.app.cases.checkpoint_table import Steps
 
 __all__ = ["LatticeMovieTable", "LatticeOutputTable", "LatticePartitionTable"]
 
 Number = Annotated[float, Field(ge=0)]
+Steps = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class LatticeMovieTable(Table):

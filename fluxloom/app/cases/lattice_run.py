@@ -1,4 +1,4 @@
-"""A case of lattice Boltzmann flow as it runs: steps, history, checkpoints, films, files."""
+"""A case of lattice Boltzmann flow as it runs: steps, history, films, files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from fluxloom.app.cases.lattice_ranks import Pieces
 from fluxloom.app.cases.lattice_rates import Rate, bound_row, bytes_of_step
 from fluxloom.app.cases.lattice_results import draw_fields, draw_panels, write_fields
 from fluxloom.app.cases.lattice_snapshots import Beside
-from fluxloom.app.cases.lattice_state import CHECKPOINT, read_checkpoint, restore, write_checkpoint
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.files import prepare_directory
@@ -58,8 +57,6 @@ class LatticeRunner:
         Its tables.
     units
         Those of the case.
-    digest
-        Text of what must not differ when a run goes on.
     boundary
         Immersed bodies, if there are any.
     output
@@ -68,12 +65,14 @@ class LatticeRunner:
         What each of several ranks was to get of the cells; None: the same.
     """
 
+    remembers = ("_residual", "_energy", "files")
+
     chain: Chain | None = None
     pictures = ()
     """Empty: they are drawn at the end from the lattice itself, not from an unstructured mesh."""
 
     def __init__(
-        self, flow: LatticeBoltzmann, case: LatticeCase, units: Units, digest: str,
+        self, flow: LatticeBoltzmann, case: LatticeCase, units: Units,
         boundary: ImmersedBoundary | None = None, output: int = 0, shares: Sequence[float] | None = None,
     ) -> None:  # fmt: skip
         self.flow, self.case, self.units, self.boundary = flow, case, units, boundary
@@ -81,7 +80,7 @@ class LatticeRunner:
         self.beside = Beside(flow, self.pieces.window)
         self.partition = self.pieces.report(shares)
         self.monitors = Monitors(flow)
-        self._digest, self._output = digest, output
+        self._output = output
         self._directory: Path | None = None
         self._mesh: MeshData | None = None
         self._written: list[str] = []
@@ -113,13 +112,10 @@ class LatticeRunner:
 
     # ------------------------------------------------------------------------------------- advance
     def begin(self, directory: Path) -> None:
-        """Hear where files go, before the first step; go on from a checkpoint that is there."""
+        """Hear where files go, before the first step."""
         needed = self._output if self.case.output.image else 0
         together(self.pieces.comm, lambda: prepare_directory(directory, needed) if self.pieces.first else None)
         self._directory = directory
-        path, table = directory / CHECKPOINT, self.case.checkpoint
-        if table.every and table.resume and self.pieces.comm.broadcast(path.exists()):
-            self._resume(path)
         for observer in self.observers:
             observer.begin(directory)
         self.history.begin(directory / "history.csv" if self.pieces.first else None)
@@ -127,18 +123,15 @@ class LatticeRunner:
         if not self._energy[0]:  # of a run that begins
             self._energy = (self._first, self._kinetic())
 
-    def _resume(self, path: Path) -> None:
-        state = read_checkpoint(path, self._digest, self.flow, self.boundary is not None)
-        restore(self.flow, self.boundary is not None, state)
-        if self.finished:
-            raise CaseError(
-                f"{path}: the run has come to its end, {self.flow.steps:,} steps: raise run.iterations and time.end, "
-                "or set checkpoint.resume = false to begin anew"
-            )
-        self._residual = float(state["residual"])
-        looked, energy = state["energy"].tolist()
-        self._energy = (int(looked), energy)
-        self.history.rows = [tuple(row) for row in state["history"].tolist()]
+    @property
+    def files(self) -> list[str]:
+        """Names of the files of fields so far; when this is asked all of them are written. Collective."""
+        self.beside.settle()
+        return list(self._written)
+
+    @files.setter
+    def files(self, names: Sequence[str]) -> None:
+        self._written = list(names)
 
     @property
     def time(self) -> float:
@@ -171,8 +164,6 @@ class LatticeRunner:
         if every and steps % every == 0 and self._directory is not None:
             self.beside.ask(self.beside.snapshot, lambda: self._write_taken(f"fields_{steps:08d}.vti"))
         self.beside.stepped()
-        if self.case.checkpoint.every and steps % self.case.checkpoint.every == 0:
-            self._save()
 
     def _kinetic(self) -> float:
         """Return the sum of ``rho u^2 / 2``, on the lattice.
@@ -200,14 +191,6 @@ class LatticeRunner:
         """Return the relative change of the speed in the reference time, when it was last measured; before, one."""
         return self._residual
 
-    def _save(self) -> None:
-        self.history.collect()
-        if self._directory is not None:
-            write_checkpoint(
-                self._directory / CHECKPOINT, self.flow, self.boundary is not None, digest=self._digest,
-                residual=self._residual, energy=np.array(self._energy), history=np.array(self.history.rows),
-            )  # fmt: skip
-
     # --------------------------------------------------------------------------------------- results
     def _columns(self) -> dict[str, float]:
         """Return columns, of the step that the monitors look at."""
@@ -230,14 +213,11 @@ class LatticeRunner:
         return max(1, int(np.count_nonzero(self.flow.fluid)))
 
     def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Close ``history.csv``, take the last checkpoint, write the fields, draw; return the names of the files."""
+        """Close ``history.csv``, write the fields, draw; return the names of the files."""
         directory = self._directory
         if directory is None:
             return ()
         written = ["history.csv"] if self.history.finish() else []
-        if self.case.checkpoint.every and isfinite(self.flow.totals()[1]):
-            self._save()
-            written.append(CHECKPOINT)
         self.beside.close()
         for observer in self.observers:
             written += observer.finish()

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.checkpoint_table import StepCheckpointTable
 from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_monitors import ProbesTable
@@ -332,7 +331,6 @@ class LatticeCase(CaseModel):
     probes: ProbesTable = ProbesTable()
     movie: LatticeMovieTable = LatticeMovieTable()
     output: LatticeOutputTable = LatticeOutputTable()  # pyright: ignore[reportIncompatibleVariableOverride]
-    checkpoint: StepCheckpointTable = StepCheckpointTable()
     partition: LatticePartitionTable = LatticePartitionTable()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
 from fluxloom.app.case import CaseModel
-from fluxloom.app.cases.flow_checkpoint import checkpoint_digest
 from fluxloom.app.cases.flow_choices import initial_velocity
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import FlowPlan
@@ -17,7 +16,7 @@ from fluxloom.app.cases.flow_start import check_step, explained, flow_boundary
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.staggered_observers import StaggeredAveragesObserver, StaggeredForcesObserver
 from fluxloom.app.cases.staggered_run import StaggeredRunner
-from fluxloom.app.cases.staggered_state import interpolated
+from fluxloom.app.cases.staggered_start import interpolated
 from fluxloom.app.cases.staggered_tables import StaggeredCase, StaggeredMeshTable
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
@@ -75,7 +74,7 @@ class StaggeredApplication:
         plan = FlowPlan(
             case.case.name, time.dt, time.end, time.steady, time.courant, time.diffusion, history=case.history.every
         )
-        return StaggeredRunner(solver, plan, case, checkpoint_digest(case), _observers(case, solver))
+        return StaggeredRunner(solver, plan, _observers(case, solver))
 
 
 def staggered_grid(table: StaggeredMeshTable) -> StaggeredGrid:

@@ -38,6 +38,8 @@ class StaggeredForcesObserver(Observer):
 class StaggeredAveragesObserver(Observer):
     """Averages over time, as fields, and over planes too in ``profile.csv``; samples count with their steps."""
 
+    name = "statistics"
+
     def __init__(self, flow: Staggered, table: StaggeredStatisticsTable) -> None:
         self._flow, self._table = flow, table
         self.statistics = StaggeredStatistics(flow)
@@ -47,7 +49,7 @@ class StaggeredAveragesObserver(Observer):
         """Hear where the profile goes."""
         self._directory = directory
 
-    def stepped(self, *, repeated: bool = False) -> None:
+    def stepped(self) -> None:
         """Sample, where it is due."""
         if self._flow.steps % self._table.every == 0 and self._flow.time >= self._table.start:
             self.statistics.sample(self._flow.dt)

@@ -1,10 +1,8 @@
-"""A case of flow on a staggered grid as it runs: steps, history, checkpoints, fields."""
+"""A case of flow on a staggered grid as it runs: steps, history, fields."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,6 @@ from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
 from fluxloom.app.cases.flow_run import FlowRunner
-from fluxloom.app.cases.staggered_observers import StaggeredAveragesObserver
-from fluxloom.app.cases.staggered_state import CHECKPOINT, read_state, write_state
-from fluxloom.app.cases.staggered_tables import StaggeredCase
-from fluxloom.core.errors import CaseError
 from fluxloom.dsl.chain import Chain
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
@@ -52,10 +46,6 @@ class StaggeredRunner(FlowRunner):
         In its initial state.
     plan
         How it runs.
-    case
-        Its tables.
-    digest
-        Text of what must not differ when a run goes on.
     observers
         What looks at it.
     """
@@ -66,10 +56,10 @@ class StaggeredRunner(FlowRunner):
         HistoryPanel("residual", ("residual",), logarithmic=True),
     )
 
-    def __init__(
-        self, solver: Staggered, plan: FlowPlan, case: StaggeredCase, digest: str, observers: Sequence[Observer] = ()
-    ) -> None:
-        self.solver, self._table, self._digest = solver, case.checkpoint, digest
+    remembers = (*FlowRunner.remembers, "_stable")
+
+    def __init__(self, solver: Staggered, plan: FlowPlan, observers: Sequence[Observer] = ()) -> None:
+        self.solver = solver
         super().__init__(solver, _Residual(solver), self._box, plan, observers)
         self._stable = 0.0
 
@@ -83,75 +73,11 @@ class StaggeredRunner(FlowRunner):
         return box3d(counts[0], counts[1], counts[2], lengths, origin=origin, axes=faces)
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, directory: Path) -> None:
-        """Hear where files go, before the first step; go on from a checkpoint that is there."""
-        path = directory / CHECKPOINT
-        if self._table.every and self._table.resume and path.exists():
-            self._resume(path)
-        super().begin(directory)
-
     def _largest_step(self) -> float:
         steps, every = self.solver.steps, self.solver.every
         if not self._stable or steps < every or steps % every == 0:  # the first steps find the speed of the flow
             self._stable = self.solver.stable_step(self.plan.courant, self.plan.diffusion)
         return self._stable
-
-    def advance(self) -> None:
-        """Advance by one step, and take a checkpoint where one is due."""
-        super().advance()
-        if self._table.every and self.solver.steps % self._table.every == 0:
-            self._save()
-
-    # ---------------------------------------------------------------------------------- checkpoints
-    def _save(self) -> None:
-        if self._directory is None:
-            return
-        solver, grid = self.solver, self.solver.grid
-        names = "xyz"[: grid.dimension]
-        values: dict[str, npt.ArrayLike] = {f"faces_{name}": grid.faces[k] for k, name in enumerate(names)}
-        values |= {f"velocity_{name}": found for name, found in zip(names, solver.faces(), strict=True)}
-        values |= {"periodic": grid.periodic, "digest": self._digest, "stable": self._stable}
-        values |= {"history": np.array(self.history.rows), **solver.memory()}
-        for observer in self.observers:
-            if isinstance(observer, StaggeredAveragesObserver):
-                found = observer.statistics
-                values |= {"sums": found.sums.read(), "sums_of": (found.weight, found.samples)}
-        write_state(self._directory / CHECKPOINT, values)
-
-    def _resume(self, path: Path) -> None:
-        """Go on from a checkpoint.
-
-        Raises
-        ------
-        CaseError
-            If it is of another case, or lies behind the end of this one.
-        """
-        state, advice = read_state(path), "set checkpoint.resume = false to begin anew"
-        theirs, mine = str(state["digest"]).splitlines(), self._digest.splitlines()
-        if theirs != mine:
-            other = next((line for line in mine if line not in theirs), next((t for t in theirs if t not in mine), ""))
-            raise CaseError(f"{path}: is of a case with other values than {other.strip()}: {advice}")
-        time = float(state["time"])
-        if 0.0 < self.plan.end < time:
-            raise CaseError(
-                f"time.end: {self.plan.end:g} is before the time of {path}, {time:.6g}: raise it, or {advice}"
-            )
-        self.solver.restore(state)
-        self._stable = float(state["stable"])
-        self._residual = self.solver.residual
-        self.history.rows = [tuple(row) for row in state["history"].tolist()]
-        for observer in self.observers:
-            if isinstance(observer, StaggeredAveragesObserver):
-                weight, samples = state["sums_of"].tolist()
-                observer.statistics.restore(state["sums"], weight, int(samples))
-
-    def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Close ``history.csv``, take the last checkpoint, draw; return the names of the files."""
-        if self._table.every and math.isfinite(self._residual):
-            self._save()
-        written = super().finish(pictures=pictures)
-        saved = self._directory is not None and self._table.every and (self._directory / CHECKPOINT).exists()
-        return [CHECKPOINT, *written] if saved else written
 
     # --------------------------------------------------------------------------------------- results
     def _columns(self) -> dict[str, float]:

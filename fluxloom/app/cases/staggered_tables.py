@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.checkpoint_table import StepCheckpointTable
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_monitors import AveragesTable
 from fluxloom.app.cases.incompressible_tables import FlowBoundaryTable, InitialVelocityTable
@@ -219,7 +218,6 @@ class StaggeredCase(CaseModel):
     history: HistoryTable = HistoryTable()
     forces: dict[str, StaggeredForcesTable] = Field(default={})
     statistics: StaggeredStatisticsTable = StaggeredStatisticsTable()
-    checkpoint: StepCheckpointTable = StepCheckpointTable()
 
     @model_validator(mode="after")
     def _supported(self) -> StaggeredCase:

@@ -24,7 +24,7 @@ from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
 __all__ = ["Event", "Plan", "TsunamiRunner"]
 
@@ -92,6 +92,8 @@ class TsunamiRunner:
         How the mesh is divided among several ranks; None on a rank alone.
     """
 
+    remembers = ("_events", "memory")
+
     def __init__(self, solver: ShallowWater, plan: Plan, whole: Callable[[], MeshData] | None = None) -> None:
         self.solver, self.plan = solver, plan
         self._comm, self._whole = solver.context.comm, whole
@@ -107,6 +109,43 @@ class TsunamiRunner:
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
         self._last = solver.survey()
+
+    # ------------------------------------------------------------------------------------------ state
+    @property
+    def done(self) -> int:
+        """Intervals that are done."""
+        return self._done
+
+    @property
+    def time(self) -> float:
+        """Of the water, seconds."""
+        return self.solver.time
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """How far the run is, what `ShallowWater.survey` returned last, and the rows of the gauges."""
+        times, values = self.series()
+        last = self._last
+        return {
+            "done": self._done, "intervals": self.plan.intervals, "end": self.plan.end, "last": dict(vars(last)),
+            "gauges": list(self.gauges.names), "times": times, "values": values, "written": list(self._written),
+        }  # fmt: skip
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        plan = self.plan
+        self._done = memory["done"]
+        if (memory["intervals"], memory["end"]) != (plan.intervals, plan.end):  # intervals of another length
+            time = memory["end"] * memory["done"] / memory["intervals"]
+            self._done = min(plan.intervals, int(time * plan.intervals / plan.end * (1.0 + 1e-9)))
+        self._last = Survey(**memory["last"])
+        names, before = self.gauges.names, list(memory["gauges"])
+        values = np.full((len(memory["times"]), len(names), 4), np.nan)
+        for k, name in enumerate(names):
+            if name in before:
+                values[:, k] = memory["values"][:, before.index(name)]
+        self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
+        self._written = list(memory["written"])
 
     # ------------------------------------------------------------------------------------- advance
     def begin(self, directory: Path) -> None:

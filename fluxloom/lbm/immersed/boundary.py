@@ -94,6 +94,9 @@ class ImmersedBoundary:
     (a step, `slip`) is collective.
     """
 
+    remembers = ("memory",)
+    forgets = ("_attached", "_now")
+
     def __init__(
         self,
         bodies: Sequence[ImmersedBody],
@@ -295,6 +298,15 @@ class ImmersedBoundary:
                 self._switch(pipeline)
             self._forget()
         self.attached.resume(state)
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """As `state`."""
+        return dict(self.state())
+
+    @memory.setter
+    def memory(self, memory: Mapping[str, Any]) -> None:
+        self.restore(memory)
 
     # ------------------------------------------------------------------------------------------ reports
     def reports(self) -> list[LoopReport]:

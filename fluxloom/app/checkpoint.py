@@ -1,0 +1,203 @@
+"""``checkpoint.h5`` among the results of a run: taken behind steps, and the way on from it, in every solver."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fluxloom.app.application import Runner
+from fluxloom.app.case import CaseModel, CheckpointTable
+from fluxloom.app.case_difference import case_differences
+from fluxloom.core.errors import CheckpointError, DeviceUnavailable
+from fluxloom.core.optional import require
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.memory import Memory
+from fluxloom.dsl.state import StateFile, write_state
+
+__all__ = ["CHECKPOINT", "Resumed", "RunCheckpoint"]
+
+CHECKPOINT = "checkpoint.h5"
+_OLD = "checkpoint.npz"
+_ANEW = "set checkpoint.resume = false to begin anew"
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """From where a run goes on.
+
+    Attributes
+    ----------
+    steps
+        Iterations that were done.
+    time
+        Of the flow; None where it has none.
+    path
+        The file.
+    told
+        What the user should know, a line each: a damaged file that was passed over, monitors that begin now.
+    """
+
+    steps: int
+    time: float | None
+    path: Path
+    told: tuple[str, ...] = ()
+
+
+class RunCheckpoint:
+    """Takes checkpoints of a run, and lets it go on from the last one. On several ranks every method is collective.
+
+    A checkpoint that cannot be written never ends the run: the one before it stays, and the user is told.
+
+    Parameters
+    ----------
+    table
+        When checkpoints are taken.
+    case
+        The case; one that goes on may differ as `fluxloom.app.case_difference` says.
+    runner
+        As it was built.
+    context
+        Of its loops.
+    directory
+        Of the results.
+    also
+        More that keeps numbers, by name: the log of residuals.
+    tell
+        Hears of a checkpoint that could not be written, a line.
+
+    Raises
+    ------
+    DeviceUnavailable
+        When checkpoints are asked for and h5py is not installed.
+    """
+
+    def __init__(
+        self, table: CheckpointTable, case: CaseModel, runner: Runner, context: Context, directory: Path,
+        also: Mapping[str, Any] | None = None, tell: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        if table.every or table.seconds:
+            require("h5py", "mesh", "[checkpoint]")
+        self._table, self._runner, self._comm = table, runner, context.comm
+        self._case: dict[str, Any] = json.loads(json.dumps(case.model_dump(), default=str))
+        self.path = directory / CHECKPOINT
+        self._tell = tell if tell is not None else lambda _line: None
+        self._memory = Memory(run=runner, **(also or {}))
+        self._steps = self._saved = 0
+        self._since = time.monotonic()
+        self._mute = self._written = False
+
+    # ---------------------------------------------------------------------------------------- go on
+    def resume(self) -> Resumed | None:
+        """Give the runner the state of the last checkpoint, if there is one and it is wanted; touch no file.
+
+        Returns
+        -------
+        Resumed or None
+            From where the run goes on; None: from its beginning.
+
+        Raises
+        ------
+        CheckpointError
+            When no checkpoint can be read, or it is of another case. The runner is of no use then.
+        DeviceUnavailable
+            When there is one and h5py is not installed.
+        """
+        if not self._table.resume:
+            return None
+        paths = self._comm.broadcast(self._found())
+        if isinstance(paths, str):
+            raise CheckpointError(paths)
+        if not paths:
+            return None
+        file, told = self._opened(paths)
+        try:
+            about = file.about
+            if differing := case_differences(about["case"], self._case):
+                keys = "; ".join(differing)
+                raise CheckpointError(
+                    f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
+                    f"--output, or {_ANEW}"
+                )
+            told += [f"{_name(path)} is not as in the checkpoint: it begins now" for path in self._memory.restore(file)]
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
+        finally:
+            file.close()
+        self._steps = self._saved = int(getattr(self._runner, "done", about["steps"]))
+        self._since = time.monotonic()
+        return Resumed(self._steps, about["time"], file.path, tuple(told))
+
+    def _found(self) -> list[Path] | str:
+        """Return the files there are, the last one first; or why no run can go on."""
+        if self._comm.rank:
+            return []
+        older = sorted(self.path.parent.glob(f"{CHECKPOINT}.[0-9]*"), key=lambda p: int(p.suffix[1:] or 0))
+        paths = [path for path in (self.path, *older) if path.exists()]
+        old = self.path.with_name(_OLD)
+        if not paths and old.exists():
+            return (
+                f"{old}: was written by an older version of fluxloom, from which no run goes on: remove it, or {_ANEW}"
+            )
+        return paths
+
+    def _opened(self, paths: list[Path]) -> tuple[StateFile, list[str]]:
+        """Return the last file that is whole, and what is to be said of those that are not."""
+        told: list[str] = []
+        for path in paths:
+            try:
+                return StateFile(path, self._comm), told
+            except CheckpointError as error:
+                told.append(str(error))
+        raise CheckpointError(f"{told[0]}; no other checkpoint is whole")
+
+    # ----------------------------------------------------------------------------------------- take
+    def stepped(self, steps: int) -> None:
+        """Take note that so many iterations are done in all, and take a checkpoint if one is due."""
+        self._steps = steps
+        if self._due(steps):
+            self.save()
+
+    def _due(self, steps: int) -> bool:
+        table = self._table
+        if not (table.every or table.seconds) or steps % max(1, table.every):
+            return False
+        if not table.seconds:
+            return True
+        return bool(self._comm.broadcast(time.monotonic() - self._since >= table.seconds))
+
+    def save(self) -> str:
+        """Take a checkpoint now; return the name of the file, empty if it could not be written."""
+        if self._saved == self._steps and self._written:
+            return CHECKPOINT
+        if self._mute:
+            return ""
+        about = {
+            "case": self._case, "steps": self._steps, "time": _time(self._runner),
+            "monitors": self._memory.monitors(),
+        }  # fmt: skip
+        try:
+            write_state(self.path, self._comm, self._memory.state(), about, self._table.keep)
+        except DeviceUnavailable as error:  # the same packages on every rank
+            self._tell(f"no checkpoint is written: {error}")
+            self._mute = True
+            return ""
+        except CheckpointError as error:
+            self._tell(f"{error}; the run goes on, the checkpoint before is kept")
+            self._since = time.monotonic()
+            return ""
+        self._saved, self._written, self._since = self._steps, True, time.monotonic()
+        return CHECKPOINT
+
+
+def _time(runner: Runner) -> float | None:
+    found = getattr(runner, "time", None)
+    return None if found is None else float(found)
+
+
+def _name(path: str) -> str:
+    """Return the name of a monitor in words."""
+    return path.rpartition("[")[2].rstrip("]") if path.endswith("]") else path.rpartition(".")[2]

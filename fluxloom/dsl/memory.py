@@ -1,0 +1,372 @@
+"""What the next step of a runner reads, found from its loops: dats, globals, and the numbers that its parts declare.
+
+The access modes of loops say what a step needs: a dat is part of the state if some chain or loop reads it before it
+overwrites it, and a loop or the host has changed it. What an engineer adds is only what the host keeps. A class says
+so in one line each:
+
+``remembers = ("time", "steps")``
+    attributes, or properties with setters, that are part of the state;
+``forgets = ("basis",)``
+    attributes with dats that every step overwrites before it reads them, across chains, such as the vectors of a Krylov
+    space, or that what is remembered makes again;
+``keeps = ("made_of",)``
+    dats that are part of the state though no loop reads them;
+``restored()``
+    is called when all values are there again;
+``monitor = True``
+    it only looks, as histories and probes do: a run may go on with others.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.errors import CheckpointError
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.checkpoint_rules import call_of
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.state import State, StateFile
+
+__all__ = ["Memory", "decoded", "encoded"]
+
+_LEAVES = (
+    "fluxloom.codegen.", "fluxloom.comm.", "fluxloom.core.", "fluxloom.device.", "fluxloom.dsl.", "fluxloom.graph.",
+    "fluxloom.kernel.", "fluxloom.mesh.", "fluxloom.perf.", "fluxloom.toolchain.",
+)  # fmt: skip
+"""Rooms whose objects hold nothing of a solver."""
+
+_SHORT = 16
+"""Numbers in a row that are written one by one."""
+
+
+@dataclass(eq=False)
+class _Found:
+    """What can be reached from a runner, by the path to it, in order."""
+
+    dats: dict[str, Dat] = field(default_factory=dict)
+    globals: dict[str, Global] = field(default_factory=dict)
+    calls: dict[str, Chain | Loop] = field(default_factory=dict)
+    holders: dict[str, Any] = field(default_factory=dict)
+    monitors: list[str] = field(default_factory=list)
+    restorable: list[Any] = field(default_factory=list)
+    kept: set[int] = field(default_factory=set)
+    left: list[tuple[str, Any]] = field(default_factory=list)
+
+    def monitor_of(self, key: str) -> str:
+        """Return the path of the monitor that something belongs to; empty: to none."""
+        return next((path for path in self.monitors if key == path or key.startswith((f"{path}.", f"{path}:"))), "")
+
+
+class Memory:
+    """The state of a runner, and the way back to it.
+
+    Parameters
+    ----------
+    owners
+        By name: the runner, and what else keeps numbers; names begin the names of all that is theirs.
+    """
+
+    def __init__(self, **owners: Any) -> None:
+        self._owners = owners
+        self._homes = {type(owner).__module__.partition(".")[0] for owner in owners.values()} | {"fluxloom"}
+        self._needs: weakref.WeakKeyDictionary[Chain | Loop, tuple[list[Dat], list[Any]]] = weakref.WeakKeyDictionary()
+        self._versions = weakref.WeakKeyDictionary[Dat, int]()
+        found = self._find()
+        for dat in found.dats.values():
+            self._versions[dat] = dat.version
+
+    # ----------------------------------------------------------------------------------------- state
+    def state(self) -> State:
+        """Return the state. Collective."""
+        found = self._find()
+        numbers: dict[str, Any] = {}
+        tables: dict[str, npt.NDArray[Any]] = {}
+        for path, holder in found.holders.items():
+            for name in _names(holder, "remembers"):
+                key = f"{path}.{name}"
+                numbers[key] = encoded(getattr(holder, name), key, tables)
+        return State(self._needed(found), found.globals, numbers, tables)
+
+    def monitors(self) -> list[str]:
+        """Return the paths of what is only looked at."""
+        return self._find().monitors
+
+    def _needed(self, found: _Found) -> dict[str, Dat]:
+        """Return the dats of which a chain or a loop needs the values from before, and that have changed."""
+        needed: set[int] = set()
+        changed: set[int] = set()
+        for call in found.calls.values():
+            if call not in self._needs:
+                use = call_of(call)
+                dead = {id(d) for d in use.dead}
+                self._needs[call] = (
+                    [d for d in _before(use.uses) if id(d) not in dead], [d for u in use.uses for d in u.changed]
+                )  # fmt: skip
+            before, after = self._needs[call]
+            needed |= {id(dat) for dat in before}
+            changed |= {id(dat) for dat in after}
+        return {
+            key: dat for key, dat in found.dats.items()
+            if id(dat) in found.kept or (
+                id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, -1))
+            )
+        }  # fmt: skip
+
+    # --------------------------------------------------------------------------------------- restore
+    def restore(self, file: StateFile) -> list[str]:
+        """Set everything to a state. Collective.
+
+        Returns
+        -------
+        list of str
+            What begins anew, as it is another thing than the file has: paths of monitors.
+
+        Raises
+        ------
+        CheckpointError
+            When the state is not one of these owners.
+        """
+        done: set[str] = set()
+        anew: set[str] = set()
+        while fresh := [path for path in self._find().holders if path not in done]:  # setters may make more of them
+            found = self._find()
+            for path in fresh:
+                done.add(path)
+                self._recall(path, found, file, anew)
+        found = self._find()
+        keys = [(key, found.dats.get(key)) for key in file.dats]
+        pairs = [*keys, *((key, found.globals.get(key)) for key in file.globals)]
+        for key, item in pairs:
+            monitor = found.monitor_of(key)
+            if (item is None or file.misfit(key, item)) and (monitor or _beside(key, file)):
+                anew.add(monitor)
+            elif item is None:
+                raise CheckpointError(f"{file.path}: it holds {key!r}, which this run does not have: it is of another "
+                                      "version of fluxloom or of another case")
+        for key, item in pairs:
+            if item is not None and found.monitor_of(key) not in anew:
+                file.load(key, item)
+        for holder in found.restorable:
+            holder.restored()
+        return sorted(anew - {""})
+
+    def _recall(self, path: str, found: _Found, file: StateFile, anew: set[str]) -> None:
+        """Give a holder back what it remembers."""
+        holder = found.holders[path]
+        for name in _names(holder, "remembers"):
+            key = f"{path}.{name}"
+            if key not in file.numbers:
+                if monitor := found.monitor_of(key):
+                    anew.add(monitor)
+                    return
+                raise CheckpointError(f"{file.path}: has no {key!r}: it is of another version of fluxloom or case")
+            value = decoded(file.numbers[key], file.tables)
+            try:
+                setattr(holder, name, value)
+            except CheckpointError:
+                if not (monitor := found.monitor_of(key)):
+                    raise
+                anew.add(monitor)
+                return
+
+    # ------------------------------------------------------------------------------------------ find
+    def _find(self) -> _Found:
+        """Look at all that can be reached."""
+        found, seen = _Found(), set[int]()
+        self._look(list(self._owners.items()), found, seen)
+        beside = _Found()  # what only parts hold whose dats no step needs from the one before
+        while found.left:
+            left, found.left = found.left, []
+            self._look(left, beside, seen)
+            found.left += beside.left
+            beside.left = []
+        forgotten = {id(data) for data in (*beside.dats.values(), *beside.globals.values())}
+        known = {id(data) for data in (*found.dats.values(), *found.globals.values())} | forgotten
+        for path, call in found.calls.items():
+            for item in _data(call):
+                if id(item) not in known:
+                    known.add(id(item))
+                    place = found.dats if isinstance(item, Dat) else found.globals
+                    place[_free(f"{path}:{item.name}", place)] = item  # pyright: ignore[reportArgumentType]
+        return found
+
+    def _look(self, items: Iterable[tuple[str, Any]], found: _Found, seen: set[int]) -> None:
+        """Look at all that can be reached from some items, the nearest first."""
+        queue = deque(items)
+        while queue:
+            path, item = queue.popleft()
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, Dat):
+                found.dats[path] = item
+            elif isinstance(item, Global):
+                found.globals[path] = item
+            elif isinstance(item, Chain | Loop):
+                found.calls[path] = item
+            else:
+                queue.extend(self._inside(path, item, found))
+
+    def _inside(self, path: str, item: Any, found: _Found) -> Iterator[tuple[str, Any]]:
+        """Yield what an object holds."""
+        if item is None or isinstance(item, bool | int | float | str | np.ndarray | np.generic | type):
+            return
+        if isinstance(item, Mapping):
+            yield from ((f"{path}[{key}]", value) for key, value in item.items())
+        elif isinstance(item, list | tuple | deque):
+            yield from _items(path, item)
+        elif isinstance(item, MethodType):
+            yield path, item.__self__
+        elif isinstance(item, partial):
+            yield from _items(path, (item.func, *item.args, *item.keywords.values()))
+        elif isinstance(item, FunctionType):
+            names = item.__code__.co_freevars
+            yield from ((f"{path}<{name}>", _cell(cell)) for name, cell in zip(names, item.__closure__ or (),
+                                                                               strict=True))
+        elif self._own(type(item).__module__):
+            if getattr(type(item), "monitor", False):
+                found.monitors.append(path)
+            if _names(item, "remembers"):
+                found.holders[path] = item
+            if callable(getattr(type(item), "restored", None)):
+                found.restorable.append(item)
+            values = _attributes(item)
+            forgets = _names(item, "forgets")
+            found.left += [(f"{path}.{name}", values[name]) for name in forgets if name in values]
+            found.kept |= {id(values.get(name)) for name in _names(item, "keeps")}
+            yield from ((f"{path}.{name}", value) for name, value in values.items() if name not in forgets)
+
+    def _own(self, module: str) -> bool:
+        return module.partition(".")[0] in self._homes and not f"{module}.".startswith(_LEAVES)
+
+
+def _names(holder: Any, what: str) -> Sequence[str]:
+    return getattr(type(holder), what, ())
+
+
+def _attributes(item: Any) -> dict[str, Any]:
+    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {**{name: getattr(item, name, None) for name in slots}, **getattr(item, "__dict__", {})}
+
+
+def _items(path: str, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what is in a list: by name where it has names, else by number."""
+    names: set[str] = set()
+    for k, item in enumerate(items):
+        if k == 0 and isinstance(item, bool | int | float | str):
+            return  # numbers
+        name = item.name if isinstance(getattr(item, "name", None), str) and getattr(item, "monitor", False) else ""
+        yield f"{path}[{name if name and name not in names else k}]", item
+        names.add(name)
+
+
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return None
+
+
+def _data(call: Chain | Loop) -> Iterator[Dat | Global]:
+    for loop in call.loops if isinstance(call, Chain) else (call,):
+        yield from (a.data for a in loop.bound.arguments if isinstance(a.data, Dat | Global))
+
+
+def _free(key: str, known: Mapping[str, Any]) -> str:
+    """Return a name that is not taken."""
+    number = 1
+    name = key
+    while name in known:
+        number += 1
+        name = f"{key}#{number}"
+    return name
+
+
+def _beside(key: str, file: StateFile) -> bool:
+    """Whether something in a file belongs to a monitor that is gone."""
+    return any(key == path or key.startswith((f"{path}.", f"{path}:")) for path in file.about.get("monitors", ()))
+
+
+def _before(uses: Iterable[Any]) -> list[Dat]:
+    """Return the dats of which uses in order need the values from before them."""
+    found: dict[int, Dat] = {}
+    written: set[int] = set()
+    for use in uses:
+        found |= {id(d): d for d in use.needed if id(d) not in written}
+        written |= {id(d) for d in use.overwritten}
+    return list(found.values())
+
+
+# ----------------------------------------------------------------------------------- values of the host
+
+
+def encoded(value: Any, key: str, tables: dict[str, npt.NDArray[Any]]) -> Any:
+    """Return a value of the host as JSON can hold it; arrays, and long lists of numbers, go to ``tables``.
+
+    Raises
+    ------
+    CheckpointError
+        For a value of a type that no file can hold.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "US":
+        return {"text": value.tolist()}
+    if isinstance(value, np.ndarray):
+        tables[key] = value
+        return {"table": key, "as": "array"}
+    if isinstance(value, np.random.Generator):
+        return {"random": value.bit_generator.state}
+    if isinstance(value, Mapping):
+        return {"items": [[k, encoded(v, f"{key}[{k}]", tables)] for k, v in value.items()]}
+    if isinstance(value, list | tuple | deque):
+        rows = list(value)
+        if len(rows) > _SHORT and (found := _rectangle(rows)) is not None:
+            tables[key] = found
+            return {"table": key, "as": "rows" if found.ndim > 1 else "list"}
+        items = [encoded(v, f"{key}[{k}]", tables) for k, v in enumerate(rows)]
+        return {"list": items, "tuple": isinstance(value, tuple)}
+    raise CheckpointError(f"{key}: no checkpoint can hold a {type(value).__name__}")
+
+
+def _rectangle(rows: list[Any]) -> npt.NDArray[Any] | None:
+    """Return floats, or tuples of floats of one length, as an array; None if they are something else."""
+    if all(isinstance(row, float) for row in rows):
+        return np.array(rows)
+    width = len(rows[0]) if isinstance(rows[0], tuple) else 0
+    same = width and all(isinstance(row, tuple) and len(row) == width for row in rows)
+    return np.array(rows) if same and all(isinstance(x, float) for row in rows for x in row) else None
+
+
+def decoded(value: Any, tables: Mapping[str, npt.NDArray[Any]]) -> Any:
+    """Return what `encoded` was given."""
+    if not isinstance(value, dict):
+        return value
+    if "table" in value:
+        found = tables[value["table"]]
+        makers: dict[str, Callable[[Any], Any]] = {
+            "array": np.array, "list": lambda a: a.tolist(), "rows": lambda a: [tuple(row) for row in a.tolist()],
+        }  # fmt: skip
+        return makers[value["as"]](found)
+    if "text" in value:
+        return np.array(value["text"])
+    if "random" in value:
+        kind = getattr(np.random, value["random"]["bit_generator"])()
+        kind.state = value["random"]
+        return np.random.Generator(kind)
+    if "items" in value:
+        return {k: decoded(v, tables) for k, v in value["items"]}
+    items = [decoded(v, tables) for v in value["list"]]
+    return tuple(items) if value["tuple"] else items
