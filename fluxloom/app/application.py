@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -157,12 +157,12 @@ class Runner(Protocol):
 class Writer(Protocol):
     """A runner that writes files of its own; on several ranks both methods are collective."""
 
-    def begin(self, directory: Path) -> None:
+    def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first iteration."""
         ...
 
-    def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Write what belongs to the whole run; return the names of all files that the runner has written."""
+    def finish(self, *, pictures: bool = True) -> None:
+        """Write what belongs to the whole run."""
         ...
 
 

@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["case_differences"]
+__all__ = ["case_differences", "output_differences"]
 
 _FREE_TABLES = frozenset({
-    "checkpoint", "forces", "gauges", "history", "movie", "output", "partition", "probes", "snapshots", "statistics",
+    "checkpoint", "forces", "gauges", "guards", "history", "movie", "output", "partition", "probes", "snapshots", "statistics",
     "surface",
 })  # fmt: skip
 """Outputs, monitors, and how the mesh is divided."""
+
+_OUTPUTS = _FREE_TABLES - {"checkpoint", "guards", "partition"}
 
 _FREE_KEYS = {
     "case": frozenset({"name"}),
@@ -49,6 +51,12 @@ def case_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
         for key in dict.fromkeys([*new, *old])
         if old.get(key, _NOTHING) != new.get(key, _NOTHING)
     ]
+
+
+def output_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether two cases that are the same flow ask for other outputs or monitors."""
+    old, new = (json.loads(json.dumps({name: case.get(name) for name in _OUTPUTS}, default=str)) for case in (before, now))
+    return old != new
 
 
 def _lines(case: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -141,21 +140,20 @@ class Job:
         tuned = tune_at_start(runner, request.application.name, self._tell) if run.tune == "startup" else []
         if tuned and self.first:
             table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in tuned], left=(0, 2))
-        saver = RunCheckpoint(self.case.checkpoint, self.case, runner, context, request.directory, tell=self._tell)
+        log, guards = ResidualLog(), Guards(getattr(self.case, 'guards', None), runner, context)
+        saver = RunCheckpoint(
+            self.case.checkpoint, self.case, runner, context, request.directory, {"residuals": log}, self._tell
+        )
         resumed = saver.resume() if earlier.goes_on else None
+        guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
         record = first_record(request, context, runner, crew, self._tell)
         record |= {"tuning": [row.record() for row in tuned]} if tuned else {}
         self._greet(earlier, resumed)
-        guards = Guards(self.case.guards, runner, context)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
         self._begin(runner, record, earlier, resumed)
         record["setup_seconds"] = time.perf_counter() - begin
-        kept = self.case.output.residual and self.first
-        log = ResidualLog(
-            self.folder / "residual.csv" if kept else None, None if resumed is None else resumed.residuals,
-            self.folder.lose,
-        )  # fmt: skip
-        saver.log = log
+        if self.case.output.residual and self.first:
+            log.begin(self.folder / "residual.csv", self.folder.lose)
         if timed is not None:
             timed.waited = 0.0
         end = self._march(runner, log, record, saver, guards, resumed)
@@ -164,8 +162,9 @@ class Job:
         output.finish(runner, log, end, record, guards=guards, saver=saver, waited=waited, earlier=self._replaced)
         lost = bool(self.comm.broadcast(bool(self.folder.lost)))
         if end.status is RunStatus.DIVERGED and self.first:
-            where = f"\nlast checkpoint: {saver.last}" if saver.last else "\nthere is no checkpoint"
-            show_error(SolverError(f"{end.outcome}{where}\nresults so far: {request.directory}"))
+            path = request.directory / CHECKPOINT
+            where = f"last checkpoint: {path}" if path.exists() else "there is no checkpoint"
+            show_error(SolverError(f"{end.outcome}\n{where}\nresults so far: {request.directory}"))
         return end.outcome.exit_code or (3 if lost else 0)
 
     # ------------------------------------------------------------------------------------- beginning
@@ -181,6 +180,8 @@ class Job:
         if resumed is not None:
             at = f", time {resumed.time:.6g}" if resumed.time is not None else ""
             self._tell(f"resumed from step {resumed.steps:,}{at}, {resumed.path}")
+            for line in resumed.told:
+                self._tell(line)
         elif earlier.record is not None:
             why = "" if not earlier.goes_on else "there is no checkpoint to go on from: "
             self._tell(f"{why}the run begins anew; results of the run before ({earlier.message}) are replaced")
@@ -257,6 +258,3 @@ class Job:
         if self.first:
             with contextlib.suppress(OSError):
                 messages().print(line, soft_wrap=True, markup=False)
-
-
-Tell = Callable[[str], object]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluxloom.app.application import Bounded, Nodal, Runner, Tunable, Writer
-from fluxloom.app.checkpoint import RunCheckpoint
+from fluxloom.app.checkpoint import CHECKPOINT, RunCheckpoint
 from fluxloom.app.cli.console import facts, messages, output, table
 from fluxloom.app.files import vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
@@ -53,7 +53,7 @@ class JobOutput:
         folder, good = self.folder, end.status is not RunStatus.DIVERGED
         folder.good = good
         saved = ""
-        if good and (end.status is RunStatus.INTERRUPTED or saver.wanted):
+        if good and (end.status is RunStatus.INTERRUPTED or self.case.checkpoint.every or self.case.checkpoint.seconds):
             saved = saver.save()  # before the last samples, which a run that goes on does not have
         loops = self._loops(runner, hurry=self.comm.size > 1 and end.status is RunStatus.INTERRUPTED)
         if log.values and self.case.output.residual and folder.here and "residual.csv" not in folder.lost:
@@ -61,8 +61,8 @@ class JobOutput:
         self._write_fields(runner, log, end)
         if isinstance(runner, Writer):
             runner.finish(pictures=self.pictures and good)
-        if saver.name and folder.here:
-            folder.written = [*dict.fromkeys([*folder.written, saver.name])]
+        if folder.here and (folder / CHECKPOINT).exists():
+            folder.written = [*dict.fromkeys([*folder.written, CHECKPOINT])]
         summary: tuple[tuple[str, str], ...] = tuple(runner.summary()) if end.steps and good else ()
         summary += tuple(guards.summary())
         if summary and loops.copy and isinstance(runner, Bounded):
@@ -91,7 +91,8 @@ class JobOutput:
     # ----------------------------------------------------------------------------------------- files
     def _write_fields(self, runner: Runner, log: ResidualLog, end: March) -> None:
         """Write the fields at the end, and draw them and the residual."""
-        folder, drawn = self.folder, self.pictures and folder.good
+        folder = self.folder
+        drawn = self.pictures and folder.good
         name = vtk_name(self.case.output.vtk, folder.stem)
         shown = list(runner.pictures) if drawn else []
         if not end.steps or not (name or self.pictures):

@@ -1,4 +1,4 @@
-"""Advance a runner: residuals, progress, guards, checkpoints; the end, with its status, and results kept whatever it is."""
+"""Advance a runner: residuals, progress, guards, checkpoints, and an end with its status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.app.application import Aimed, Ending, Nodal, Runner
 from fluxloom.app.gathering import find_lost
-from fluxloom.app.guards import Guards
+from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.stall import stall
 from fluxloom.comm.base import Comm, SelfComm
@@ -212,7 +212,7 @@ def march(
                 if not isfinite(residual):
                     return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
                 if guards is not None and (found := guards.stepped(number, _time(runner), residual)) is not None:
-                    return way.end(Outcome(RunStatus.DIVERGED, str(found), details=found.record()))
+                    return way.end(_diverged(found))
                 if isinstance(runner, Ending) and runner.finished:
                     break
                 if saver is not None:
@@ -220,8 +220,8 @@ def march(
                 if number < iterations and (caught := interruption.agreed()):
                     reason = f"{signal.Signals(caught).name} after {number:,} steps"
                     return way.end(Outcome(RunStatus.INTERRUPTED, reason, signal=caught))
-            if guards is not None and way.done and (found := guards.finish()) is not None:
-                return way.end(Outcome(RunStatus.DIVERGED, str(found), details=found.record()))
+            if guards is not None and way.done and (found := guards.finish(way.steps, _time(runner))) is not None:
+                return way.end(_diverged(found))
     except SolverError as error:
         if ranks.size > 1:
             raise
@@ -229,9 +229,13 @@ def march(
     return way.end(_judged(runner, way.steps, iterations, log.values, asked=asked))
 
 
+def _diverged(found: Violation) -> Outcome:
+    return Outcome(RunStatus.DIVERGED, found.message.removeprefix("diverged "), details=found.record())
+
+
 def _time(runner: Runner) -> float | None:
-    goals = runner.goals() if isinstance(runner, Aimed) else ()
-    return next((goal.reached for goal in goals if goal.name == "time"), None)
+    found = getattr(runner, "time", None)
+    return None if found is None else float(found)
 
 
 def _judged(runner: Runner, steps: int, iterations: int, residuals: list[float], *, asked: bool) -> Outcome:

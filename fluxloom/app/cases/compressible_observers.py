@@ -181,30 +181,18 @@ class SurfaceObserver(Observer):
         if table.cuts and flow.dimension != 3:
             raise CaseError("surface.cuts: the mesh has 2 dimensions: its patches are lines already; leave cuts out")
         self._flow, self._stream, self._table, self._mesh = flow, stream, table, mesh
-        self._directory: Path | None = None
         self.curves: list[Curve] = []
         """Of the pressure coefficient, on rank 0, after `finish`."""
 
-    def begin(self, directory: Path) -> None:
-        """Hear where the tables go."""
-        self._directory = directory
-
-    def finish(self) -> Sequence[str]:
+    def finish(self) -> None:
         """Write the tables."""
-        if self._directory is None:
-            return ()
-        written = [f"surface_{name}.csv" for name in self._table.patches]
-        for name, file in zip(self._table.patches, written, strict=True):
+        for name in self._table.patches:
             columns = self._columns([name])
-            if self._first:
-                _write(self._directory / file, columns)
-                if self._flow.dimension == 2:
-                    self._keep(name, columns)
-        return [*written, *(self._cut() if self._table.cuts else [])]
-
-    @property
-    def _first(self) -> bool:
-        return self._flow.context.comm.rank == 0
+            self.folder.write(f"surface_{name}.csv", lambda path, columns=columns: _write(path, columns))
+            if self.folder.here and self._flow.dimension == 2:
+                self._keep(name, columns)
+        if self._table.cuts:
+            self._cut()
 
     def _columns(self, patches: Sequence[str]) -> dict[str, Array]:
         gas = self._flow.gas
@@ -215,20 +203,18 @@ class SurfaceObserver(Observer):
         if "cp" in columns:
             self.curves.append(Curve(name, columns["x"], columns["cp"]))
 
-    def _cut(self) -> list[str]:
-        """Write a table for each cut; return the names of the files."""
+    def _cut(self) -> None:
+        """Write a table for each cut."""
         table, columns = self._table, self._columns(self._table.patches)
-        written = [f"cut_{table.axis}_{station:g}.csv" for station in table.cuts]
-        if not self._first or self._directory is None:
-            return written
+        if not self.folder.here:
+            return
         centres = np.stack([columns[name] for name in "xyz"], axis=1)
-        for station, file in zip(table.cuts, written, strict=True):
+        for station in table.cuts:
             cut = cut_patches(self._mesh(), table.patches, centres, "xyz".index(table.axis), station)
             found = {name: values[cut.face] for name, values in columns.items()}
             found |= {name: cut.places[:, k] for k, name in enumerate("xyz")}
-            _write(self._directory / file, found)
+            self.folder.write(f"cut_{table.axis}_{station:g}.csv", lambda path, found=found: _write(path, found))
             self._keep(f"{table.axis} = {station:g}", found)
-        return written
 
 
 class SnapshotObserver(Observer):
@@ -242,7 +228,7 @@ class SnapshotObserver(Observer):
         Return the fields of this rank, and the whole mesh on rank 0.
     """
 
-    name, remembers = "snapshots", ("_written",)
+    name = "snapshots"
 
     def __init__(
         self,
@@ -252,27 +238,14 @@ class SnapshotObserver(Observer):
         mesh: Callable[[], MeshData],
     ) -> None:
         self._flow, self._every, self._fields, self._mesh = flow, every, fields, mesh
-        self._directory: Path | None = None
-        self._written: list[str] = []
-
-    def begin(self, directory: Path) -> None:
-        """Hear where files go."""
-        self._directory = directory
-
     def stepped(self) -> None:
         """Write a file, where one is due."""
         flow = self._flow
-        if flow.steps % self._every or self._directory is None:
+        if flow.steps % self._every:
             return
         name = f"snapshot_{flow.steps:06d}{Path(vtk_name('auto')).suffix}"
         fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())
-        if flow.context.comm.rank == 0:
-            write_vtk(self._directory / name, self._mesh(), fields)
-        self._written.append(name)
-
-    def finish(self) -> Sequence[str]:
-        """Return the names of the files."""
-        return tuple(self._written)
+        self.folder.write(name, lambda path: write_vtk(path, self._mesh(), fields))
 
 
 def _write(path: Path, columns: Mapping[str, Array]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,9 @@ from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_reports import loops_once, merged_reports
 from fluxloom.app.gathering import gathered
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.comm.base import Comm
+from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
@@ -106,19 +107,15 @@ class CompressibleRunner:
         self._window = _window(flow, plan.bodies)
         self.observers = tuple(observers(self))
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in self.observers)))
-        self._directory: Path | None = None
+        self.folder = ResultFolder(None)
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, directory: Path) -> None:
+    def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first step."""
-        self._directory = directory
+        self.folder = folder
         for observer in self.observers:
-            observer.begin(directory)
-        self.history.begin(directory / "history.csv" if self._head else None)
-
-    @property
-    def _head(self) -> bool:
-        return self.flow.context.comm.rank == 0
+            observer.begin(folder)
+        self.history.begin(folder)
 
     @property
     def time(self) -> float | None:
@@ -148,7 +145,7 @@ class CompressibleRunner:
         self._residual = found.norm / self._first if self._first else 0.0
         for observer in self.observers:
             observer.stepped()
-        self.history.stepped(flow.steps, last=self.finished)
+        self.history.stepped(flow.steps)
 
     def residual(self) -> float:
         """Return the norm of the residual over the first one; what it is of, the steps say."""
@@ -160,42 +157,46 @@ class CompressibleRunner:
         found = {"step": float(self.flow.steps), "time": self.flow.time, "residual": self._residual}
         return found | {"fixed": float(self._fixed), "bad": float(self._bad)} | self.steps.columns()
 
-    def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Complete the tables and draw; return the names of the files."""
-        if self._directory is None:
-            return ()
-        written = ["history.csv"] if self.history.finish() else []
-        written += [name for observer in self.observers for name in observer.finish()]
-        return written + (self._draw(self._directory) if pictures else [])
+    def goals(self) -> Sequence[Goal]:
+        """Return the end, of a flow in time, or the residual of a steady one."""
+        plan, time, residual = self.plan, self.flow.time, self._residual
+        ends = [Goal("time.end", "time", plan.end, time, plan.end <= time)] if plan.end else []
+        drops = [Goal("time.drop", "residual", plan.drop, residual, residual < plan.drop)] if plan.drop else []
+        return [*ends, *drops]
 
-    def _draw(self, directory: Path) -> list[str]:
-        """Draw what is not a plane field; return the names of the files."""
-        context, plan = self.flow.context, self.plan
+    def finish(self, *, pictures: bool = True) -> None:
+        """Complete the tables and draw."""
+        self.history.finish()
+        for observer in self.observers:
+            observer.finish()
+        if pictures:
+            self._draw()
+
+    def _draw(self) -> None:
+        """Draw what is not a plane field."""
+        context, plan, folder = self.flow.context, self.plan, self.folder
         fields = gathered(context.comm, self.part, self.fields()) if self.flow.dimension == 3 else {}
-        if not self._head:
-            return []
-        written: list[str] = []
+        if not folder.here:
+            return
         if len(self.history.rows) > _FEW:
             panels = [HistoryPanel("residual", ("residual",), logarithmic=True)] if not plan.end else []
             for name in (column.removesuffix(".lift") for column in self.history.names if column.endswith(".lift")):
                 panels += [HistoryPanel(f"{name}: {what}", (f"{name}.{what}",)) for what in ("drag", "lift")]
             over = "time" if plan.end else "step"
-            draw_history(
-                directory / "history.png",
-                *self.history.panels(over, panels or [HistoryPanel("imbalance", ("imbalance",))]),
-                plan.name,
-            )
-            written.append("history.png")
+            shown = panels or [HistoryPanel("imbalance", ("imbalance",))]
+            folder.write(
+                "history.png", lambda path: draw_history(path, *self.history.panels(over, shown), plan.name)
+            )  # fmt: skip
         if fields:
-            name = "section_y.png"
-            draw_section(directory / name, self.mesh(), fields["mach"], 1, f"Mach number: {plan.name}", "Mach number")
-            written.append(name)
+            title = f"Mach number: {plan.name}"
+            folder.write(
+                "section_y.png",
+                lambda path: draw_section(path, self.mesh(), fields["mach"], 1, title, "Mach number"),
+            )
         surfaces = [observer for observer in self.observers if isinstance(observer, SurfaceObserver)]
         curves = [curve for observer in surfaces for curve in observer.curves]
         if curves:
-            draw_pressure(directory / "pressure.png", curves, plan.name)
-            written.append("pressure.png")
-        return written
+            folder.write("pressure.png", lambda path: draw_pressure(path, curves, plan.name))
 
     @property
     def part(self) -> Part | None:

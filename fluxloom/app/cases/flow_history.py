@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from fluxloom.app.case import Table
-from fluxloom.app.files import Lines
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import Lines
 
 __all__ = ["History", "HistoryPanel", "HistoryTable"]
 
@@ -72,6 +72,8 @@ class History:
         self.rows: list[tuple[float, ...]] = []
         self._lines: Lines | None = None
         self._early = False  # the last row is there only because the run ended
+        self._due = True  # the row of the last step is there
+        self._folder = ResultFolder(None)
         self._before: tuple[tuple[str, ...], list[tuple[float, ...]]] | None = None
 
     @property
@@ -87,28 +89,31 @@ class History:
         """Take the rows that `memory` had."""
         self._before = tuple(memory["names"]), [tuple(row) for row in memory["rows"]]
 
-    def begin(self, path: Path | None) -> None:
-        """Open the file, and write what there is; None: this rank writes nothing."""
+    def begin(self, folder: ResultFolder) -> None:
+        """Open the file, and write what there is."""
         if self.every:
             self._sample()
             if self._before is not None:
                 self.rows = [_arranged(row, self._before[0], self.names) for row in self._before[1]] or self.rows
-            self._lines = Lines(path, ",".join(self.names))
-            for row in self.rows:
-                self._write(row)
+            self._folder = folder
+            self._lines = folder.lines("history.csv", ",".join(self.names), [_line(row) for row in self.rows])
 
-    def stepped(self, steps: int, *, last: bool = False) -> None:
-        """Add a line behind a step where one is due, and behind the last one."""
-        if self.every and self.rows and (steps % self.every == 0 or last):
-            self._early = steps % self.every != 0
-            self._sample()
-            self._write(self.rows[-1])
+    def stepped(self, steps: int) -> None:
+        """Add a line behind a step where one is due."""
+        self._due = bool(self.every) and steps % self.every == 0
+        if self._due and self.rows:
+            self._add()
 
-    def finish(self) -> bool:
-        """Close the file; return whether there is one."""
-        if self._lines is not None:
-            self._lines.close()
-        return self._lines is not None
+    def _add(self) -> None:
+        self._sample()
+        self._write(self.rows[-1])
+
+    def finish(self) -> None:
+        """Add the line of the last step, if it is not there, and close the file."""
+        if self._lines is not None and not self._due:
+            self._early = True
+            self._add()
+        self._folder.closed("history.csv", self._lines)
 
     def column(self, name: str) -> Array:
         """Return a column of all lines."""
@@ -129,7 +134,11 @@ class History:
 
     def _write(self, row: tuple[float, ...]) -> None:
         if self._lines is not None:
-            self._lines.add(",".join(f"{value:.12g}" for value in row))
+            self._lines.add(_line(row))
+
+
+def _line(row: tuple[float, ...]) -> str:
+    return ",".join(f"{value:.12g}" for value in row)
 
 
 def _arranged(row: tuple[float, ...], before: Sequence[str], now: Sequence[str]) -> tuple[float, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -12,7 +11,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fluxloom.app.case import Table
 from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.files import Lines
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import Lines
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.probe_records import ProbeRecords
 
@@ -114,7 +114,7 @@ class ProbesObserver(Observer):
         self._names = [over, *(f"{name}.{value}" for name in probes.names for value in values)]
         self._lines: Lines | None = None
         self._rows: list[Array] = []
-        self._kept = 0
+        self._kept, self._due = 0, True
 
     @property
     def memory(self) -> dict[str, Any]:
@@ -132,20 +132,22 @@ class ProbesObserver(Observer):
                 rows[:, k] = before[:, places[name]]
         self._rows = [rows] if self._names[0] in places else []
 
-    def begin(self, directory: Path) -> None:
+    def begin(self, folder: ResultFolder) -> None:
         """Open the file, and write what there is."""
-        first = self._flow.context.comm.rank == 0
-        self._lines = Lines(directory / "probes.csv" if first else None, ",".join(self._names))
-        for rows in self._rows:
-            self._write(rows)
+        super().begin(folder)
+        self._lines = folder.lines("probes.csv", ",".join(self._names), [_line(r) for rows in self._rows for r in rows])
 
     def stepped(self) -> None:
         """Sample, where it is due."""
-        if self._flow.steps % self._every == 0:
-            self._probes.sample()
-            self._kept += 1
-            if self._kept >= BLOCK:
-                self._fetch()
+        self._due = self._flow.steps % self._every == 0
+        if self._due:
+            self._sample()
+
+    def _sample(self) -> None:
+        self._probes.sample()
+        self._kept += 1
+        if self._kept >= BLOCK:
+            self._fetch()
 
     def _fetch(self) -> None:
         """Write what has been sampled since the last time. Collective."""
@@ -159,13 +161,16 @@ class ProbesObserver(Observer):
 
     def _write(self, rows: Array) -> None:
         if self._lines is not None:
-            for row in rows.tolist():
-                self._lines.add(",".join(f"{value:.9g}" for value in row))
+            for row in rows:
+                self._lines.add(_line(row))
 
-    def finish(self) -> Sequence[str]:
-        """Write what is left."""
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write what is left."""
+        if self._lines is not None and not self._due:
+            self._sample()
         self._fetch()
-        if self._lines is None:
-            return ()
-        self._lines.close()
-        return ("probes.csv",)
+        self.folder.closed("probes.csv", self._lines)
+
+
+def _line(row: Array) -> str:
+    return ",".join(f"{value:.9g}" for value in row)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+
+from fluxloom.app.results.folder import ResultFolder
 
 __all__ = ["Observer"]
 
@@ -22,8 +23,12 @@ class Observer:
     name = ""
     """By which a checkpoint knows it; those without one are told apart by their number."""
 
-    def begin(self, directory: Path) -> None:
+    folder = ResultFolder(None)
+    """Where files go, from `begin` on."""
+
+    def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first step."""
+        self.folder = folder
 
     def stepped(self) -> None:
         """Take note of a step."""
@@ -40,6 +45,5 @@ class Observer:
         """Return rows of the summary."""
         return ()
 
-    def finish(self) -> Sequence[str]:
-        """Write what belongs to the whole run; return the names of the files."""
-        return ()
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write what belongs to the whole run."""

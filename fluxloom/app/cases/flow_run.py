@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -14,7 +13,9 @@ from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_reports import merged_reports
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import SolverError
+from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -107,7 +108,7 @@ class FlowRunner:
         self._mesh: MeshData | None = None
         self._iterations, self._last, self._residual = 0, 0, float("nan")
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
-        self._directory: Path | None = None
+        self.folder = ResultFolder(None)
 
     # ----------------------------------------------------------------------- what solvers say themselves
     def _columns(self) -> dict[str, float]:
@@ -148,12 +149,12 @@ class FlowRunner:
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, directory: Path) -> None:
+    def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first step."""
-        self._directory = directory
+        self.folder = folder
         for observer in self.observers:
-            observer.begin(directory)
-        self.history.begin(directory / "history.csv" if self._flow.context.comm.rank == 0 else None)
+            observer.begin(folder)
+        self.history.begin(folder)
 
     @property
     def time(self) -> float:
@@ -197,7 +198,7 @@ class FlowRunner:
         self._residual = self._change.measured(flow.dt)
         for observer in self.observers:
             observer.stepped()
-        self.history.stepped(flow.steps, last=self.finished)
+        self.history.stepped(flow.steps)
 
     def _solved(self, status: Status) -> None:
         """Count the iterations of the pressure; raise `SolverError` where they have not converged."""
@@ -215,32 +216,35 @@ class FlowRunner:
         return self._residual
 
     # --------------------------------------------------------------------------------------- results
-    def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Close ``history.csv``, draw it, and sections through a volume; return the names of the files."""
-        if self._directory is None:
-            return ()
-        written = ["history.csv"] if self.history.finish() else []
-        written += [name for observer in self.observers for name in observer.finish()]
-        if pictures:
-            written += self._draw(self._directory)
-        return written
+    def goals(self) -> Sequence[Goal]:
+        """Return the end and the residual that the case names."""
+        plan, time, residual = self.plan, self._flow.time, self._residual
+        ends = [Goal("time.end", "time", plan.end, time, plan.end <= time * (1.0 + _CLOSE))] if plan.end else []
+        steady = [Goal("time.steady", "residual", plan.steady, residual, residual < plan.steady)] if plan.steady else []
+        return [*ends, *steady]
 
-    def _draw(self, directory: Path) -> list[str]:
-        """Draw what is not a plane field; return the names of the files."""
+    def finish(self, *, pictures: bool = True) -> None:
+        """Close ``history.csv``, draw it, and sections through a volume."""
+        self.history.finish()
+        for observer in self.observers:
+            observer.finish()
+        if pictures:
+            self._draw()
+
+    def _draw(self) -> None:
+        """Draw what is not a plane field."""
         values = self._volume_field(self.section) if self._flow.dimension == 3 else None
-        if self._flow.context.comm.rank:
-            return []
-        written: list[str] = []
         if len(self.history.rows) > _FEW:
-            draw_history(directory / "history.png", *self.history.panels("time", self.panels), self.plan.name)
-            written.append("history.png")
-        if values is not None:
-            title = f"{self.section.capitalize()}: {self.plan.name}, time {self._flow.time:.6g}"
-            for normal in (1, 2):
-                name = f"section_{'xyz'[normal]}.png"
-                draw_section(directory / name, self.mesh(), values, normal, title, self.section)
-                written.append(name)
-        return written
+            panels = self.history.panels("time", self.panels)
+            self.folder.write("history.png", lambda path: draw_history(path, *panels, self.plan.name))
+        if values is None:
+            return
+        title = f"{self.section.capitalize()}: {self.plan.name}, time {self._flow.time:.6g}"
+        for normal in (1, 2):
+            self.folder.write(
+                f"section_{'xyz'[normal]}.png",
+                lambda path, normal=normal: draw_section(path, self.mesh(), values, normal, title, self.section),
+            )
 
     @property
     def chains(self) -> Sequence[Chain]:

@@ -98,15 +98,12 @@ class AveragesObserver(Observer):
     def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
         self._flow, self._table = flow, table
         self.statistics = Statistics(flow, table.start)
-        self._directory: Path | None = None
-
-    def begin(self, directory: Path) -> None:
-        """Hear where the profile goes."""
-        self._directory = directory
+        self._due = True
 
     def stepped(self) -> None:
         """Sample, where it is due."""
-        if self._flow.steps % self._table.every == 0:
+        self._due = self._flow.steps % self._table.every == 0
+        if self._due:
             self.statistics.sample()
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
@@ -124,16 +121,14 @@ class AveragesObserver(Observer):
         found = self.statistics
         return (("averages", f"{found.samples:,} samples, over a time of {found.weight:.6g}"),)
 
-    def finish(self) -> Sequence[str]:
-        """Write the profile."""
-        axis, directory = self._table.profile, self._directory
-        if not axis or directory is None or not self.statistics.samples:
-            return ()
-        profile = self.statistics.profile(axis, self._table.bins or None)
-        if self._flow.context.comm.rank == 0:
-            with atomic(directory / "profile.csv") as temporary:
-                _write_profile(temporary, axis, profile)
-        return ("profile.csv",)
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write the profile."""
+        if not self._due:
+            self.statistics.sample()
+        axis = self._table.profile
+        if axis and self.statistics.samples:
+            profile = self.statistics.profile(axis, self._table.bins or None)
+            self.folder.write("profile.csv", lambda path: _write_profile(path, axis, profile))
 
 
 def _write_profile(path: Path, axis: str, profile: Profile) -> None:
@@ -149,7 +144,8 @@ def _write_profile(path: Path, axis: str, profile: Profile) -> None:
         columns |= {name: scalar.mean, f"{name}_rms": np.sqrt(np.maximum(scalar.variance, 0.0))}
         columns |= {f"{names[k]}_{name}": scalar.flux[:, k] for k in range(len(names))}
     table = np.stack(list(columns.values()), axis=1)
-    np.savetxt(path, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
+    with atomic(path) as temporary:
+        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
 
 
 class ScalarObserver(Observer):

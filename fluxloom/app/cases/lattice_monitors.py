@@ -189,13 +189,14 @@ class LatticeHistory(History):
     def memory(self, memory: Mapping[str, Any]) -> None:
         self.recall(memory)
 
-    def stepped(self, steps: int, *, last: bool = False) -> None:
-        """Ask for a line behind a step where one is due, and write the one before; behind the last step write all."""
-        if not self.every or not self.rows or not (steps % self.every == 0 or last):
+    def stepped(self, steps: int) -> None:
+        """Ask for a line behind a step where one is due, and write the one before."""
+        self._due = bool(self.every) and steps % self.every == 0
+        if not self._due or not self.rows:
             return
         self.collect()
-        if last or not self._monitors.apart:
-            super().stepped(steps, last=last)
+        if not self._monitors.apart:
+            self._add()
         else:
             self._monitors.take(**self._notes())
             self._asked = True
@@ -208,10 +209,10 @@ class LatticeHistory(History):
                 self._sample()
             self._write(self.rows[-1])
 
-    def finish(self) -> bool:
-        """Close the file; return whether there is one."""
+    def finish(self) -> None:
+        """Add the line of the last step, if it is not there, and close the file."""
         self.collect()
-        return super().finish()
+        super().finish()
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column of all lines."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeForcesTable, LatticeMovieTable
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.movies import Movie
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.lbm.immersed import Fixed, ImmersedBoundary
-from fluxloom.mesh.rows import together
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["ForcesObserver", "MotionObserver", "MovieObserver", "frequency"]
@@ -161,7 +160,7 @@ class MovieObserver(Observer):
         self._flow, self._table, self._units, self._pieces, self._beside = flow, table, units, pieces, beside
         self.movie: Movie | None = None
         self._picture: Picture | None = None
-        self._written = ""
+        self._name = ""
         self._before: Frames | None = None
 
     @property
@@ -182,19 +181,21 @@ class MovieObserver(Observer):
             return LayerPicture(flow, units, field)
         return PlanePicture(flow, units, self._pieces, field, self._beside.snapshot)
 
-    def begin(self, directory: Path) -> None:
-        """Begin the film, with the flow as it is."""
+    def begin(self, folder: ResultFolder) -> None:
+        """Begin the film, with the flow as it is; without the packages that it needs, it is left out."""
+        super().begin(folder)
         table, units = self._table, self._units
         signed = table.field == "vorticity" and units.dimension == 2
         least = 4.0 * units.velocity / units.length if table.field == "vorticity" else 1.5 * units.velocity
         most = table.range or least
-        path = directory / f"{table.field}.{table.format}"
-        self._written = path.name
+        self._name = f"{table.field}.{table.format}"
         colours = "RdBu_r" if signed else "viridis"
-        self.movie = together(
-            self._pieces.comm,
-            lambda: Movie(path, -most if signed else 0.0, most, colours, table.rate) if self._pieces.first else None,
-        )
+        self.movie = None
+        if folder.here:
+            with folder.attempt(self._name, keep=False):
+                self.movie = Movie(folder / self._name, -most if signed else 0.0, most, colours, table.rate)
+        if not self._pieces.comm.broadcast(self.movie is not None):
+            return
         self._picture = self._made()
         if self._before is None:
             self._ask()
@@ -217,9 +218,8 @@ class MovieObserver(Observer):
         if self._flow.steps % self._table.every == 0:
             self._ask()
 
-    def finish(self) -> Sequence[str]:
+    def finish(self) -> None:
         """Write the film."""
         self._beside.settle()
-        if self.movie is not None:
-            self.movie.finish()
-        return (self._written,) if self._written else ()
+        if (movie := self.movie) is not None:
+            self.folder.write(self._name, lambda _: movie.finish())

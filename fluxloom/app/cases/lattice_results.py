@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from fluxloom.app.cases.lattice_fields import Fields, draw_plane, middle
 from fluxloom.app.cases.lattice_ranks import Pieces, places_of
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.app.image_data import write_image
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["draw_fields", "draw_panels", "write_fields"]
@@ -20,54 +20,52 @@ __all__ = ["draw_fields", "draw_panels", "write_fields"]
 _FEW = 3
 
 
-def write_fields(path: Path, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields) -> None:
+def write_fields(
+    folder: ResultFolder, name: str, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields
+) -> None:
     """Write fields as image data: they come together on rank 0, one after the other. Collective."""
     parts = {"pressure": found.pressure, "velocity": found.velocity, "vorticity": found.vorticity}
     fields = {name: pieces.whole(values.astype(np.float32)) for name, values in parts.items()}
     known = {name: values for name, values in fields.items() if values is not None}
     if known:
-        write_image(path, known | {"fluid": flow.fluid}, origin=units.lower, spacing=units.dx)
+        shown = known | {"fluid": flow.fluid}
+        folder.write(name, lambda path: write_image(path, shown, origin=units.lower, spacing=units.dx))
 
 
 def draw_fields(
-    directory: Path, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields, text: str
-) -> list[str]:
-    """Draw speed and vorticity, of a volume in its middle planes; return the names of the files. Collective.
+    folder: ResultFolder, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields, text: str
+) -> None:
+    """Draw speed and vorticity, of a volume in its middle planes. Collective.
 
     Parameters
     ----------
     text
         Behind the name of the field in titles.
     """
-    written, flat = [], units.dimension == 2
+    flat = units.dimension == 2
     for field, values in (("speed", found.speed), ("vorticity", found.vorticity)):
         for across, axes in (("z", ("x", "y")),) if flat else (("z", ("x", "y")), ("y", ("x", "z"))):
             name = f"{field}.png" if flat else f"{field}_{across}.png"
             places = None if flat else places_of(flow.box.shape, across="zyx".index(across))
             shown, fluid = pieces.whole(values, places), middle(flow.fluid, across)
             if shown is not None:
-                draw_plane(
-                    directory / name, shown.reshape(fluid.shape), fluid, units, f"{field.capitalize()}: {text}", field,
-                    axes, signed=flat and field == "vorticity",
-                )  # fmt: skip
-            written.append(name)
-    return written
+                plane, title = shown.reshape(fluid.shape), f"{field.capitalize()}: {text}"
+                with folder.attempt(name):
+                    signed = flat and field == "vorticity"
+                    draw_plane(folder / name, plane, fluid, units, title, field, axes, signed=signed)
 
 
-def draw_panels(path: Path, history: History, forces: Sequence[str], title: str, *, here: bool) -> list[str]:
-    """Draw the history of the energy and of coefficients, if it has some lines; return the name of the file.
+def draw_panels(folder: ResultFolder, history: History, forces: Sequence[str], title: str) -> None:
+    """Draw the history of the energy and of coefficients, if it has some lines.
 
     Parameters
     ----------
     forces
         Names of what has coefficients.
-    here
-        Whether this rank draws.
     """
     if len(history.rows) <= _FEW:
-        return []
+        return
     panels = [HistoryPanel("kinetic energy", ("kinetic_energy",))]
     panels += [HistoryPanel(name, (f"{name}.cd", f"{name}.cl")) for name in forces]
-    if here:
-        draw_history(path, *history.panels("time", panels), title)
-    return [path.name]
+    shown = history.panels("time", panels)
+    folder.write("history.png", lambda path: draw_history(path, *shown, title))

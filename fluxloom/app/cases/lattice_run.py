@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,9 @@ from fluxloom.app.cases.lattice_results import draw_fields, draw_panels, write_f
 from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
-from fluxloom.app.files import prepare_directory
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
@@ -37,7 +37,6 @@ from fluxloom.lbm.immersed.reports import shares
 from fluxloom.linalg.direct import Relay
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
 __all__ = ["LatticeRunner"]
@@ -65,7 +64,7 @@ class LatticeRunner:
         What each of several ranks was to get of the cells; None: the same.
     """
 
-    remembers = ("_residual", "_energy", "files")
+    remembers = ("_residual", "_energy")
 
     chain: Chain | None = None
     pictures = ()
@@ -81,7 +80,7 @@ class LatticeRunner:
         self.partition = self.pieces.report(shares)
         self.monitors = Monitors(flow)
         self._output = output
-        self._directory: Path | None = None
+        self.folder = ResultFolder(None)
         self._mesh: MeshData | None = None
         self._written: list[str] = []
         self._residual, self._energy = 1.0, (0, 0.0)
@@ -111,27 +110,15 @@ class LatticeRunner:
         return found
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, directory: Path) -> None:
+    def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first step."""
-        needed = self._output if self.case.output.image else 0
-        together(self.pieces.comm, lambda: prepare_directory(directory, needed) if self.pieces.first else None)
-        self._directory = directory
+        self.folder = folder
         for observer in self.observers:
-            observer.begin(directory)
-        self.history.begin(directory / "history.csv" if self.pieces.first else None)
+            observer.begin(folder)
+        self.history.begin(folder)
         self._first = self.flow.steps
         if not self._energy[0]:  # of a run that begins
             self._energy = (self._first, self._kinetic())
-
-    @property
-    def files(self) -> list[str]:
-        """Names of the files of fields so far; when this is asked all of them are written. Collective."""
-        self.beside.settle()
-        return list(self._written)
-
-    @files.setter
-    def files(self, names: Sequence[str]) -> None:
-        self._written = list(names)
 
     @property
     def time(self) -> float:
@@ -140,10 +127,15 @@ class LatticeRunner:
 
     @property
     def finished(self) -> bool:
-        """Whether the end, or a steady state, has been reached; a run that goes on counts the steps before."""
-        end, steps = self.case.time.end, self.flow.steps
-        over = 0.0 < end <= self.time * (1.0 + _CLOSE) or steps >= self.case.run.iterations
-        return over or self._residual < self.case.time.steady
+        """Whether the end, or a steady state, has been reached."""
+        return any(goal.met for goal in self.goals())
+
+    def goals(self) -> Sequence[Goal]:
+        """Return the end and the residual that the case names."""
+        table, time, residual = self.case.time, self.time, self._residual
+        ends = [Goal("time.end", "time", table.end, time, table.end <= time * (1.0 + _CLOSE))] if table.end else []
+        met = residual < table.steady
+        return [*ends, *([Goal("time.steady", "residual", table.steady, residual, met)] if table.steady else [])]
 
     def advance(self) -> None:
         """Advance by one step.
@@ -159,9 +151,9 @@ class LatticeRunner:
             self._look()
         for observer in self.observers:
             observer.stepped()
-        self.history.stepped(steps, last=self.finished)
+        self.history.stepped(steps)
         every = self.case.output.every
-        if every and steps % every == 0 and self._directory is not None:
+        if every and steps % every == 0:
             self.beside.ask(self.beside.snapshot, lambda: self._write_taken(f"fields_{steps:08d}.vti"))
         self.beside.stepped()
 
@@ -212,34 +204,28 @@ class LatticeRunner:
         """Cells of fluid, of all ranks; at least one."""
         return max(1, int(np.count_nonzero(self.flow.fluid)))
 
-    def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Close ``history.csv``, write the fields, draw; return the names of the files."""
-        directory = self._directory
-        if directory is None:
-            return ()
-        written = ["history.csv"] if self.history.finish() else []
+    def finish(self, *, pictures: bool = True) -> None:
+        """Close ``history.csv``, write the fields, draw."""
+        folder = self.folder
+        self.history.finish()
         self.beside.close()
         for observer in self.observers:
-            written += observer.finish()
+            observer.finish()
         found = look_at(self.flow, self.units, self.pieces) if pictures or self.case.output.image else None
         if found is not None and self.case.output.image:
-            write_fields(directory / "final.vti", self.flow, self.units, self.pieces, found)
-            self._written.append("final.vti")
+            write_fields(folder, f"{folder.stem}.vti", self.flow, self.units, self.pieces, found)
         if found is not None and pictures:
             name = self.case.case.name
             text = f"{name}, time {self.time:.6g}"
-            written += draw_fields(directory, self.flow, self.units, self.pieces, found, text)
+            draw_fields(folder, self.flow, self.units, self.pieces, found, text)
             forces = [one.name for one in self.observers if isinstance(one, ForcesObserver)]
-            written += draw_panels(directory / "history.png", self.history, forces, name, here=self.pieces.first)
-        return [*written, *self._written]
+            draw_panels(folder, self.history, forces, name)
 
     def _write_taken(self, name: str) -> None:
         """Write the fields of the step at which they were taken. Collective."""
-        assert self._directory is not None
         taken, units, pieces = self.beside.snapshot, self.units, self.pieces
         found = fields_of(taken.velocity(), taken.density(), self.flow.fluid, units, pieces)
-        write_fields(self._directory / name, self.flow, units, pieces, found)
-        self._written.append(name)
+        write_fields(self.folder, name, self.flow, units, pieces, found)
 
     @property
     def part(self) -> Part | None:

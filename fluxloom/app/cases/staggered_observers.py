@@ -43,15 +43,16 @@ class StaggeredAveragesObserver(Observer):
     def __init__(self, flow: Staggered, table: StaggeredStatisticsTable) -> None:
         self._flow, self._table = flow, table
         self.statistics = StaggeredStatistics(flow)
-        self._directory: Path | None = None
-
-    def begin(self, directory: Path) -> None:
-        """Hear where the profile goes."""
-        self._directory = directory
+        self._due = True
 
     def stepped(self) -> None:
         """Sample, where it is due."""
-        if self._flow.steps % self._table.every == 0 and self._flow.time >= self._table.start:
+        self._due = self._flow.steps % self._table.every == 0
+        if self._due:
+            self._sample()
+
+    def _sample(self) -> None:
+        if self._flow.time >= self._table.start:
             self.statistics.sample(self._flow.dt)
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
@@ -65,23 +66,25 @@ class StaggeredAveragesObserver(Observer):
         """Return how much has been averaged."""
         return (("averages", f"{self.statistics.samples:,} samples"),)
 
-    def finish(self) -> Sequence[str]:
-        """Write the profile."""
-        axis, directory = self._table.profile, self._directory
-        if not axis or directory is None or not self.statistics.samples:
-            return ()
-        with atomic(directory / "profile.csv") as temporary, np.errstate(all="ignore"):  # of a flow that was lost
-            _write_profile(temporary, axis, self.statistics.planes("xyz".index(axis)))
-        return ("profile.csv",)
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet, and write the profile."""
+        if not self._due:
+            self._sample()
+        axis = self._table.profile
+        if axis and self.statistics.samples:
+            planes = self.statistics.planes("xyz".index(axis))
+            self.folder.write("profile.csv", lambda path: _write_profile(path, axis, planes))
 
 
 def _write_profile(path: Path, axis: str, profile: PlaneAverages) -> None:
     """Write averages over planes as a table with a heading."""
     names = COMPONENTS[: profile.velocity.shape[1]]
     columns = {axis: profile.coordinate} | {name: profile.velocity[:, k] for k, name in enumerate(names)}
-    columns |= {f"{name}_rms": np.sqrt(np.maximum(profile.stress[:, k, k], 0.0)) for k, name in enumerate(names)}
+    with np.errstate(all="ignore"):  # of a flow that was lost
+        columns |= {f"{name}_rms": np.sqrt(np.maximum(profile.stress[:, k, k], 0.0)) for k, name in enumerate(names)}
     pairs = [(i, k) for i in range(len(names)) for k in range(i + 1, len(names))]
     columns |= {names[i] + names[k]: profile.stress[:, i, k] for i, k in pairs}
     columns |= {"p": profile.pressure, "p_rms": np.sqrt(np.maximum(profile.pressure_variance, 0.0))}
     table = np.stack(list(columns.values()), axis=1)
-    np.savetxt(path, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")
+    with atomic(path) as temporary:
+        np.savetxt(temporary, table, fmt="%.9g", delimiter=",", header=",".join(columns), comments="")

@@ -14,7 +14,9 @@ from fluxloom.app.application import Picture
 from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
 from fluxloom.app.files import atomic, vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import MeshError
+from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
@@ -22,7 +24,6 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.rows import together
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
@@ -104,8 +105,7 @@ class TsunamiRunner:
         self.rows: list[tuple[float, FloatArray]] = []
         """Times, and what `Gauges.read` returned."""
         self._done, self._events = 0, 0
-        self._directory: Path | None = None
-        self._written: list[str] = []
+        self.folder = ResultFolder(None)
         self._dry = solver.depth() <= solver.thin
         self._handle(0.0)
         self._last = solver.survey()
@@ -128,7 +128,7 @@ class TsunamiRunner:
         last = self._last
         return {
             "done": self._done, "intervals": self.plan.intervals, "end": self.plan.end, "last": dict(vars(last)),
-            "gauges": list(self.gauges.names), "times": times, "values": values, "written": list(self._written),
+            "gauges": list(self.gauges.names), "times": times, "values": values,
         }  # fmt: skip
 
     @memory.setter
@@ -145,12 +145,20 @@ class TsunamiRunner:
             if name in before:
                 values[:, k] = memory["values"][:, before.index(name)]
         self.rows = list(zip(memory["times"].tolist(), values, strict=True)) if before else []
-        self._written = list(memory["written"])
 
     # ------------------------------------------------------------------------------------- advance
-    def begin(self, directory: Path) -> None:
+    def begin(self, folder: ResultFolder) -> None:
         """Hear where files go, before the first iteration."""
-        self._directory = directory
+        self.folder = folder
+
+    def goals(self) -> Sequence[Goal]:
+        """Return the time of the end."""
+        return [Goal("run.time", "time", self.plan.end, self.solver.time, self.plan.end <= self.solver.time)]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the end has been reached."""
+        return self.plan.end <= self.solver.time
 
     def advance(self) -> None:
         """Run to the next report."""
@@ -189,43 +197,35 @@ class TsunamiRunner:
             self._snapshot(round(time * plan.snapshots / plan.end))
 
     def _snapshot(self, number: int) -> None:
-        """Write the fields, where files are wanted and their format is there."""
-        if (directory := self._directory) is None:
-            return
-        name = f"snapshot_{number:04d}{Path(vtk_name('auto')).suffix}"
+        """Write the fields."""
         fields = self._gathered()
-        self._write(name, lambda: write_vtk(directory / name, self.mesh(), fields))
+        name = f"snapshot_{number:04d}{Path(vtk_name('auto')).suffix}"
+        self.folder.write(name, lambda path: write_vtk(path, self.mesh(), fields))
 
     def _gathered(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the fields of all cells on rank 0."""
         return gathered(self._comm, self.part, self.fields())
 
-    def _write(self, name: str, action: Callable[[], object]) -> None:
-        """Write a file on rank 0; what fails there is raised on all."""
-        together(self._comm, lambda: action() if self._comm.rank == 0 else None)
-        self._written.append(name)
-
-    def finish(self, *, pictures: bool = True) -> Sequence[str]:
-        """Write what belongs to the whole run; returns the names of all files that the runner has written."""
-        directory = self._directory
-        if directory is None:
-            return ()
+    def finish(self, *, pictures: bool = True) -> None:
+        """Write what belongs to the whole run."""
+        if self.plan.gauges and (not self.rows or self.rows[-1][0] < self.solver.time):
+            self.rows.append((self.solver.time, self.gauges.read()))
         if self.rows:
-            self._write("gauges.csv", lambda: self._write_gauges(directory / "gauges.csv"))
+            self.folder.write("gauges.csv", self._write_gauges)
         lost = np.array([not np.isfinite(self.solver.u.read()).all()], dtype=np.int64)
         if pictures and not self._comm.reduce(lost, "max")[0]:
-            self._draw(directory)
-        return tuple(self._written)
+            self._draw()
 
-    def _draw(self, directory: Path) -> None:
+    def _draw(self) -> None:
         """Draw the water and the gauges."""
         fields, thin = self._gathered(), self.solver.thin
         title = f"{self.plan.name}: surface after {self.solver.time:.6g} s"
-        path = directory / "elevation.png"
-        self._write(path.name, lambda: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=thin))
+        self.folder.write(
+            "elevation.png", lambda path: draw_water(path, self.mesh(), fields, self.plan.gauges, title, thin=thin)
+        )
         if len(self.rows) > 1:
-            names, records = self.gauges.names, directory / "gauges.png"
-            self._write(records.name, lambda: draw_gauges(records, names, *self.series(), self.plan.name))
+            series = self.series()
+            self.folder.write("gauges.png", lambda path: draw_gauges(path, self.gauges.names, *series, self.plan.name))
 
     def series(self) -> tuple[FloatArray, FloatArray]:
         """Return times ``(n,)`` and depth, surface and velocity at the gauges, ``(n, gauges, 4)``."""

@@ -36,7 +36,8 @@ def command(
         str, typer.Option("--colours", metavar="NAME", help="Colour map of matplotlib.", show_default="of the case")
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", parser=to_directory, help="Where to write.", show_default="DIR")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", parser=to_directory, help="Where to write.", show_default="DIR"),
     ] = None,
 ) -> None:
     """Draw the residual and the fields of a run's output directory as PNG files."""

@@ -121,8 +121,8 @@ def _over(record: Mapping[str, Any], case: Mapping[str, Any]) -> RunStatus | Non
         return status if reached <= wanted else None
     if wanted > reached * (1.0 + 1e-9):
         return None
-    targets = {name: case["time"][name] for name in _SMALLER if isinstance(case.get("time"), dict) and name in case["time"]}
-    return status if targets == {name: record["case"].get("time", {}).get(name) for name in targets} else None
+    now, then = (tables.get("time") or {} for tables in (case, record["case"]))
+    return status if all(now.get(name) == then.get(name) for name in _SMALLER) else None
 
 
 def digests_of_inputs(case: Mapping[str, Any]) -> dict[str, str]:

@@ -138,6 +138,12 @@ class ResultFolder:
         """Return a table that grows while the run advances; see `Lines`."""
         return Lines(None if self.path is None else self.path / name, heading, rows, self.lose)
 
+    def write(self, name: str, action: Callable[[Path], object]) -> None:
+        """Let an action write a file, on the rank that writes; when it fails, the file is lost and nothing else."""
+        if self.path is not None:
+            with self.attempt(name):
+                action(self.path / name)
+
     @contextlib.contextmanager
     def attempt(self, name: str, *, keep: bool = True) -> Iterator[None]:
         """Write a file inside: when that fails, the file is lost and nothing else.

@@ -1,0 +1,49 @@
+"""Runs of small cases by the command line, in this process or in one of their own, and folders to compare."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fluxloom.app.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Run = Callable[..., int]
+
+
+@pytest.fixture(autouse=True)
+def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FLUXLOOM_TUNING", str(tmp_path / "tuning.json"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run the command line in this process; what it printed is in ``run.said``."""
+
+    def call(*words: Any) -> int:
+        code = main(["run", *map(str, words), "--no-picture"])
+        out, err = capfd.readouterr()
+        call.said = out + err  # type: ignore[attr-defined]
+        return code
+
+    yield call
+
+
+def process(*words: Any, **environment: str) -> subprocess.Popen[str]:
+    """Start the command line in a process of its own."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command = [sys.executable, "-m", "fluxloom", "run", *map(str, words), "--no-picture"]
+    return subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Return what is in a folder, byte for byte."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -1,0 +1,233 @@
+"""What a user has is kept, in every solver: refused, changed and finished runs, two at once, kills, restarts, full disks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.cases import CASES
+from tests.faults.conftest import process, tree
+
+SOLVERS = list(CASES)
+TABLE = {"airfoil": "residual.csv", "tsunami": "gauges.csv"}  # of the others history.csv
+
+
+def write(solver: str, iterations: int = 6, *changes: tuple[str, str], add: str = "") -> Path:
+    """Write the case of a solver; return its file."""
+    text = CASES[solver].text.replace("ITERATIONS", str(iterations))
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = Path(f"{solver}.toml")
+    path.write_text(text + add)
+    return path
+
+
+def checkpoints(every: int) -> str:
+    return f"\n[checkpoint]\nevery = {every}\n"
+
+
+def record(folder: str | Path = "out") -> dict[str, Any]:
+    return json.loads((Path(folder) / "run.json").read_text())
+
+
+def rows(path: Path, *, leave: tuple[str, ...] = ("seconds",)) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return [{k: v for k, v in row.items() if k not in leave} for row in csv.DictReader(file)]
+
+
+def end(solver: str) -> list[str]:
+    """Return options by which a run of a few steps is what the user wants."""
+    return ["-n", "6"] if solver == "compressible" else []
+
+
+# ------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_changed_case_is_refused_and_nothing_is_touched(solver: str, run: Any) -> None:
+    assert run(write(solver), "-o", "out", *end(solver)) == 0
+    before = tree(Path("out"))
+    changed = write(solver, 6, CASES[solver].changed)
+    assert run(changed, "-o", "out", *end(solver)) == 2
+    assert "--overwrite" in run.said
+    assert "was " in run.said
+    assert tree(Path("out")) == before
+    assert run(changed, "-o", "out", "--overwrite", *end(solver)) == 0
+    assert set(tree(Path("out"))) == set(before)
+    assert all(tree(Path("out"))[name] != before[name] for name in (CASES[solver].fields, "run.json"))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_refused_run_leaves_the_folder_as_it_was(solver: str, run: Any) -> None:
+    assert run(write(solver, add=checkpoints(3)), "-o", "out", *end(solver)) == 0
+    (Path("out") / "notes.txt").write_text("mine")
+    before = tree(Path("out"))
+    refusals = [
+        (write(solver, 6, ("threads = 1", "threads = 1\nno_such_key = 1")), ()),
+        (write(solver, 9, add=checkpoints(3)), ("--device", "opencl:77")),
+        (write(solver, 9, ("threads = 1", 'threads = 1\ndevice = "cpu:9"'), add=checkpoints(3)), ()),
+    ]
+    for case, words in refusals:
+        assert run(case, "-o", "out", *words) == 2
+        assert tree(Path("out")) == before
+    damaged = Path("out") / "checkpoint.h5"
+    for path in Path("out").glob("checkpoint.h5*"):
+        path.write_bytes(path.read_bytes()[:100])
+    damaged_tree = tree(Path("out"))
+    assert run(write(solver, 9, add=checkpoints(3)), "-o", "out", "-n", 9) == 2
+    assert str(damaged) in run.said
+    assert tree(Path("out")) == damaged_tree
+    assert run(write(solver, 9, add=checkpoints(3)), "-o", "new/deep", "--device", "opencl:77") == 2
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if CASES[name].start[0]])
+def test_a_start_that_is_not_a_number_is_refused(solver: str, run: Any) -> None:
+    assert run(write(solver), "-o", "out", *end(solver)) == 0
+    before = tree(Path("out"))
+    case = write(solver, 6, CASES[solver].start)
+    assert run(case, "-o", "out", "--overwrite", *end(solver)) == 2
+    assert tree(Path("out")) == before
+    assert run(case, "-o", "other", *end(solver)) == 2
+    assert not Path("other").exists()
+
+
+# -------------------------------------------------------------------------------- the same command again
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kept", [False, True], ids=["without-checkpoint", "with-checkpoint"])
+def test_a_finished_run_says_so_and_keeps_everything(solver: str, kept: bool, run: Any) -> None:
+    case = write(solver, add=checkpoints(3) if kept else "")
+    assert run(case, "-o", "out", *end(solver)) == 0
+    before = tree(Path("out"))
+    assert run(case, "-o", "out", *end(solver)) == 0
+    assert "at its end already: end reached" in run.said
+    assert tree(Path("out")) == before
+    assert run(case, "-o", "out", *end(solver), "--overwrite") == 0
+    assert "at its end already" not in run.said
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_three_restarts_make_the_run_in_one_piece(solver: str, run: Any) -> None:
+    table, count = TABLE.get(solver, "history.csv"), 9
+    if solver == "tsunami":  # its iterations are parts of one time: the run is interrupted instead, elsewhere
+        pytest.skip("-n of a tsunami is the number of reports in its time, not a number of steps")
+    case = write(solver, count, add=checkpoints(2))
+    assert run(case, "-o", "whole", "-n", count) == 0
+    for steps in (2, 5, 6, count):
+        assert run(case, "-o", "parts", "-n", steps) == 0
+        assert record("parts")["iterations"] == steps
+        assert ("resumed from step" in run.said) == (steps > 2)
+    assert rows(Path("parts") / table) == rows(Path("whole") / table)
+    assert rows(Path("parts/residual.csv")) == rows(Path("whole/residual.csv"))
+    one, other = tree(Path("whole")), tree(Path("parts"))
+    assert set(one) <= set(other)
+    assert same_fields(Path("whole") / CASES[solver].fields, Path("parts") / CASES[solver].fields)
+
+
+def same_fields(a: Path, b: Path) -> bool:
+    if a.suffix == ".vti":
+        return a.read_bytes() == b.read_bytes()
+    from fluxloom.mesh import read_fields
+
+    one, other = read_fields(a), read_fields(b)
+    for first, second in ((one.cell_data, other.cell_data), (one.point_data, other.point_data)):
+        if set(first) != set(second) or any(first[k].tobytes() != second[k].tobytes() for k in first):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------- kills and signals
+
+
+def wait_for(happened: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def under_way(folder: str = "out", lines: int = 5) -> bool:
+    path = Path(folder) / "residual.csv"
+    return path.exists() and path.read_bytes().count(b"\n") > lines
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_killed_run_goes_on_and_two_at_once_are_refused(solver: str, run: Any) -> None:
+    """Also: what the killed run left beside its files goes; SIGTERM saves a checkpoint and exits with 143."""
+    case = write(solver, 10**6, *long(solver), add=checkpoints(4))
+    first = process(case, "-o", "out")
+    try:
+        wait_for(lambda: under_way() and (Path("out") / "checkpoint.h5").exists())
+        assert run(case, "-o", "out") == 2
+        assert f"process {first.pid} on " in run.said
+    finally:
+        first.kill()
+        first.communicate()
+    (Path("out") / ".final-1-1a.vtkhdf").write_text("half")
+    assert record()["status"] == "running"
+    kept = rows(Path("out/residual.csv"))
+    second = process(case, "-o", "out")
+    try:
+        wait_for(lambda: under_way(lines=len(kept) + 3))
+        second.send_signal(signal.SIGTERM)
+        said, _ = second.communicate(timeout=60)
+    finally:
+        second.kill()
+    assert second.returncode == 143
+    assert "resumed from step" in said
+    assert "checkpoint    saved at step" in said
+    found = record()
+    assert found["status"] == "interrupted"
+    assert "SIGTERM" in found["reason"]
+    assert [row["iteration"] for row in rows(Path("out/residual.csv"))] == [str(k + 1) for k in range(found["iterations"])]
+    assert rows(Path("out/residual.csv"))[: len(kept)] == kept
+    assert not [name for name in tree(Path("out")) if name.startswith(".") or name.endswith(".part")]
+    assert run(case, "-o", "out", "-n", found["iterations"] + 2) == 0 or solver == "tsunami"
+    assert f"resumed from step {found['iterations']:,}" in run.said or solver == "tsunami"
+
+
+def long(solver: str) -> list[tuple[str, str]]:
+    """Return changes that make steps of a case go on for long."""
+    return [("time = 40.0", "time = 1e9"), ("every = 2.0", "every = 1e8")] if solver == "tsunami" else []
+
+
+# ------------------------------------------------------------------------------------------- full disks
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_output_that_cannot_be_written_is_lost_alone(solver: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fluxloom.app.results import tables
+
+    whole, table = tables.Lines._put, TABLE.get(solver, "history.csv")
+    if table == "gauges.csv":
+        table = "residual.csv"
+
+    def full(self: tables.Lines, text: str) -> None:
+        if self._path is not None and self._path.name == table and self._size > 60:
+            self._fail(OSError(28, "No space left on device"))
+        else:
+            whole(self, text)
+
+    monkeypatch.setattr(tables.Lines, "_put", full)
+    assert run(write(solver, add=checkpoints(3)), "-o", "out", *end(solver)) == 3
+    assert f"output lost: {table}: the disk is full" in run.said
+    assert run.said.count("the disk is full") == 2  # when it happened, and in the summary
+    found = record()
+    assert found["status"] == "end reached"
+    assert found["lost"] == {table: "the disk is full"}
+    assert {CASES[solver].fields, "checkpoint.h5"} <= set(found["files"])
+    assert table not in found["files"]
+    monkeypatch.setattr(tables.Lines, "_put", whole)
+    assert run(write(solver, add=checkpoints(3)), "-o", "out", *end(solver)) == 0  # what was lost is made now
+    assert record()["lost"] == {}
+    assert table in record()["files"]
