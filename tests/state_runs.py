@@ -1,0 +1,157 @@
+"""Runs of small cases in this process that are ended and go on: what is left in their directories, and their fields."""
+
+from __future__ import annotations
+
+import gc
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.checkpoint import Resumed, RunCheckpoint
+from fluxloom.app.files import ResidualLog
+from fluxloom.app.loading import parse_case
+from fluxloom.app.march import march
+from fluxloom.app.toml import Document
+from fluxloom.comm.base import Comm, SelfComm
+from fluxloom.core.errors import FluxloomError
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+
+__all__ = ["Leg", "changed", "leg", "same"]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """What a run, or a part of one, has left.
+
+    Attributes
+    ----------
+    fields
+        Of all ranks, in global order.
+    tables
+        Texts of the tables in its directory; of ``residual.csv`` without the seconds.
+    resumed
+        From where it went on.
+    iterations
+        Done in all.
+    told
+        What the user was told.
+    """
+
+    fields: Mapping[str, npt.NDArray[Any]]
+    tables: Mapping[str, str] = field(default_factory=dict)
+    resumed: Resumed | None = None
+    iterations: int = 0
+    told: tuple[str, ...] = ()
+
+
+def changed(case: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case with other values of ``"table.key"``; None takes a key away."""
+    found = {name: dict(table) if isinstance(table, dict) else table for name, table in case.items()}
+    for place, value in changes.items():
+        *path, key = place.split(".")
+        table: dict[str, Any] = found
+        for name in path:
+            table[name] = dict(table.get(name, {}))
+            table = table[name]
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value
+    return found
+
+
+def leg(
+    text: str, directory: Path, iterations: int, changes: Mapping[str, Any] | None = None, *, killed: bool = False,
+    comm: Comm | None = None, device: str = "cpu", poison: bool = False, save: bool = True,
+) -> Leg:  # fmt: skip
+    """Run a case up to a number of iterations, going on from what is in a directory.
+
+    Parameters
+    ----------
+    text
+        The case, as TOML.
+    changes
+        As `changed` takes them.
+    killed
+        Whether the run ends behind the last of these iterations without being told.
+    poison
+        Whether everything that is no part of the state is made unusable before the state is restored.
+    save
+        Whether a checkpoint is taken at the end.
+    """
+    ranks = comm if comm is not None else SelfComm()
+    if ranks.rank == 0:
+        directory.mkdir(parents=True, exist_ok=True)
+    ranks.barrier()
+    data = changed(tomllib.loads(text), changes or {})
+    model, application = parse_case(Document(Path("case"), data, {}))
+    context = Context(device, threads=1, comm=ranks, tuning=False)
+    runner = application.build(model, context)
+    first, told = ranks.rank == 0, list[str]()
+    log = ResidualLog(directory / "residual.csv" if first else None)
+    checkpoint = RunCheckpoint(model.checkpoint, model, runner, context, directory, {"log": log}, told.append)
+    if poison:
+        _poison(context, checkpoint)
+    resumed = checkpoint.resume()
+    begun: Any = runner
+    if hasattr(begun, "begin"):
+        begun.begin(directory)
+    log.begin()
+    done = 0 if resumed is None else resumed.steps
+    march(runner, iterations, log, comm=ranks, first=done, stepped=checkpoint.stepped)
+    if killed:
+        return Leg({}, {}, resumed, log.iterations[-1] if log.iterations else 0, tuple(told))
+    if save:
+        checkpoint.save()
+    if hasattr(begun, "finish"):
+        begun.finish(pictures=False)
+    log.close()
+    fields = runner.fields()
+    size = runner.points if hasattr(begun, "points") else runner.cells
+    numbers = np.arange(size) if runner.part is None else runner.part.numbers[: runner.part.owned]
+    whole: dict[str, npt.NDArray[Any]] = {}
+    for places, values in ranks.allgather((numbers, dict(fields))):
+        for name, found in values.items():
+            whole.setdefault(name, np.empty((size, *found.shape[1:]), found.dtype))[places] = found
+    ranks.barrier()
+    return Leg(whole, dict(_tables(directory)), resumed, log.iterations[-1] if log.iterations else 0, tuple(told))
+
+
+def _tables(directory: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(directory.glob("*.csv")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if path.name == "residual.csv":
+            lines = [line.rpartition(",")[0] for line in lines]
+        yield path.name, "\n".join(lines)
+
+
+def same(one: Leg, other: Leg) -> list[str]:
+    """Return what differs, bit by bit, between two runs."""
+    found = [f"{n}: fields" for n in one.fields if one.fields[n].tobytes() != other.fields[n].tobytes()]
+    found += [f"{n}: there" for n in set(one.tables) ^ set(other.tables)]
+    return found + [f"{n}: text" for n in one.tables if one.tables[n] != other.tables.get(n)]
+
+
+def _poison(context: Context, checkpoint: RunCheckpoint) -> None:
+    """Fill what may change and is not in the state with what nobody can compute with."""
+    memory = checkpoint._memory
+    found = memory._find()
+    state = memory.state()
+    wanted = {id(dat) for dat in state.dats.values()}
+    for call in found.calls.values():
+        memory._needs[call] if call in memory._needs else None
+    by_loops = {id(dat) for _, after in memory._needs.values() for dat in after}
+    for dat in list(context._dats):
+        if id(dat) in by_loops and id(dat) not in wanted and dat.scalar.floating:
+            dat.write(np.nan)
+    del found
+    gc.collect()
+
+
+_ = (FluxloomError, Sequence, Dat)
