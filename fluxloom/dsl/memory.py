@@ -45,6 +45,9 @@ _LEAVES = (
 )  # fmt: skip
 """Rooms whose objects hold nothing of a solver."""
 
+_NEW = 1
+"""Version of a dat that was made later, with values that nobody has changed since."""
+
 _SHORT = 16
 """Numbers in a row that are written one by one."""
 
@@ -118,7 +121,7 @@ class Memory:
         return {
             key: dat for key, dat in found.dats.items()
             if id(dat) in found.kept or (
-                id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, -1))
+                id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, _NEW))
             )
         }  # fmt: skip
 
@@ -182,6 +185,8 @@ class Memory:
     # ------------------------------------------------------------------------------------------ find
     def _find(self) -> _Found:
         """Look at all that can be reached."""
+        for owner in self._owners.values():
+            getattr(owner, "chains", None)  # makes those that are there only when they are wanted
         found, seen = _Found(), set[int]()
         self._look(list(self._owners.items()), found, seen)
         beside = _Found()  # what only parts hold whose dats no step needs from the one before
@@ -197,7 +202,8 @@ class Memory:
                 if id(item) not in known:
                     known.add(id(item))
                     place = found.dats if isinstance(item, Dat) else found.globals
-                    place[_free(f"{path}:{item.name}", place)] = item  # pyright: ignore[reportArgumentType]
+                    home = found.monitor_of(path) or path.partition(".")[0]
+                    place[_free(f"{home}:{item.name}", place)] = item  # pyright: ignore[reportArgumentType]
         return found
 
     def _look(self, items: Iterable[tuple[str, Any]], found: _Found, seen: set[int]) -> None:

@@ -26,6 +26,8 @@ class Direct:
         For messages.
     """
 
+    forgets = ("run",)
+
     def __init__(self, context: Context, run: Callable[[], None], name: str) -> None:
         self.context, self.run, self.name = context, run, name
 

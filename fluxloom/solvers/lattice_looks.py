@@ -31,6 +31,8 @@ class Looks:
         What is looked at.
     """
 
+    forgets = ("_loops", "_totals", "_fluid")
+
     def __init__(self, flow: LatticeBoltzmann) -> None:
         self._flow = flow
         self._loops: dict[tuple[str, int], Loop] = {}

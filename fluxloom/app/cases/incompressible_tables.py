@@ -238,8 +238,6 @@ class IncompressibleCase(CaseModel):
             raise ValueError(f"scalar.{driving[0]}.expansion is there but fluid.gravity is not: give it")
         if taken := {"u", "v", "w", "p", "speed", "vorticity"} & set(self.scalar):
             raise ValueError(f"a scalar cannot be called {taken.pop()!r}, as a field of the flow")
-        if self.pressure.solver == "fourier" and (self.checkpoint.every or self.checkpoint.seconds):
-            raise ValueError('a run with pressure.solver = "fourier" cannot go on from a checkpoint: take "cg"')
         for key in self.run.changed(("schedule", "fused")):
             raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
         return self

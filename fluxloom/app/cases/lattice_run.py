@@ -83,7 +83,8 @@ class LatticeRunner:
         self.folder = ResultFolder(None)
         self._mesh: MeshData | None = None
         self._written: list[str] = []
-        self._residual, self._energy = 1.0, (0, 0.0)
+        self._residual = 1.0
+        self._energy: tuple[int, float] | None = None
         self._first = 0  # steps done before this run
         self._rate = Rate(flow.cells)
         self.observers = self._observers()
@@ -117,7 +118,7 @@ class LatticeRunner:
             observer.begin(folder)
         self.history.begin(folder)
         self._first = self.flow.steps
-        if not self._energy[0]:  # of a run that begins
+        if self._energy is None:  # of a run that begins
             self._energy = (self._first, self._kinetic())
 
     @property
@@ -173,6 +174,7 @@ class LatticeRunner:
 
     def _look(self) -> None:
         """Measure the residual and, as that waits for the device, the rate."""
+        assert self._energy is not None
         (before, was), steps, energy = self._energy, self.flow.steps, self._kinetic()
         passed = (steps - before) * self.units.dt * self.units.velocity / self.units.length
         self._residual = abs(energy - was) / (2.0 * energy * passed) if energy > 0.0 else abs(energy - was)
