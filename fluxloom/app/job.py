@@ -18,6 +18,7 @@ from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
 from fluxloom.app.cli.console import Advance, messages, show_error, table
 from fluxloom.app.crew import crew_of, place_of
 from fluxloom.app.guards import Guards
+from fluxloom.app.interruption import leaving_by_signal
 from fluxloom.app.job_output import JobOutput
 from fluxloom.app.job_record import first_record
 from fluxloom.app.march import March, Silent, march
@@ -83,6 +84,10 @@ class Job:
 
     def run(self) -> int:
         """Run and return the exit status, the same on every rank."""
+        with leaving_by_signal():
+            return self._guarded()
+
+    def _guarded(self) -> int:
         request = self.request
         with placed(request.file):
             estimate = request.application.estimate(self.case)

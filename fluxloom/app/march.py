@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
-import threading
 import time
 from dataclasses import dataclass
 from math import isfinite
@@ -16,6 +14,7 @@ import numpy.typing as npt
 from fluxloom.app.application import Aimed, Ending, Nodal, Runner
 from fluxloom.app.gathering import find_lost
 from fluxloom.app.guards import Guards, Violation
+from fluxloom.app.interruption import Interruption
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.stall import stall
 from fluxloom.comm.base import Comm, SelfComm
@@ -25,12 +24,6 @@ from fluxloom.core.status import Goal, Outcome, RunStatus
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
 
 _WARM = 2
-_SAME_SIGNAL = 1.0
-"""Seconds in which signals count as one."""
-
-_GRACE = 20.0
-"""Seconds that an interrupted iteration may still take; batch systems kill a job not much later."""
-
 
 class Progress(Protocol):
     """Hears how a run advances."""
@@ -116,48 +109,6 @@ class _Way:
         return March(self.steps, self.done, self.seconds, self.residual, outcome, pace)
 
 
-class _Interruption:
-    """Whether somebody wants the run to end: a signal is remembered, and all ranks stop behind the same iteration.
-
-    Stopping at once would leave half an iteration in the fields. A second signal does, if it comes later than what a
-    launcher makes of the first, and so does an iteration that does not end.
-    """
-
-    def __init__(self, comm: Comm) -> None:
-        self._comm = comm
-        self._since = 0.0
-        self.signal = 0
-        """Number of the signal, 0 where there was none on this rank."""
-        self._timer = threading.Timer(_GRACE, _thread.interrupt_main)
-        self._timer.daemon = True
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> _Interruption:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, _frame: object) -> None:
-        now = time.monotonic()
-        if self._since and now - self._since > _SAME_SIGNAL:
-            raise KeyboardInterrupt
-        if not self._since:
-            self._since, self.signal = now, number
-            self._timer.start()
-
-    def agreed(self) -> int:
-        """Return the number of the signal that a rank got, or 0; the same on every rank, which all have to ask."""
-        if self._comm.size == 1:
-            return self.signal
-        return int(self._comm.reduce(np.array([self.signal]), "max")[0])
-
-
 def march(
     runner: Runner, iterations: int, log: ResidualLog, progress: Progress | None = None, comm: Comm | None = None, *,
     first: int = 0, asked: bool = False, guards: Guards | None = None, saver: Saver | None = None,
@@ -201,7 +152,7 @@ def march(
     way, start = _Way(first), time.perf_counter()
     before = log.seconds[-1] if log.seconds else 0.0
     try:
-        with _Interruption(ranks) as interruption:
+        with Interruption(ranks) as interruption:
             for number in range(first + 1, iterations + 1):
                 runner.advance()
                 residual = runner.residual()

@@ -44,14 +44,17 @@ class Lines:
     ) -> None:
         self._path, self._lose = path, lose
         self._file: TextIO | None = None
+        self._beside: Path | None = None
         self._size = self._target = 0
         if path is None:
             return
         before = list(rows)
-        self._beside = path.with_name(path.name + PART) if path.exists() else None
+        real = path.resolve()  # a link stays one
+        self._place = real
+        self._beside = real.with_name(real.name + PART) if real.is_file() else None
         try:
-            self._target = path.stat().st_size if self._beside is not None and before else -1
-            self._file = (self._beside or path).open("w", encoding="utf-8", newline="\n")
+            self._target = real.stat().st_size if self._beside is not None and before else -1
+            self._file = (self._beside or real).open("w", encoding="utf-8", newline="\n")
         except OSError as error:
             self._fail(error)
         self._put("".join(f"{line}\n" for line in [heading, *before]))
@@ -79,18 +82,18 @@ class Lines:
 
     def _publish(self) -> None:
         """Take the place of the file of that name; what comes later goes on here."""
-        if self._beside is not None and self._path is not None:
-            os.replace(self._beside, self._path)
+        if self._beside is not None:
+            os.replace(self._beside, self._place)
         self._beside, self._target = None, -1
 
     def _fail(self, error: OSError) -> None:
         """Keep the lines that are whole, and say that there will be no more."""
-        place = self._beside or self._path
+        place = self._beside or self._place
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.close()
             self._file = None
-            if place is not None:
+            if place.is_file():
                 with contextlib.suppress(OSError):
                     os.truncate(place, self._size)  # no half of a line stays
         if self._lose is not None and self._path is not None:

@@ -62,13 +62,21 @@ def test_a_table_on_a_full_device_is_lost_alone(tmp_path: Path) -> None:
     lost: dict[str, str] = {}
     (tmp_path / "t.csv").symlink_to("/dev/full")
     lines = Lines(tmp_path / "t.csv", "a", lose=lost.__setitem__)
-    (tmp_path / "t.csv.part").unlink(missing_ok=True)
-    full = Lines(Path("/dev/full"), "a", lose=lost.__setitem__)
-    full.add("1")
-    full.add("2")
-    assert not full.close()
-    assert lost == {"full": "the disk is full"}
-    lines.close()
+    lines.add("1")
+    assert not lines.close()
+    assert lost == {"t.csv": "the disk is full"}
+    assert (tmp_path / "t.csv").is_symlink()
+
+
+def test_a_table_stays_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "real.csv").write_text("old\n")
+    (tmp_path / "t.csv").symlink_to("elsewhere/real.csv")
+    lines = Lines(tmp_path / "t.csv", "a")
+    assert (tmp_path / "t.csv").read_text() == "old\n"
+    assert lines.close()
+    assert (tmp_path / "elsewhere" / "real.csv").read_text() == "a\n"
+    assert (tmp_path / "t.csv").is_symlink()
 
 
 def test_residuals_go_on(tmp_path: Path) -> None:
