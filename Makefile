@@ -54,7 +54,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: env ## run the first simulation; its picture and numbers go to build/demo
-	$(BIN)/fluxloom run examples/airfoil_steady.toml --output build/demo
+	$(BIN)/fluxloom run examples/airfoil_steady.toml --output build/demo --overwrite
 
 test: env ## run the tests (ARGS="-k name" passes options on)
 	@POCL="$(POCL)" sh tests/pocl.sh $(BIN)/python
