@@ -61,10 +61,13 @@ class Steps(Protocol):
         What the norm of the residual is of, in words.
     ending
         Whether a step was shortened for the end of the run: what comes then is no place for a checkpoint.
+    explicit
+        Whether steps are explicit ones: their CFL number has a limit, and stages clip states.
     """
 
     measure: str
     ending: bool
+    explicit: bool
 
     def begin(self) -> float:
         """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
@@ -102,7 +105,7 @@ class LocalRun:
     """Explicit steps towards a steady flow, each cell with its own."""
 
     measure = "balance of mass, over that of the first step"
-    ending = False
+    ending, explicit = False, True
 
     def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
         self.flow, self.ramp = flow, ramp
@@ -174,7 +177,7 @@ class ImplicitRun:
     """Implicit steps; see `fluxloom.solvers.compressible_implicit`."""
 
     measure = "all equations, over that of the start"
-    ending = False
+    ending = explicit = False
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit) -> None:
         self.flow, self.steps = flow, SteadySteps(flow, implicit)
@@ -217,7 +220,7 @@ class MultigridRun:
     """Cycles of multigrid; see `fluxloom.solvers.compressible_multigrid`."""
 
     measure = "mass, momentum and energy, over that of the start"
-    ending = False
+    ending = explicit = False
 
     def __init__(self, flow: CompressibleFlow, multigrid: Multigrid) -> None:
         self.flow, self.steps = flow, MultigridSteps(flow, multigrid)

@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
+from fluxloom.app.cases.water_watch import tsunami_watch
 from fluxloom.app.files import atomic, vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
+from fluxloom.app.watch import Watch
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -24,7 +27,7 @@ from fluxloom.fv.shallow_places import highest_cell
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.shallow_gauges import Gauges
-from fluxloom.solvers.shallow_water import ShallowWater
+from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
 __all__ = ["Event", "Plan", "TsunamiRunner"]
 
@@ -267,6 +270,15 @@ class TsunamiRunner:
         if self._made is None:
             self._made = self._whole()
         return self._made
+
+    @property
+    def last(self) -> Survey:
+        """What the water was at the report before."""
+        return self._last
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return tsunami_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""
