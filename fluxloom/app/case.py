@@ -21,7 +21,8 @@ from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import device_registry
 
 __all__ = [
-    "CaseModel", "CaseTable", "CheckpointTable", "OutputTable", "PartitionTable", "RunTable", "Table", "parse_shares",
+    "CaseModel", "CaseTable", "CheckpointTable", "GuardTable", "OutputTable", "PartitionTable", "RunTable", "Table",
+    "parse_shares",
 ]  # fmt: skip
 
 _LEAST_SHARE = 1e-6  # of the largest; METIS cannot aim at much less
@@ -230,6 +231,46 @@ class CheckpointTable(Table):
     resume: bool = True
 
 
+class GuardTable(Table):
+    """``[guards]``: what ends a run as diverged. Numbers that are 0, and ``false``, switch a guard off.
+
+    Attributes
+    ----------
+    every
+        Steps between two looks at the flow; 0: as the solver chooses, such that they cost less than 1 %.
+    finite
+        Whether all values have to be finite.
+    positive
+        Whether density, pressure and depth have to be.
+    balance
+        Part of the mass (of gas, of water) that may appear or vanish: what boundaries let through is counted.
+    growth
+        How many times the energy, or the largest value of a scalar, may be what the start, boundaries and forces give.
+    viscosity
+        How many times the viscosity the eddy viscosity, and the variable of its model, may be.
+    residual
+        How many times its lowest value so far, or 1e-10 of the first one, the residual of a steady run may be.
+    clipped, clipped_steps
+        Part of the states of a step that may be clipped, in so many steps one after the other.
+    courant
+        How many times the largest stable step a step may be.
+    mach
+        Of fluid and bodies on a lattice.
+    """
+
+    every: Annotated[int, Field(ge=0, le=10**9)] = 0
+    finite: bool = True
+    positive: bool = True
+    balance: Annotated[float, Field(ge=0)] = 1e-4
+    growth: Annotated[float, Field(ge=0)] = 1e4
+    viscosity: Annotated[float, Field(ge=0)] = 1e7
+    residual: Annotated[float, Field(ge=0)] = 1e6
+    clipped: Annotated[float, Field(ge=0, le=1)] = 0.05
+    clipped_steps: Annotated[int, Field(ge=1, le=10**9)] = 100
+    courant: Annotated[float, Field(ge=0)] = 8.0
+    mach: Annotated[float, Field(ge=0)] = 1.0
+
+
 class CaseModel(Table):
     """What every case file has; solvers add their own tables."""
 
@@ -238,6 +279,7 @@ class CaseModel(Table):
     output: OutputTable = OutputTable()
     partition: PartitionTable = PartitionTable()
     checkpoint: CheckpointTable = CheckpointTable()
+    guards: GuardTable = GuardTable()
 
     @property
     def directory(self) -> Path:

@@ -145,7 +145,7 @@ class Job:
         tuned = tune_at_start(runner, request.application.name, self._tell) if run.tune == "startup" else []
         if tuned and self.first:
             table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in tuned], left=(0, 2))
-        log, guards = ResidualLog(), Guards(getattr(self.case, 'guards', None), runner, context)
+        log, guards = ResidualLog(), Guards(self.case.guards, runner, context)
         saver = RunCheckpoint(
             self.case.checkpoint, self.case, runner, context, request.directory, {"residuals": log}, self._tell
         )

@@ -6,7 +6,7 @@ import signal
 import time
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt

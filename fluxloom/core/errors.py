@@ -16,6 +16,7 @@ __all__ = [
     "CompileError",
     "DatError",
     "DeviceUnavailable",
+    "Divergence",
     "ExportError",
     "FluxloomError",
     "KernelError",
@@ -112,6 +113,32 @@ class CaseError(FluxloomError):
 
 class SolverError(FluxloomError):
     """A computation went wrong at run time (NaN, no convergence, exhausted resource)."""
+
+
+class Divergence(SolverError):
+    """A solution is lost: not finite, or beyond what its equations allow.
+
+    Parameters
+    ----------
+    message
+        What was found, where, when, and what to try: all of it, in words.
+    field, value
+        Which field is lost, and its value there; empty and NaN: not known.
+    element, number, place
+        ``"cell"`` or ``"point"``, its number in the whole mesh (-1: not known) and where it is.
+    step, time
+        Behind which step it was found; the time, where there is one.
+    reason
+        Which guard found it: ``"finite"``, ``"positive"``, ``"balance"`` ...
+    """
+
+    def __init__(
+        self, message: str, *, field: str = "", value: float = float("nan"), element: str = "cell", number: int = -1,
+        place: tuple[float, ...] = (), step: int = 0, time: float | None = None, reason: str = "finite",
+    ) -> None:  # fmt: skip
+        self.field, self.value, self.element, self.number, self.place = field, value, element, number, place
+        self.step, self.time, self.reason = step, time, reason
+        super().__init__(message)
 
 
 class OutOfMemory(SolverError):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.access import RW, Inc, Read, Write
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
@@ -272,10 +272,11 @@ class Airfoil:
         count = int(comm.reduce(np.array([bad.size]), "sum")[0])
         first = int(comm.reduce(np.array([numbers.min(initial=np.iinfo(np.int64).max)]), "min")[0])
         if count:
-            raise SolverError(
+            raise Divergence(
                 f"iteration {self.iterations}: the state of cell {first} is not finite ({count} cells in all); "
-                f"lower cfl (now {self.constants.cfl:.3g}) or raise eps (now {self.constants.eps:.3g})"
-            )
+                f"lower cfl (now {self.constants.cfl:.3g}) or raise eps (now {self.constants.eps:.3g})",
+                field="state", number=first, step=self.iterations,
+            )  # fmt: skip
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return values of the owned cells: density, velocity, pressure, energy (per volume) and Mach number."""

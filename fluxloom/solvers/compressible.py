@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
@@ -26,8 +27,9 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.solvers.compressible_balance import FlowBalance
+from fluxloom.solvers.compressible_budget import left, marked
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
-from fluxloom.solvers.compressible_values import Field, Residuals, first_lost, owned_numbers, squared_sizes
+from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
 
 __all__ = ["CompressibleFlow", "Residuals"]
@@ -78,6 +80,10 @@ class CompressibleFlow:
         Of the next explicit step; that of the scheme, unless `pace` has changed it.
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
+    passed
+        Mass and energy that left through the boundary, ``(2,)``; see `observe`.
+    clipped
+        How often the state of an element stayed, as its new one was not positive; see `observe`.
 
     Raises
     ------
@@ -120,6 +126,8 @@ class CompressibleFlow:
         self._states()
         self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
         self.frozen = False
+        self.passed: Global | None = None
+        self.clipped: Dat | None = None
         self._stages = {False: self._loops(limited=True)}
         self.iteration, self.before, self.after = self._stages[False]
 
@@ -232,12 +240,27 @@ class CompressibleFlow:
             for k, (a, b, c) in enumerate(stages)
         ]  # fmt: skip
         find = [self.right_hand_side(states[k], limited) for k in range(len(stages))]
-        rest: list[Loop | Reset] = [x for k in range(1, len(stages)) for x in (*find[k], Reset(self.norm), ahead[k])]
+        mark, leave = marked(self, states), left(self, stages)
+
+        def rest(leave: Sequence[Sequence[Loop]]) -> list[Loop | Reset]:
+            parts = [[*find[k], Reset(self.norm), ahead[k], *mark[k], *leave[k]] for k in range(1, end + 1)]
+            return [*mark[0], *leave[0], *chain.from_iterable(parts)]
+
         least = Loop(least_step, self.elements, self.volume, self.speed, self.least)
         same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
-        iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *rest], name="iteration")
+        nothing: Sequence[Sequence[Loop]] = [()] * len(stages)
+        iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *rest(nothing)], name="iteration")
         before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest], name="step")
+        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest(leave)], name="step")
+
+    def observe(self, *, balance: bool = False, clipped: bool = False) -> None:
+        """From now on sum up `passed` in steps that are one for all cells, or count `clipped` in explicit stages."""
+        if balance:
+            self.passed = self.context.scalar(np.zeros(2), "passed")
+        if clipped:
+            self.clipped = self.context.dat(self.elements, name="clipped")
+        self._stages = {}
+        self.freeze(self.frozen)
 
     # --------------------------------------------------------------------------------------- running
     def start(self, values: Field) -> None:
@@ -320,7 +343,8 @@ class CompressibleFlow:
         dt = min(self.cfl * float(self.least.value), longest)
         if not (isfinite(dt) and dt > 0.0):
             self.check()
-            raise SolverError(f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})")
+            text = f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})"
+            raise Divergence(text, step=self.steps, time=self.time)
         self.dt.value = dt
         self.after()
         self.time += dt
@@ -364,19 +388,16 @@ class CompressibleFlow:
         return self.volumes.cells if self.volumes.shared is None else self.volumes.shared.cells.total
 
     def check(self) -> None:
-        """Raise `SolverError` naming the first cell whose state is not finite. Collective."""
-        lost = first_lost(self.states(), self.volumes, self.context.comm)
-        if lost is not None:
-            number, place = lost
-            raise SolverError(
-                f"step {self.steps}, time {self.time:g}: the state of cell {number} at {place} is not finite; lower "
-                f"cfl (now {self.cfl:g}), take order = 1 for the first steps, or look for a poor cell there"
-            )
+        """Raise `Divergence` naming the first cell whose state is not finite. Collective."""
+        require_finite(self.states(), self.volumes, self.context.comm, self.steps, self.time, self.cfl)
 
     def states(self) -> Array:
         """Return the primitive states of the cells that this rank owns, ``(owned, d + 2)``."""
-        values = self.w.read()
-        place = self.spaces.elements.place
+        return self.owned(self.w)
+
+    def owned(self, dat: Dat) -> Array:
+        """Return the values of a dat of the elements in the cells that this rank owns."""
+        values, place = dat.read(), self.spaces.elements.place
         return values[: self.volumes.owned] if place is None else values[place[: self.volumes.owned]]
 
     def totals(self) -> Array:

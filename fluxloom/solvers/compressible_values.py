@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 
-__all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "squared_sizes"]
+__all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "require_finite", "squared_sizes"]
 
 Array = npt.NDArray[np.float64]
 Field = npt.ArrayLike | Callable[[Array], npt.ArrayLike]
@@ -85,3 +85,16 @@ def first_lost(states: Array, volumes: ControlVolumes, comm: Comm) -> tuple[int,
     numbers = bad if volumes.shared is None else volumes.shared.cells.numbers[bad]
     places = [] if not bad.size else [(int(numbers[0]), volumes.centres[bad[0]].round(6).tolist())]
     return min((place for found in comm.allgather(places) for place in found), default=None)
+
+
+def require_finite(states: Array, volumes: ControlVolumes, comm: Comm, step: int, time: float, cfl: float) -> None:
+    """Raise `Divergence` naming the first cell whose state is not finite, at a step and a time. Collective."""
+    lost = first_lost(states, volumes, comm)
+    if lost is None:
+        return
+    number, place = lost
+    raise Divergence(
+        f"step {step}, time {time:g}: the state of cell {number} at {place} is not finite; lower cfl (now {cfl:g}), "
+        "take order = 1 for the first steps, or look for a poor cell there",
+        field="state", number=number, place=tuple(place), step=step, time=time,
+    )  # fmt: skip

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError, SolverError, did_you_mean
+from fluxloom.core.errors import Divergence, MeshError, SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.fe.edge_operators import EdgeOperators
@@ -247,7 +247,8 @@ class EdgeFlow:
         assert self._solver is not None
         status = self._solver.solve()
         if status.reason == "not finite":
-            raise SolverError(f"{where}: the velocity is not finite; take dt smaller")
+            text = f"{where}: the velocity is not finite; take dt smaller"
+            raise Divergence(text, field="velocity", element="point", step=self.steps + 1, time=self.time)
         return status
 
     def _renew(self, dt: float) -> None:

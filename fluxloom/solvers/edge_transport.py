@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import Divergence, SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
@@ -275,7 +275,8 @@ class EdgeTransport:
         self.survey()
         found = [float(item.value) for item in (self.amount, self.square, self.least, self.most)]
         if not np.isfinite(found).all():
-            raise SolverError(f"step {self.steps}, time {self.time:.6g}: the scalar is not finite; take dt smaller")
+            text = f"step {self.steps}, time {self.time:.6g}: the scalar is not finite; take dt smaller"
+            raise Divergence(text, field="scalar", element="point", step=self.steps, time=self.time)
         return TransportState(self.time, self.steps, *found)
 
     def scalar(self) -> Array:

@@ -27,7 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
+from fluxloom.core.errors import Divergence, SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
@@ -351,7 +351,8 @@ class Incompressible:
         status = self.solver.solve()
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"
-            raise SolverError(f"{where}: the velocity is not finite; take dt smaller")
+            text = f"{where}: the velocity is not finite; take dt smaller"
+            raise Divergence(text, field="velocity", step=self.steps + 1, time=self.time)
         self.after()
         return status
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import Kernel
@@ -66,14 +66,15 @@ class Looks:
         return float(above), float(energy)
 
     def check_finite(self) -> None:
-        """Raise `SolverError` if the flow is not finite any more; collective."""
+        """Raise `Divergence` if the flow is not finite any more; collective."""
         flow = self._flow
         if not np.all(np.isfinite(self.totals())):
             elastic = () if flow.immersed is None else flow.immersed.elastic
             stiff = f"; lower the stiffness of {', '.join(elastic)}, or take delta='peskin'" if elastic else ""
-            raise SolverError(
+            raise Divergence(
                 f"step {flow.steps}: the flow is not finite any more; lower the velocity, raise the viscosity "
-                f"(now {flow.viscosity:.3g}) or take another collision (now {flow.collision.name}){stiff}"
+                f"(now {flow.viscosity:.3g}) or take another collision (now {flow.collision.name}){stiff}",
+                step=flow.steps,
             )
 
     @cached_property

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat, Global
@@ -288,7 +288,7 @@ class ShallowWater:
         while passed < span:
             step = self.next_step()
             if not step > smallest:
-                raise SolverError(self._lost(self.time + passed, step))
+                raise Divergence(self._lost(self.time + passed, step), step=self.steps, time=self.time + passed)
             count = max(1, min(_BATCH, ceil((span - passed) / step * (1.0 - _ROUNDING)) + (calls < 0)))
             for _ in range(count):
                 self.chain()
@@ -359,10 +359,11 @@ class ShallowWater:
         """Raise `SolverError` naming the first cell whose state is not finite."""
         bad = first_cell(self.mesh, np.any(~np.isfinite(self.u.read()), axis=1))
         if bad is not None:
-            raise SolverError(
+            raise Divergence(
                 f"time {self.time:g} s: the state of {bad[0]} is not finite "
-                f"({bad[1]} cells in all); lower cfl (now {self.scheme.cfl:g}) or use order = 1"
-            )
+                f"({bad[1]} cells in all); lower cfl (now {self.scheme.cfl:g}) or use order = 1",
+                field="depth", step=self.steps, time=self.time,
+            )  # fmt: skip
 
     def fields(self) -> dict[str, FloatArray]:
         """Return cell values: depth, velocity, surface and bed elevation, and, if kept, the highest surface so far.

@@ -11,8 +11,10 @@ from pydantic import Field
 
 from fluxloom.app.application import Estimate, Picture
 from fluxloom.app.balance import measured_shares
-from fluxloom.app.case import CaseModel, Table
+from fluxloom.app.case import CaseModel, GuardTable, Table
+from fluxloom.app.cases.gas_watch import airfoil_watch
 from fluxloom.app.schedules import parse_schedule
+from fluxloom.app.watch import Watch
 from fluxloom.core.errors import MeshError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
@@ -211,6 +213,10 @@ class AirfoilRunner:
             ("pressure", f"{low[0]:.4f} to {high[0]:.4f} (free stream 1)"),
             ("Mach number", f"{low[1]:.4f} to {high[1]:.4f} (free stream {self.constants.mach:.4g})"),
         )
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return airfoil_watch(self, table)
 
     def mesh(self) -> MeshData:
         """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.compressible_observers import SurfaceObserver
 from fluxloom.app.cases.compressible_pictures import draw_pressure
 from fluxloom.app.cases.compressible_steps import Steps
@@ -17,8 +18,10 @@ from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_reports import loops_once, merged_reports
+from fluxloom.app.cases.gas_watch import compressible_watch
 from fluxloom.app.gathering import gathered
 from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.watch import Watch
 from fluxloom.comm.base import Comm
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
@@ -28,6 +31,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_scheme import STAGES
 
 __all__ = ["CompressiblePlan", "CompressibleRunner"]
 
@@ -141,6 +145,8 @@ class CompressibleRunner:
         found = self.steps.step()
         self._fixed += found.fixed
         self._bad += found.bad
+        if found.bad and flow.clipped is None and self.steps.explicit:
+            flow.observe(clipped=True)  # now that there are some: where
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         for observer in self.observers:
@@ -228,7 +234,8 @@ class CompressibleRunner:
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
-        With a model of turbulence also its variable, and what observers have.
+        With a model of turbulence also its variable, how often states were clipped if any were, and what observers
+        have.
         """
         d, w = self.flow.dimension, self.flow.states()
         mean, gas = w[:, : d + 2], self.flow.gas
@@ -237,9 +244,19 @@ class CompressibleRunner:
             found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
             found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
         found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
+        found |= {} if self.flow.clipped is None else {"clipped": self.flow.owned(self.flow.clipped)}
         for observer in self.observers:
             found |= observer.fields()
         return found
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return compressible_watch(self, table)
+
+    def clipped_states(self) -> tuple[float, float]:
+        """Return how many states explicit stages have clipped so far, and how many there were."""
+        stages = len(STAGES[self.flow.scheme.time])
+        return float(self._bad), float(self.cells) * self.flow.steps * stages
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group; those of the same name and size together."""

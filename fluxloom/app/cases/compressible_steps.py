@@ -58,9 +58,12 @@ class Steps(Protocol):
     ----------
     measure
         What the norm of the residual is of, in words.
+    explicit
+        Whether steps are explicit ones: their CFL number has a limit, and stages clip states.
     """
 
     measure: str
+    explicit: bool
 
     def begin(self) -> float:
         """Look at the states at the start; return the norm of their residual, 0 if only a step finds it."""
@@ -98,6 +101,7 @@ class LocalRun:
     """Explicit steps towards a steady flow, each cell with its own."""
 
     measure = "balance of mass, over that of the first step"
+    explicit = True
 
     def __init__(self, flow: CompressibleFlow, ramp: Ramp) -> None:
         self.flow, self.ramp = flow, ramp
@@ -164,7 +168,7 @@ class ImplicitRun:
     """Implicit steps; see `fluxloom.solvers.compressible_implicit`."""
 
     measure = "all equations, over that of the start"
-
+    explicit = False
     remembers = ("_products", "_refused", "memory")
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit) -> None:
@@ -217,7 +221,7 @@ class MultigridRun:
     """Cycles of multigrid; see `fluxloom.solvers.compressible_multigrid`."""
 
     measure = "mass, momentum and energy, over that of the start"
-
+    explicit = False
     remembers = ("_lessened",)
 
     def __init__(self, flow: CompressibleFlow, multigrid: Multigrid) -> None:

@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture, Runner
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_change import Change
 from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
 from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.cases.flow_watch import edge_flow_watch
 from fluxloom.app.gathering import gathered
+from fluxloom.app.watch import Watch
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
@@ -179,6 +182,10 @@ class EdgeFlowRunner(PointRunner):
             dat.buffer.device()
         device.synchronize()
         return time.perf_counter() - middle, middle - begin
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return edge_flow_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

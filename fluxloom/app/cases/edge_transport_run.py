@@ -9,11 +9,14 @@ from typing import Any
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.edge_flow_run import PointRunner, means_of_cells, volume_of
 from fluxloom.app.cases.flow_change import Change
 from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import FlowPlan
+from fluxloom.app.cases.flow_watch import edge_transport_watch
+from fluxloom.app.watch import Watch
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -101,6 +104,10 @@ class EdgeTransportRunner(PointRunner):
             ("square", f"{state.square:.9g}"),
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
         )
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return edge_transport_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

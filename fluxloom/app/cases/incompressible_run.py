@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_change import Change
 from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
 from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.cases.flow_watch import incompressible_watch
 from fluxloom.app.gathering import gathered
+from fluxloom.app.watch import Watch
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.parts import Part
@@ -129,6 +132,10 @@ class IncompressibleRunner(FlowRunner):
         if self._drive is None:
             return ()
         return (("force", ", ".join(f"{value:.6g}" for value in self._drive.force)),)
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return incompressible_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_reports import executables, merged_reports
@@ -24,8 +25,10 @@ from fluxloom.app.cases.lattice_results import draw_fields, draw_panels, write_f
 from fluxloom.app.cases.lattice_snapshots import Beside
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
+from fluxloom.app.cases.lattice_watch import lattice_watch
 from fluxloom.app.results.folder import ResultFolder
-from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.app.watch import Watch
+from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.identity import unique
@@ -169,7 +172,8 @@ class LatticeRunner:
         with np.errstate(all="ignore"):
             above, energy = self.flow.totals()
         if not (isfinite(above) and isfinite(energy)):
-            raise SolverError(f"step {self.flow.steps}: the flow is not finite any more; {self.advice()}")
+            text = f"step {self.flow.steps}: the flow is not finite any more; {self.advice()}"
+            raise Divergence(text, step=self.flow.steps, time=self.time)
         return energy
 
     def _look(self) -> None:
@@ -320,6 +324,10 @@ class LatticeRunner:
         """Return the rate that the copy bandwidth of all ranks allows, as rows of the summary. Collective."""
         each = self._bytes()
         return (bound_row(self.rate, each, copy_gbs, self.pieces.comm.size),) if each else ()
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return lattice_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.flow_history import HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import COMPONENTS, FlowPlan, flow_pictures
 from fluxloom.app.cases.flow_run import FlowRunner
+from fluxloom.app.cases.flow_watch import staggered_watch
+from fluxloom.app.watch import Watch
 from fluxloom.dsl.chain import Chain
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
@@ -149,6 +152,10 @@ class StaggeredRunner(FlowRunner):
             share = 100.0 * pressure / (loops + pressure)
             text = f"loops {loops:.3f} s, pressure {pressure:.3f} s ({share:.1f} %)"
         return [*rows, ("split", text), ("pressure", solver.plan.describe().splitlines()[0])]
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return staggered_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

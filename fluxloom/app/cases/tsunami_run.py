@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.tsunami_pictures import draw_gauges, draw_water
+from fluxloom.app.cases.water_watch import tsunami_watch
 from fluxloom.app.files import atomic, vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
 from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.watch import Watch
 from fluxloom.core.errors import MeshError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
@@ -306,6 +309,15 @@ class TsunamiRunner:
         if self._made is None:
             self._made = self._whole()
         return self._made
+
+    @property
+    def last(self) -> Survey:
+        """What the water was at the report before."""
+        return self._last
+
+    def watch(self, table: GuardTable) -> Watch:
+        """Return what guards look at. Collective."""
+        return tsunami_watch(self, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -24,7 +24,13 @@ Values = npt.NDArray[np.float64]
 
 
 class RigidGroup(Group):
-    """Rigid bodies with a prescribed or free motion; the markers follow from a row of numbers a body."""
+    """Rigid bodies with a prescribed or free motion; the markers follow from a row of numbers a body.
+
+    Attributes
+    ----------
+    fastest
+        Bound of the speed of a marker in all steps so far, cells a step.
+    """
 
     def __init__(self, fields: Fields, bodies: Sequence[ImmersedBody], delta: Delta, contact: Contact | None) -> None:
         d = fields.box.dimensions
@@ -35,7 +41,7 @@ class RigidGroup(Group):
         free = [body for body, yes in zip(bodies, self._free, strict=True) if yes]
         self.newton = FreeBodies(fields.box, free, contact) if free else None
         self._rows = np.zeros((len(bodies), 2 * d + d * d + (1 if d == 2 else 3)))
-        self._begun = False
+        self._begun, self.fastest = False, 0.0
         self._prescribe(0)
         self._reference = np.concatenate(
             [body.markers.positions - row[:d] for body, row in zip(bodies, self._rows, strict=True)]
@@ -81,6 +87,13 @@ class RigidGroup(Group):
         self._begun = True
         self._prescribe(time)
         self._state.write(self._rows)
+        self.fastest = max(self.fastest, self._speed())
+
+    def _speed(self) -> float:
+        """Return a bound of the speed of markers, cells a step: of centres and of farthest points as they turn."""
+        d = self.fields.box.dimensions
+        along = np.linalg.norm(self._rows[:, d + d * d : 2 * d + d * d], axis=1)
+        return float((along + np.linalg.norm(self._rows[:, 2 * d + d * d :], axis=1) * self._reach).max())
 
     def drift(self) -> float:
         """Return a bound of how far a marker has come: the way of the centre, and of the farthest point as it turns."""

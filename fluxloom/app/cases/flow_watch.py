@@ -1,0 +1,171 @@
+"""What guards look at in incompressible flow, and in what it carries: energy, eddy viscosity, scalars, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.case import GuardTable
+from fluxloom.app.guard_rules import AtMost, Finite, Growth
+from fluxloom.app.watch import LOST, Numbers, Reduction, Rule, Watch
+from fluxloom.comm.base import Comm
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
+
+if TYPE_CHECKING:
+    from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
+    from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
+    from fluxloom.app.cases.flow_plan import FlowPlan
+    from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+    from fluxloom.app.cases.staggered_run import StaggeredRunner
+
+__all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
+
+_EVERY = 20
+_STAGGERED = 50
+_RUNGE_KUTTA = 3.0
+"""How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
+
+Host = Callable[[], Mapping[str, float]]
+
+
+def _largest(comm: Comm, values: npt.ArrayLike) -> float:
+    """Return the largest length of vectors ``(n, d)``, or magnitude of numbers, of all ranks. Collective."""
+    found = np.asarray(values, dtype=np.float64)
+    sizes = np.abs(found) if found.ndim < 2 else np.linalg.norm(found, axis=1)
+    return float(comm.reduce(np.array([sizes.max(initial=0.0)]), "max")[0])
+
+
+def _energy_look(u: Dat, weight: Dat) -> Reduction:
+    return Reduction(
+        u.set.context,
+        lambda sums, most: Loop(look_at_velocity, u.set, u, weight, sums, most, d=u.dim), [LOST, "energy"],
+        most=["speed2"],
+    )  # fmt: skip
+
+
+def _energy(table: GuardTable, volume: float, speed: float, pull: Callable[[Numbers], float]) -> list[Rule]:
+    """Return the rule of the kinetic energy: of all fluid at a speed, and at that to which a pull brings it in time."""
+
+    def scale(numbers: Numbers) -> float:
+        return 0.5 * volume * (speed**2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
+
+    return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []
+
+
+def _steps(table: GuardTable, plan: FlowPlan, stable: Callable[[], float]) -> tuple[list[Rule], list[Host]]:
+    """Return the rule of steps of a given length, and what finds the largest stable one."""
+    if not (plan.dt and table.courant):
+        return [], []
+
+    def host() -> Mapping[str, float]:
+        longest = stable()
+        return {"courant": plan.dt / longest if 0.0 < longest < inf else 0.0}
+
+    rule = AtMost("courant", "courant", "time.dt over the largest stable step", "", table.courant,
+                  f"time.dt is {plan.dt:g}")  # fmt: skip
+    return [rule], [host]
+
+
+def incompressible_watch(runner: IncompressibleRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in flow on finite volumes."""
+    flow, plan = runner.solver, runner.plan
+    comm, cv = flow.context.comm, flow.volumes
+    volume = float(comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
+    given, start = flow.given.read(), flow.velocity()
+    speed = max(_largest(comm, given), _largest(comm, start), _largest(comm, [list(plan.mean_velocity) or [0.0]]))
+    heavy = [one for one in flow.scalars.all.values() if one.scalar.buoyancy is not None]
+    looks, rules, hosts = [_energy_look(flow.u, flow.weight)], [Finite()] if table.finite else [], []
+    force = float(np.linalg.norm(flow.force))
+
+    def pull(numbers: Numbers) -> float:
+        lift = 0.0
+        for one in heavy:
+            buoyancy = one.scalar.buoyancy
+            assert buoyancy is not None
+            span = numbers.values[f"most {one.scalar.name}"] + abs(buoyancy.reference)
+            lift += float(np.linalg.norm(buoyancy.gravity)) * abs(buoyancy.expansion) * span
+        return force + lift
+
+    for one in flow.scalars.all.values():
+        looks.append(_scalar_look(one.theta, flow.weight, one.scalar.name))
+    rules += _energy(table, volume, speed, pull)
+    if flow.model is not None and table.viscosity and flow.viscosity:
+        looks.append(_eddy_look(flow.nut, None))
+        rules.append(_eddy_rule(table, flow.viscosity, ""))
+    limits = (0.35, 0.2) if flow.scheme == "adams-bashforth" else (0.35 * _RUNGE_KUTTA, 0.2 * _RUNGE_KUTTA)
+    more, host = _steps(table, plan, lambda: flow.stable_step(*limits))
+    return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], plan.steady > 0.0)
+
+
+def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
+    return Reduction(
+        c.set.context, lambda sums, most: Loop(look_at_scalar, c.set, c, weight, sums, most),
+        [LOST, f"total {name}"], most=[f"most {name}"],
+    )  # fmt: skip
+
+
+def _eddy_look(nu: Dat, laminar: Dat | None) -> Reduction:
+    context = nu.set.context
+    known = context.scalar(0.0, "laminar") if laminar is None else laminar
+    return Reduction(
+        context, lambda sums, most: Loop(look_at_viscosity, nu.set, nu, known, sums, most), most=["nu_t"]
+    )  # fmt: skip
+
+
+def _eddy_rule(table: GuardTable, viscosity: float, field: str) -> Rule:
+    return AtMost("viscosity", "nu_t", "eddy viscosity", field, table.viscosity * viscosity,
+                  f"{table.viscosity:g} times the viscosity")  # fmt: skip
+
+
+def edge_flow_watch(runner: EdgeFlowRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in flow on edges."""
+    flow, plan = runner.solver, runner.plan
+    comm, loops = flow.context.comm, flow.loops
+    mass = flow.operators.mass
+    volume = float(comm.reduce(np.array([mass.read().sum()]), "sum")[0])
+    speed = max(_largest(comm, loops.boundary.given), _largest(comm, flow.velocity()))
+    force = _largest(comm, loops.body.read())
+    looks = [_energy_look(flow.u, mass)]
+    rules: list[Rule] = [Finite()] if table.finite else []
+    rules += _energy(table, volume, speed, lambda _: force)
+    least = -float(comm.reduce(np.array([-loops.laminar.read().min(initial=inf)]), "max")[0])
+    if loops.model is not None and table.viscosity and least > 0.0 and isfinite(least):
+        looks.append(_eddy_look(loops.nu, loops.laminar))
+        rules.append(_eddy_rule(table, least, "nu_t"))
+    more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
+    return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
+
+
+def edge_transport_watch(runner: EdgeTransportRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in transport on edges."""
+    flow, plan = runner.solver, runner.plan
+    comm = flow.context.comm
+    given = max(_largest(comm, flow.c.read()), _largest(comm, flow.given.read()))
+    source = _largest(comm, flow.source.read())
+    rules: list[Rule] = [Finite()] if table.finite else []
+    if table.growth:
+        rules.append(Growth("most scalar", "|scalar|", "scalar", table.growth,
+                            lambda numbers: given + source * (numbers.time or 0.0)))  # fmt: skip
+    more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
+    looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
+    return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
+
+
+def staggered_watch(runner: StaggeredRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in flow on a staggered grid."""
+    flow, plan = runner.solver, runner.plan
+    comm, fields = flow.context.comm, flow.fields
+    volume, start = flow.grid.volume, flow.velocity()
+    speed = max(_largest(comm, [fields.given.tolist()]), _largest(comm, start),
+                float(np.abs(flow.mean_velocity).max(initial=0.0)))  # fmt: skip
+    force = float(np.linalg.norm(flow.force))
+    rules: list[Rule] = [Finite()] if table.finite else []
+    rules += _energy(table, volume, speed, lambda _: force)
+    more, host = _steps(table, plan, flow.stable_step)
+    return Watch(_STAGGERED, [_energy_look(fields.u, fields.fluid)], [*rules, *more], host, plan.steady > 0.0)

@@ -1,0 +1,90 @@
+"""What guards look at in a gas: density and pressure, mass and energy, clipped states, CFL numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluxloom.app.case import GuardTable
+from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Clipped, Finite, Growth
+from fluxloom.app.watch import LOST, Reduction, Rule, Watch
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.guard_kernels import look_at_conserved, look_at_gas
+
+if TYPE_CHECKING:
+    from fluxloom.app.cases.airfoil import AirfoilRunner
+    from fluxloom.app.cases.compressible_run import CompressibleRunner
+
+__all__ = ["airfoil_watch", "compressible_watch"]
+
+_EVERY = 50
+_LONGEST: Mapping[str, float] = {"rk2": 0.8, "ssp-rk3": 0.8, "rk5-first": 2.5, "rk5": 2.5}
+"""CFL numbers with which explicit steps are stable."""
+
+
+def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in compressible flow."""
+    flow, plan = runner.flow, runner.plan
+    d, nv, explicit = flow.dimension, flow.components, runner.steps.explicit
+    in_time = plan.end > 0.0 and flow.source is None and flow.rotation is None and flow.balance is None
+    kept = in_time and table.balance > 0.0
+    if kept and flow.open:
+        flow.observe(balance=True)
+    most = ["nu_tilde"] if flow.turbulent else ["none"]
+    look = Reduction(
+        flow.context,
+        lambda sums, least, most: Loop(look_at_gas, flow.elements, flow.w, flow.volume, sums, least, most,
+                                       gamma=flow.gas.gamma, nv=nv, d=d),
+        [LOST, "mass", "energy"], ["density", "pressure"], most,
+    )  # fmt: skip
+    rules: list[Rule] = [Finite()] if table.finite else []
+    if table.positive:
+        rules += [AtLeast("density", "density", "rho"), AtLeast("pressure", "pressure", "p")]
+    rules += [Balance("mass", "mass", table.balance, "came")] if kept else []
+    if table.growth:
+        rules.append(Growth("energy", "total energy", "p", table.growth, lambda _: 0.0))
+    if table.viscosity and flow.turbulent:
+        limit = table.viscosity * _viscosity(runner)
+        rules.append(AtMost("viscosity", "nu_tilde", "|nu_tilde|", "nu_tilde", limit,
+                            f"{table.viscosity:g} times the viscosity"))  # fmt: skip
+    if table.clipped and explicit:
+        rules.append(Clipped(table.clipped, table.clipped_steps, runner.clipped_states))
+    if table.courant and explicit:
+        rules.append(AtMost("courant", "courant", "CFL number over the largest stable one", "", table.courant,
+                            f"time.cfl is {flow.cfl:g}"))  # fmt: skip
+
+    def host() -> Mapping[str, float]:
+        found = {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
+        if flow.passed is not None:
+            found["came"] = -float(np.asarray(flow.passed.value)[0])
+        return found
+
+    return Watch(_EVERY, [look], rules, [host], plan.end == 0.0, runner.clipped_states if explicit else None)
+
+
+def _viscosity(runner: CompressibleRunner) -> float:
+    """Return the least kinematic viscosity of the start, or 1 where there is none. Collective."""
+    flow = runner.flow
+    if flow.gas.viscosity is None:
+        return 1.0
+    states = flow.states()[:, : flow.dimension + 2]
+    nu = flow.gas.viscosity.at(flow.gas.temperature(states)) / states[:, 0]
+    return float(flow.context.comm.reduce(np.array([np.min(nu, initial=np.inf)]), "min")[0])
+
+
+def airfoil_watch(runner: AirfoilRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in the Airfoil benchmark."""
+    solver, gm1 = runner.solver, runner.constants.gamma - 1.0
+    look = Reduction(
+        solver.context,
+        lambda sums, least: Loop(look_at_conserved, solver.cells, solver.q, sums, least, gm1=gm1),
+        [LOST, "energy"], ["density", "pressure"],
+    )  # fmt: skip
+    rules: list[Rule] = [Finite()] if table.finite else []
+    if table.positive:
+        rules += [AtLeast("density", "density", "density"), AtLeast("pressure", "pressure", "pressure")]
+    if table.growth:
+        rules.append(Growth("energy", "sum of the energy", "pressure", table.growth, lambda _: 0.0))
+    return Watch(_EVERY, [look], rules, steady=True)

@@ -1,0 +1,70 @@
+"""What guards look at in lattice Boltzmann flow: density, mass, and speeds over that of sound on the lattice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluxloom.app.case import GuardTable
+from fluxloom.app.cases.lattice_units import SOUND
+from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Finite
+from fluxloom.app.watch import LOST, Reduction, Rule, Watch
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.lbm.guard_kernels import LOOKS
+from fluxloom.lbm.immersed import ImmersedBoundary
+from fluxloom.lbm.immersed.moving import RigidGroup
+from fluxloom.lbm.output import form_of
+from fluxloom.solvers.lattice import LatticeBoltzmann
+
+if TYPE_CHECKING:
+    from fluxloom.app.cases.lattice_run import LatticeRunner
+
+__all__ = ["lattice_watch"]
+
+_EVERY = 100
+_DRIFT = 1e-3
+"""Part of the mass that rounding in single precision, and links that interpolate, may bring or take in a long run."""
+
+
+def lattice_watch(runner: LatticeRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in lattice Boltzmann flow."""
+    flow, case = runner.flow, runner.case
+    cells = float(max(1, np.count_nonzero(flow.fluid)))
+    look = Reduction(
+        flow.context, lambda *found: _loop(flow, *found), [LOST, "excess"], ["density"], ["square"],
+        state=lambda: flow.steps % 2,
+    )  # fmt: skip
+    rules: list[Rule] = [Finite()] if table.finite else []
+    if table.positive:
+        rules.append(AtLeast("density", "density (of the lattice, 1 at rest)", "p"))
+    open_sides = any(side.type not in ("wall", "slip") or side.sponge is not None for side in case.boundary.values())
+    if table.balance and not open_sides and not case.body and not case.particles.count:
+        rules.append(Balance("excess", "mass over that at rest", max(_DRIFT, table.balance), scale=cells))
+    if table.mach:
+        limit, more = table.mach * SOUND, f"sound goes {SOUND:.4g} cells a step: take shorter steps"
+        rules += [
+            AtMost("mach", "body", "speed of a body in cells a step", "", limit, advice=more),
+            AtMost("mach", "square", "speed in cells a step", "speed", limit, advice=more, root=True),
+        ]
+    host = () if runner.boundary is None else (lambda: {"body": _fastest(runner.boundary)},)
+    return Watch(_EVERY, [look], rules, host, case.time.steady > 0.0)
+
+
+def _loop(flow: LatticeBoltzmann, sums: Global, least: Global, most: Global) -> Loop:
+    """Return the loop over the populations as they are after so many steps."""
+    form, constants = form_of(flow.streaming, flow.lattice, flow.steps)
+    f = flow.populations
+    seen = f[flow.ahead] if form == "ahead" else f
+    fluid = flow.memory.marked(flow.conditions.labels)
+    return Loop(LOOKS[form], flow.memory.set, seen, flow.pull, fluid, sums, least, most, unit=flow.unit, **constants)
+
+
+def _fastest(boundary: ImmersedBoundary | None) -> float:
+    """Return a bound of the speed of immersed bodies in all steps so far, cells a step."""
+    if boundary is None:
+        return 0.0
+    moving = [group.fastest for group in boundary.groups if isinstance(group, RigidGroup)]
+    own = [np.linalg.norm(body.markers.velocities, axis=1).max(initial=0.0) for body in boundary.bodies]
+    return float(max([0.0, *moving, *own]))

@@ -1,0 +1,41 @@
+"""What guards look at in shallow water: depths, and the balance of its volume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fluxloom.app.case import GuardTable
+from fluxloom.app.guard_rules import AtLeast, Balance, Finite
+from fluxloom.app.watch import LOST, Reduction, Rule, Watch
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.guard_kernels import look_at_water
+
+if TYPE_CHECKING:
+    from fluxloom.app.cases.tsunami_run import TsunamiRunner
+
+__all__ = ["tsunami_watch"]
+
+_SINGLE = 1e-3
+"""Part of the volume that rounding may bring or take where it is summed in single precision."""
+
+
+def tsunami_watch(runner: TsunamiRunner, table: GuardTable) -> Watch:
+    """Return what guards look at in shallow water, at every report."""
+    solver = runner.solver
+    look = Reduction(
+        solver.context, lambda sums, least: Loop(look_at_water, solver.mesh.cells, solver.u, sums, least),
+        [LOST], ["depth"],
+    )  # fmt: skip
+    rules: list[Rule] = [Finite()] if table.finite else []
+    if table.positive:
+        rules.append(AtLeast("depth", "depth", "depth", strict=False))
+    if table.balance:
+        part = max(table.balance, _SINGLE) if solver.u.scalar.size == 4 else table.balance
+        rules.append(Balance("volume", "water", part, "came"))
+
+    def host() -> Mapping[str, float]:
+        seen = runner.last
+        return {"volume": seen.volume, "came": seen.inflow}
+
+    return Watch(1, [look], rules, [host])

@@ -1,0 +1,105 @@
+r"""What guards look at: sums, least and largest values of a flow, found by one loop over its elements.
+
+Each kernel adds to ``sums``, whose first component counts the elements with a value that is not finite; such values do
+not count among the least (``least``) and the largest (``most``). Elements without a volume are left out.
+"""
+
+from __future__ import annotations
+
+from fluxloom.core.access import RW, Const, Inc, Max, Min, Read
+from fluxloom.kernel.frontend import kernel
+from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select
+
+__all__ = [
+    "clipped_states", "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
+    "look_at_viscosity", "look_at_water", "through_boundary",
+]  # fmt: skip
+
+@kernel
+def look_at_gas(
+    w: Read, volume: Read, sums: Inc, least: Min, most: Max, *, gamma: float, nv: Const[int], d: Const[int]
+):
+    r"""Of primitive states: mass and energy, :math:`\rho` and :math:`p`, and :math:`|\tilde\nu|` of a model."""
+    if volume[0] > 0.0:
+        square = 0.0
+        for k in range(d):
+            square += w[1 + k] * w[1 + k]
+        last = w[nv - 1]
+        finite = isfinite(w[0] + square + w[1 + d] + last)
+        sums[0] += select(finite, 0.0, 1.0)
+        sums[1] += volume[0] * w[0]
+        sums[2] += volume[0] * (w[1 + d] / (gamma - 1.0) + 0.5 * w[0] * square)
+        least[0] = min(least[0], select(finite, w[0], 1.0e30))
+        least[1] = min(least[1], select(finite, w[1 + d], 1.0e30))
+        if nv == d + 3:
+            most[0] = max(most[0], select(finite, fabs(last), 0.0))
+
+
+@kernel
+def look_at_conserved(q: Read, sums: Inc, least: Min, *, gm1: float):
+    r"""Of conserved states in the plane: sum of the energy, :math:`\rho` and :math:`p`."""
+    p = gm1 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0])
+    finite = isfinite(q[0] + q[1] + q[2] + q[3])
+    sums[0] += select(finite, 0.0, 1.0)
+    sums[1] += q[3]
+    least[0] = min(least[0], select(finite, q[0], 1.0e30))
+    least[1] = min(least[1], select(isfinite(p), p, 1.0e30))
+
+
+@kernel
+def look_at_velocity(u: Read, volume: Read, sums: Inc, most: Max, *, d: Const[int]):
+    r"""Of velocities: kinetic energy :math:`\sum V |u|^2 / 2`, and the largest :math:`|u|^2`."""
+    if volume[0] > 0.0:
+        square = 0.0
+        for k in range(d):
+            square += u[k] * u[k]
+        sums[0] += select(isfinite(square), 0.0, 1.0)
+        sums[1] += 0.5 * volume[0] * square
+        most[0] = max(most[0], select(isfinite(square), square, 0.0))
+
+
+@kernel
+def look_at_viscosity(nu: Read, laminar: Read, sums: Inc, most: Max):
+    """Of an eddy viscosity: the largest one, less the molecular part that is in it."""
+    eddy = nu[0] - laminar[0]
+    sums[0] += select(isfinite(eddy), 0.0, 1.0)
+    most[0] = max(most[0], select(isfinite(eddy), eddy, 0.0))
+
+
+@kernel
+def look_at_scalar(c: Read, volume: Read, sums: Inc, most: Max):
+    """Of a scalar: its integral, and the largest magnitude."""
+    if volume[0] > 0.0:
+        finite = isfinite(c[0])
+        sums[0] += select(finite, 0.0, 1.0)
+        sums[1] += volume[0] * c[0]
+        most[0] = max(most[0], select(finite, fabs(c[0]), 0.0))
+
+
+@kernel
+def look_at_water(u: Read, sums: Inc, least: Min):
+    """Of shallow water ``(H, Hu, Hv)``: the least depth."""
+    finite = isfinite(u[0] + u[1] + u[2])
+    sums[0] += select(finite, 0.0, 1.0)
+    least[0] = min(least[0], select(finite, u[0], 1.0e30))
+
+
+@kernel
+def through_boundary(flux: Read, face: Read, dt: Read, total: Inc, *, weight: float, d: Const[int]):
+    """Mass and energy that leave through a boundary face in a stage: ``weight dt A f``."""
+    area = weight * dt[0] * face[d]
+    total[0] += area * flux[0]
+    total[1] += area * flux[1 + d]
+
+
+@kernel
+def clipped_states(
+    before: Read, res: Read, step: Read, after: Read, clipped: RW, *, share: float, nv: Const[int]
+):  # fmt: skip
+    """Count the stages in which a cell kept its state though its residual would have changed it."""
+    same = 0.0
+    wanted = 0.0
+    for v in range(nv):
+        same += select(after[v] == before[v], 1.0, 0.0)
+        wanted += select(fabs(step[0] * res[v]) > share * fabs(before[v]), 1.0, 0.0)
+    clipped[0] += select(same == nv and wanted > 0.0, 1.0, 0.0)
