@@ -22,9 +22,10 @@ from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_reports import loops_once, merged_reports
 from fluxloom.app.cases.gas_watch import compressible_watch
 from fluxloom.app.gathering import gathered
+from fluxloom.app.stall import Stall
 from fluxloom.app.watch import Watch
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.dsl.loop import Loop
@@ -149,6 +150,8 @@ class CompressibleRunner:
             if not self._begun:
                 self._first, self._begun = self.steps.begin(), True
             found = self.steps.step(repeated=self.checkpoint.catching_up)
+        except Divergence as error:
+            raise error.with_more(self._saved()) from None
         except SolverError as error:
             raise SolverError(f"{error}{self._saved()}") from None
         self._fixed += found.fixed
@@ -273,6 +276,10 @@ class CompressibleRunner:
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
         return compressible_watch(self, table)
+
+    def why_stalled(self, found: Stall) -> str:
+        """Return why the residual gets no lower."""
+        return self.steps.stalled()
 
     def clipped_states(self) -> tuple[float, float]:
         """Return how many states explicit stages have clipped so far, and how many there were."""
