@@ -245,7 +245,9 @@ class GuardTable(Table):
     balance
         Part of the mass (of gas, of water) that may appear or vanish: what boundaries let through is counted.
     growth
-        How many times the energy, or the largest value of a scalar, may be what the start, boundaries and forces give.
+        How many times what the start, boundaries and forces give the energy may be.
+    scalar
+        How many times what the start, boundaries and sources give the largest value of a scalar may be.
     viscosity
         How many times the viscosity the eddy viscosity, and the variable of its model, may be.
     residual
@@ -263,6 +265,7 @@ class GuardTable(Table):
     positive: bool = True
     balance: Annotated[float, Field(ge=0)] = 1e-4
     growth: Annotated[float, Field(ge=0)] = 1e4
+    scalar: Annotated[float, Field(ge=0)] = 3.0
     viscosity: Annotated[float, Field(ge=0)] = 1e7
     residual: Annotated[float, Field(ge=0)] = 1e6
     clipped: Annotated[float, Field(ge=0, le=1)] = 0.05

@@ -9,8 +9,8 @@ from typing import Any
 __all__ = ["case_differences", "output_differences"]
 
 _FREE_TABLES = frozenset({
-    "checkpoint", "forces", "gauges", "guards", "history", "movie", "output", "partition", "probes", "snapshots", "statistics",
-    "surface",
+    "checkpoint", "forces", "gauges", "guards", "history", "movie", "output", "partition", "probes", "snapshots",
+    "statistics", "surface",
 })  # fmt: skip
 """Outputs, monitors, and how the mesh is divided."""
 
@@ -55,8 +55,8 @@ def case_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 def output_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Return whether two cases that are the same flow ask for other outputs or monitors."""
-    old, new = (json.loads(json.dumps({name: case.get(name) for name in _OUTPUTS}, default=str)) for case in (before, now))
-    return old != new
+    old, new = ({name: case.get(name) for name in sorted(_OUTPUTS)} for case in (before, now))
+    return json.dumps(old, default=str) != json.dumps(new, default=str)
 
 
 def _lines(case: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

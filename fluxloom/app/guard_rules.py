@@ -131,11 +131,15 @@ class Growth:
         How many times.
     scale
         What they give, at a time; where it is 0 nothing is judged.
+    guard
+        Key of ``[guards]``.
     """
 
     def __init__(
-        self, number: str, quantity: str, field: str, factor: float, scale: Callable[[Numbers], float]
+        self, number: str, quantity: str, field: str, factor: float, scale: Callable[[Numbers], float],
+        guard: str = "growth",
     ) -> None:  # fmt: skip
+        self._guard = guard
         self._number, self._quantity, self._field, self._factor, self._scale = number, quantity, field, factor, scale
         self._first: float | None = None
 
@@ -148,7 +152,7 @@ class Growth:
         limit = self._factor * scale
         if not isfinite(limit) or not scale or abs(value) <= limit:
             return None
-        return Broken("growth", self._quantity, value, limit, self._field,
+        return Broken(self._guard, self._quantity, value, limit, self._field,
                       reason=f"{self._factor:g} times what the start, boundaries and forces give")  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite, isnan, nan
+from math import inf, isfinite, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ _TELLING = ("clipped", "mach", "speed", "velocity")
 
 _OF_THE_START = ("finite", "positive")
 """Guards that refuse a start."""
+
+_BEGINNING = 100
+"""Steps whose largest residual is the first one: a flow that begins near an exact solution begins at round-off."""
 
 _FIRST_PART = 1e-10
 """Of the first residual, below which a lower one does not count as lower: it is round-off."""
@@ -58,6 +61,8 @@ class Violation:
         Of that step, where there is one.
     reason, advice
         More about it; what to change.
+    whole
+        Whether it is of the whole flow: the place is then where ``field`` is largest.
     """
 
     guard: str
@@ -73,6 +78,7 @@ class Violation:
     time: float | None
     reason: str
     advice: str
+    whole: bool = False
 
     @property
     def message(self) -> str:
@@ -91,7 +97,8 @@ class Violation:
             at = f" at ({', '.join(f'{x:.4g}' for x in self.place)})" if self.place else ""
             where = f" in {self.element} {self.number:,}{at}"
         bound = f" (limit {self.limit:.6g})" if not isnan(self.limit) else ""
-        return f"{what}{where}{bound}" + (f"; {self.reason}" if self.reason else "")
+        seen = f"; {self.field} is largest{where}" if self.whole and where else ""
+        return f"{what}{'' if self.whole else where}{bound}" + (f"; {self.reason}" if self.reason else "") + seen
 
     def error(self) -> Divergence:
         """Return it as an error."""
@@ -125,7 +132,7 @@ class Guards:
         self._every = table.every or (self._watch.every if self._watch is not None else 1)
         self._pending: tuple[int, float | None] | None = None
         self._good, self._looks, self._clipped_since = 0, 0, -1
-        self._first, self._lowest = nan, nan
+        self._seen, self._first, self._lowest = 0, 0.0, inf
         self._values: dict[str, float] = {}
 
     # ------------------------------------------------------------------------------------------- the run
@@ -218,11 +225,15 @@ class Guards:
         factor = self._table.residual
         if self._watch is None or not self._watch.steady or not factor:
             return None
-        if not self._first > 0.0:
-            self._first = self._lowest = residual
+        self._seen += 1
+        beginning = self._seen <= _BEGINNING
+        if beginning and not self._clipped():  # it may begin at round-off
+            self._first = self._lowest = max(self._first, residual)
+            return None
+        self._first = self._first or residual
         self._lowest = min(self._lowest, residual)
         limit = factor * max(self._lowest, _FIRST_PART * self._first)
-        if residual <= limit or not self._first:
+        if residual <= limit:
             return None
         reason = f"{factor:g} times its lowest value so far, or 1e-10 of the first one"
         return self._violation(Broken("residual", "residual", residual, limit, reason=reason), steps, time, steps - 1)
@@ -237,9 +248,9 @@ class Guards:
         bad = find_lost(comm, runner.part, fields) if broken.extreme == "lost" else None
         if bad is not None:
             field, number, count = bad
-            reason = f"{count:,} of {_total(runner):,} {element}s have no finite value"
-            quantity = quantity or field
-        elif (field := next((name for name in (field, *_TELLING) if name in fields), "")) and broken.place:
+            value, quantity = nan, f"{field} is not finite"
+            reason = f"so in {count:,} of {_total(runner):,} {element}s"
+        elif field := next((name for name in (field, *_TELLING) if name in fields), ""):
             value_there, number = _extreme(comm, runner.part, fields[field], least=broken.extreme == "least")
             if broken.guard == "positive":
                 value = min(value, value_there)
@@ -248,7 +259,7 @@ class Guards:
         place, before = _place(runner, comm, number), self._good if since is None else since
         return Violation(
             broken.guard, quantity or "state", field, value, broken.limit, element, number, place, steps, before, time,
-            reason, advice,
+            reason, advice, whole=bad is None and not broken.field,
         )  # fmt: skip
 
     def _clipped_text(self) -> str:

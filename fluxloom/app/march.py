@@ -16,7 +16,7 @@ from fluxloom.app.gathering import find_lost
 from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.interruption import Interruption
 from fluxloom.app.results.tables import ResidualLog
-from fluxloom.app.stall import stall
+from fluxloom.app.stall import unconverged
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
@@ -203,10 +203,7 @@ def _judged(runner: Runner, steps: int, iterations: int, residuals: list[float],
         return Outcome(RunStatus.CONVERGED, f"{found} after {steps:,} steps", found)
     limit = next((goal for goal in [*times, count] if goal.met), count)
     if targets and not (asked and limit is count):
-        why = stall(residuals)
-        return Outcome(
-            RunStatus.NOT_CONVERGED, f"{targets[0]} after {steps:,} steps" + (f"; {why}" if why else ""), limit
-        )
+        return Outcome(RunStatus.NOT_CONVERGED, unconverged(residuals, targets[0].wanted, runner), limit)
     if limit is count and missed and not asked:
         return Outcome(RunStatus.NOT_CONVERGED, f"{missed} after {steps:,} steps: raise run.iterations", limit)
     return Outcome(RunStatus.END_REACHED, f"{limit}" + (f"; target not met: {missed}" if missed else ""), limit)

@@ -78,8 +78,6 @@ class Broken:
         More about it, in words.
     advice
         What else to change.
-    place
-        Whether it has a place.
     """
 
     guard: str
@@ -90,7 +88,6 @@ class Broken:
     extreme: str = "largest"
     reason: str = ""
     advice: str = ""
-    place: bool = True
 
 
 class Rule(Protocol):

@@ -140,6 +140,13 @@ class Divergence(SolverError):
         self.step, self.time, self.reason = step, time, reason
         super().__init__(message)
 
+    def with_more(self, text: str) -> Divergence:
+        """Return it with more behind its message."""
+        return Divergence(
+            f"{self}{text}", field=self.field, value=self.value, element=self.element, number=self.number,
+            place=self.place, step=self.step, time=self.time, reason=self.reason,
+        )  # fmt: skip
+
 
 class OutOfMemory(SolverError):
     """The memory of a device is exhausted; the message says how much was asked for and how much there is.

@@ -21,6 +21,7 @@ from fluxloom.app.cases.flow_reports import loops_once, merged_reports
 from fluxloom.app.cases.gas_watch import compressible_watch
 from fluxloom.app.gathering import gathered
 from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.stall import Stall
 from fluxloom.app.watch import Watch
 from fluxloom.comm.base import Comm
 from fluxloom.core.status import Goal
@@ -252,6 +253,10 @@ class CompressibleRunner:
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
         return compressible_watch(self, table)
+
+    def why_stalled(self, found: Stall) -> str:
+        """Return why the residual gets no lower."""
+        return self.steps.stalled()
 
     def clipped_states(self) -> tuple[float, float]:
         """Return how many states explicit stages have clipped so far, and how many there were."""

@@ -91,6 +91,10 @@ class Steps(Protocol):
         """Return what to change when the solution is lost."""
         ...
 
+    def stalled(self) -> str:
+        """Return why the residual gets no lower, and what to change; empty: it is not known."""
+        ...
+
     @property
     def parts(self) -> Sequence[Chain | Loop]:
         """What it calls."""
@@ -128,6 +132,15 @@ class LocalRun:
         """Return what to change when the solution is lost."""
         grow = "" if self.ramp.steps else ", let it grow (time.ramp)"
         return f"lower time.cfl (now {self.flow.cfl:g}){grow}, or take scheme.order = 1 for the first steps"
+
+    def stalled(self) -> str:
+        """Return that limiters cycle, where one is live."""
+        if not self.flow.limiting or self.flow.frozen:
+            return ""
+        return (
+            f"limiter cycles: the values of {self.flow.scheme.limiter} change with each step; take "
+            'time.integrator = "implicit", which freezes them, or scheme.limiter = "none" where there are no shocks'
+        )
 
     @property
     def parts(self) -> Sequence[Chain | Loop]:
@@ -211,6 +224,22 @@ class ImplicitRun:
         how = self.steps.implicit
         return f"lower implicit.cfl (now {how.cfl:g}) or implicit.growth (now {how.growth:g})"
 
+    def stalled(self) -> str:
+        """Return what holds the CFL number, or that limiters cycle."""
+        how, steps = self.steps.implicit, self.steps
+        if how.krylov == 0:
+            return f"CFL held at {steps.cfl:.4g} by implicit.krylov = 0: sweeps alone do not get further"
+        if not steps.newton:
+            return (
+                f"CFL held at {steps.cfl:.4g} by implicit.switch = {how.switch:g}: the residual has not fallen to "
+                "that part of its largest value, from which on steps are Newton's; take implicit.switch = 1"
+            )
+        if steps.cfl < how.cfl:
+            return f"CFL held at {steps.cfl:.4g}, as {self._refused:,} steps were refused and GMRES stayed short"
+        if self.flow.limiting and steps.shares.weight > 0.0:
+            return f"limiter cycles: the values of {self.flow.scheme.limiter} still change; lower implicit.patience"
+        return ""
+
     @property
     def parts(self) -> Sequence[Chain | Loop]:
         """All chains and loops of the steps, without those of explicit ones."""
@@ -258,6 +287,12 @@ class MultigridRun:
         if how.smoother == "stages":
             return f"lower time.cfl or multigrid.coarse_cfl (now {how.coarse_cfl:g})"
         return f"lower multigrid.cfl (now {how.cfl:g}), or multigrid.levels (now {how.levels})"
+
+    def stalled(self) -> str:
+        """Return that the CFL numbers are held low."""
+        if self.steps.part >= 1.0:
+            return ""
+        return f"CFL held at {self.steps.part:.3g} of what was given, as {self.steps.refused:,} cycles were refused"
 
     @property
     def parts(self) -> Sequence[Chain | Loop]:

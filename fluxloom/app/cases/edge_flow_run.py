@@ -96,6 +96,10 @@ class EdgeFlowRunner(PointRunner):
         if not self._lost:
             super()._failed(error)
 
+    @property
+    def _tolerance(self) -> float:
+        return self.solver.stop.rtol
+
     def _columns(self) -> dict[str, float]:
         state, rows = self.solver.state(), self.history.rows
         decay, left = math.nan, state.imbalance if state.steps else math.nan

@@ -14,7 +14,8 @@ from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_reports import merged_reports
 from fluxloom.app.results.folder import ResultFolder
-from fluxloom.core.errors import SolverError
+from fluxloom.app.stall import Stall
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.status import Goal
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
@@ -29,6 +30,8 @@ from fluxloom.solvers.flow_types import FlowState
 __all__ = ["FlowRunner"]
 
 _CLOSE = 1e-9
+_OF_TOLERANCE = 1e3
+"""Times the tolerance of the pressure, below which the residual is made by it."""
 _FEW = 3
 
 
@@ -88,7 +91,7 @@ class FlowRunner:
     panels: Sequence[HistoryPanel] = (HistoryPanel("kinetic energy", ("kinetic_energy",)),)
     """Of ``history.png``."""
 
-    remembers = ("_iterations", "_last", "_residual")
+    remembers = ("_iterations", "_largest", "_last", "_residual")
 
     place, unknown, section = "cell", "u", "speed"
     """Where values of fields are; what the residual is of; the field of which sections through a volume are drawn."""
@@ -107,6 +110,7 @@ class FlowRunner:
         self._make, self._change = mesh, change
         self._mesh: MeshData | None = None
         self._iterations, self._last, self._residual = 0, 0, float("nan")
+        self._largest = 0.0
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
         self.folder = ResultFolder(None)
 
@@ -124,6 +128,8 @@ class FlowRunner:
 
     def _failed(self, error: SolverError) -> None:
         """Hear that a step failed: raise, or return where the fields show what is lost."""
+        if isinstance(error, Divergence):
+            raise error.with_more(f": {self.advice()}") from None
         raise SolverError(f"{error}: {self.advice()}") from None
 
     @property
@@ -196,6 +202,7 @@ class FlowRunner:
         if status is not None:
             self._solved(status)
         self._residual = self._change.measured(flow.dt)
+        self._largest = max(self._largest, self._residual)
         for observer in self.observers:
             observer.stepped()
         self.history.stepped(flow.steps)
@@ -210,6 +217,22 @@ class FlowRunner:
             )
         self._last = status.iterations
         self._iterations += status.iterations
+
+    def why_stalled(self, found: Stall) -> str:
+        """Return that the tolerance of the pressure is what is left, where it is.
+
+        A step ends with a divergence of ``rtol`` of what the pressure took away; what that does to ``du/dt`` was below
+        a thousand times ``rtol`` of the largest ``du/dt`` wherever it was looked at.
+        """
+        rtol = self._tolerance
+        if not rtol or found.lowest > _OF_TOLERANCE * rtol * self._largest:
+            return ""
+        return f"limited by pressure.rtol = {rtol:g}: lower it"
+
+    @property
+    def _tolerance(self) -> float:
+        """Of the solver of the pressure, relative; 0: it has none."""
+        return 0.0
 
     def residual(self) -> float:
         """Return the root mean square of ``du/dt`` over the volume, in the last step."""

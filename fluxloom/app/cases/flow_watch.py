@@ -16,6 +16,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
+from fluxloom.fv.scalar_sides import FixedFlux
 
 if TYPE_CHECKING:
     from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
@@ -94,6 +95,9 @@ def incompressible_watch(runner: IncompressibleRunner, table: GuardTable) -> Wat
 
     for one in flow.scalars.all.values():
         looks.append(_scalar_look(one.theta, flow.weight, one.scalar.name))
+        if not any(isinstance(side, FixedFlux) for side in one.scalar.boundaries.values()):
+            given = max(_largest(comm, one.values()), _largest(comm, one.given.read()))
+            rules += _bounded(table, one.scalar.name, given, _largest(comm, one.source.read()))
     rules += _energy(table, volume, speed, pull)
     if flow.model is not None and table.viscosity and flow.viscosity:
         looks.append(_eddy_look(flow.nut, None))
@@ -108,6 +112,15 @@ def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
         c.set.context, lambda sums, most: Loop(look_at_scalar, c.set, c, weight, sums, most),
         [LOST, f"total {name}"], most=[f"most {name}"],
     )  # fmt: skip
+
+
+def _bounded(table: GuardTable, name: str, given: float, source: float) -> list[Rule]:
+    """Return the rule of a scalar whose largest value is given, but for a source."""
+    if not table.scalar:
+        return []
+    rule = Growth(f"most {name}", f"|{name}|", name, table.scalar,
+                  lambda numbers: given + source * (numbers.time or 0.0), "scalar")  # fmt: skip
+    return [rule]
 
 
 def _eddy_look(nu: Dat, laminar: Dat | None) -> Reduction:
@@ -149,9 +162,7 @@ def edge_transport_watch(runner: EdgeTransportRunner, table: GuardTable) -> Watc
     given = max(_largest(comm, flow.c.read()), _largest(comm, flow.given.read()))
     source = _largest(comm, flow.source.read())
     rules: list[Rule] = [Finite()] if table.finite else []
-    if table.growth:
-        rules.append(Growth("most scalar", "|scalar|", "scalar", table.growth,
-                            lambda numbers: given + source * (numbers.time or 0.0)))  # fmt: skip
+    rules += _bounded(table, "scalar", given, source)
     more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
     looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
     return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
