@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.checkpoint import Resumed, RunCheckpoint
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import parse_case
 from fluxloom.app.march import march
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import FluxloomError

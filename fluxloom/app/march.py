@@ -160,10 +160,10 @@ def march(
                 way.note(residual, seconds)
                 log.add(number, residual, before + seconds)
                 told.advanced(number, residual, seconds)
-                if not isfinite(residual):
-                    return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
                 if guards is not None and (found := guards.stepped(number, _time(runner), residual)) is not None:
                     return way.end(_diverged(found))
+                if not isfinite(residual):
+                    return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
                 if isinstance(runner, Ending) and runner.finished:
                     break
                 if saver is not None:

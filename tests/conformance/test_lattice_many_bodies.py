@@ -13,6 +13,7 @@ import fluxloom as fl
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
@@ -184,7 +185,7 @@ def history(device: str, folder: Path) -> np.ndarray:
     case, _ = parse_case(Document(Path("case.toml"), CASE, {}))
     assert isinstance(case, LatticeCase)
     runner = LatticeApplication().build(case, context(device))
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     for _ in range(12):
         runner.advance()
     columns = [runner.history.column(f"{body}.force_{axis}") for body in ("left", "right") for axis in "xy"]

@@ -13,6 +13,7 @@ import pytest
 from fluxloom.app.cases.compressible import CompressibleCase
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_exact import Vortex
 from fluxloom.fv.riemann import SOD
@@ -36,7 +37,7 @@ def build(name: str, **tables: dict[str, Any]) -> CompressibleRunner:
 
 def finished(runner: CompressibleRunner, folder: Path, steps: int = 3000) -> CompressibleRunner:
     """Return a runner at its end, or after some steps, with its history and tables."""
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished and runner.flow.steps < steps:
         runner.advance()
     runner.finish(pictures=False)

@@ -16,6 +16,7 @@ import pytest
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cases.edge_flow_tables import EdgeFlowCase
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.edge_probes import simplices_of
 
@@ -43,7 +44,7 @@ def build(name: str, **tables: dict[str, Any]) -> EdgeFlowRunner:
 
 def finished(runner: EdgeFlowRunner, folder: Path, steps: int = 10**9) -> EdgeFlowRunner:
     """Return a runner at its end, or after some steps, with its history."""
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished and runner.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)

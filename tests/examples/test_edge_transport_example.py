@@ -14,6 +14,7 @@ import pytest
 from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "edge_transport.toml"
@@ -28,7 +29,7 @@ def finished(folder: Path, **mesh: Any) -> EdgeTransportRunner:
     given["mesh"] |= mesh
     runner = application.build(EdgeTransportCase.model_validate(given), Context("cpu", threads=1, tuning=False))
     assert isinstance(runner, EdgeTransportRunner)
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished:
         runner.advance()
     runner.finish(pictures=False)

@@ -13,6 +13,7 @@ import pytest
 from fluxloom.app.cases.incompressible import IncompressibleCase
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -32,7 +33,7 @@ def build(name: str, **tables: dict[str, Any]) -> IncompressibleRunner:
 
 def finished(runner: IncompressibleRunner, folder: Path, steps: int = 10**9) -> IncompressibleRunner:
     """Return a runner at its end, or after some steps, with its history."""
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished and runner.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)

@@ -11,6 +11,7 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.surface import Surface
 
@@ -47,7 +48,7 @@ def test_flow_round_the_body(car: Path, tmp_path: Path) -> None:
     given["mesh"] |= {"nx": 75, "ny": 24, "nz": 18, "spacing": 0.048}
     given["body"]["car"]["file"] = str(car)
     runner = application.build(LatticeCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     for _ in range(300):
         runner.advance()
     assert np.count_nonzero(~runner.flow.fluid) == 1010  # of 0.048^3 each: 0.1117, and the body has 0.1109

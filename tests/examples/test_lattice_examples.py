@@ -11,6 +11,7 @@ from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -25,7 +26,7 @@ def ran(name: str, folder: Path, count: int, **tables: dict[str, Any]) -> Lattic
         given[table] |= keys
     assert isinstance(application, LatticeApplication)
     runner = application.build(LatticeCase.model_validate(given), Context("cpu", threads=1, tuning=False))
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished and runner.flow.steps < count:
         runner.advance()
     return runner

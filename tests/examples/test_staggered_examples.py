@@ -11,6 +11,7 @@ import pytest
 from fluxloom.app.cases.staggered import StaggeredCase
 from fluxloom.app.cases.staggered_run import StaggeredRunner
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -30,7 +31,7 @@ def build(name: str, **tables: dict[str, Any]) -> StaggeredRunner:
 
 def finished(runner: StaggeredRunner, folder: Path, steps: int = 10**9) -> StaggeredRunner:
     """Return a runner at its end, or after some steps, with its history."""
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished and runner.solver.steps < steps:
         runner.advance()
     runner.finish(pictures=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
     """Run the command line in this process; what it printed is in ``run.said``."""
 
     def call(*words: Any) -> int:
@@ -34,7 +34,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
         call.said = out + err  # type: ignore[attr-defined]
         return code
 
-    yield call
+    return call
 
 
 def process(*words: Any, **environment: str) -> subprocess.Popen[str]:

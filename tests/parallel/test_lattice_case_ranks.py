@@ -18,6 +18,7 @@ from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.gathering import find_lost, gathered
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import Starter
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
@@ -73,7 +74,7 @@ def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> LatticeRunner:
 def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, device: str = "cpu") -> Values:
     """Run a case to its end, and return what a rank knows of it."""
     runner = build(comm, case, device)
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     while not runner.finished:
         runner.advance()
     fields = gathered(comm, runner.part, runner.fields())
@@ -191,7 +192,7 @@ def test_goes_on_with_other_ranks(name: str, alone: Any, tmp_path: Path) -> None
 
     def cut_off(comm: Comm, until: int) -> None:
         runner = build(comm, case_of(name))
-        runner.begin(tmp_path)
+        runner.begin(ResultFolder(tmp_path))
         while runner.flow.steps < until:
             runner.advance()
 
@@ -275,7 +276,7 @@ def test_what_was_asked_for_at_a_step_is_of_that_step(tmp_path: Path) -> None:
     """A device of its own memory: pictures, fields and numbers come late, and are those of their step."""
     case = case_of("cylinder", checkpoint={"every": 0}, movie={"every": 8}, run={"iterations": 12})
     runner = build(SelfComm(), case, "opencl")
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     runner.beside.settle()
     event, wanted = delayed(runner), {}
     for step in range(1, 12):
@@ -321,7 +322,7 @@ def test_ranks_draw_some_steps_later(alone: Any, tmp_path: Path) -> None:
     def late(comm: Comm) -> None:
         runner = build(comm, case_of("cylinder"))
         runner.beside._ahead = 3
-        runner.begin(tmp_path)
+        runner.begin(ResultFolder(tmp_path))
         while not runner.finished:
             runner.advance()
             assert bool(runner.beside._waiting) == (runner.flow.steps % 7 < 3 or runner.flow.steps % 8 < 3)

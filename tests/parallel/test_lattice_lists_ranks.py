@@ -13,6 +13,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.app.cases.lattice_state import read_checkpoint, restore, write_checkpoint
 from fluxloom.app.ranks import Starter
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
@@ -542,7 +543,7 @@ def test_cases_go_on_with_other_ranks(tmp_path: Path) -> None:
 
     def cut_off(comm: Comm, until: int) -> None:
         runner = build(comm, case)
-        runner.begin(folders[1])
+        runner.begin(ResultFolder(folders[1]))
         while runner.flow.steps < until:
             runner.advance()
 

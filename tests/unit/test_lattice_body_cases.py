@@ -14,6 +14,7 @@ from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.loading import parse_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
@@ -54,7 +55,7 @@ def load(tables: dict[str, Any], body: dict[str, Any], **others: Any) -> Lattice
 def run(case: LatticeCase, folder: Path, steps: int) -> LatticeRunner:
     """Return a case after some steps."""
     runner = LatticeApplication().build(case, Context("reference"))
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     for _ in range(steps):
         runner.advance()
     return runner

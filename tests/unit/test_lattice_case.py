@@ -19,6 +19,7 @@ from fluxloom.app.cases.lattice_units import advices, units_of
 from fluxloom.app.image_data import write_image
 from fluxloom.app.loading import parse_case
 from fluxloom.app.movies import Movie
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.context import Context
@@ -155,15 +156,15 @@ def test_lost() -> None:
 def test_goes_on(tmp_path: Path) -> None:
     """A run that was cut off goes on to the same bits, with the same history; one that is done says so."""
     whole = build(mesh=SMALL, checkpoint={"every": 9})
-    whole.begin(tmp_path)
+    whole.begin(ResultFolder(tmp_path))
     steps(whole, 24)
     expected = (whole.fields(), whole.history.rows)
     assert whole.finished
     cut = build(mesh=SMALL, checkpoint={"every": 9, "resume": False})
-    cut.begin(tmp_path)
+    cut.begin(ResultFolder(tmp_path))
     steps(cut, 20)  # killed: nothing is finished
     runner = build(mesh=SMALL, checkpoint={"every": 9})
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     assert runner.flow.steps == 18
     steps(runner, 6)
     assert runner.finished
@@ -172,15 +173,15 @@ def test_goes_on(tmp_path: Path) -> None:
     assert runner.history.rows == expected[1]
     assert "checkpoint.npz" in runner.finish(pictures=False)
     with pytest.raises(CaseError, match="has come to its end, 24 steps"):
-        build(mesh=SMALL, checkpoint={"every": 9}).begin(tmp_path)
+        build(mesh=SMALL, checkpoint={"every": 9}).begin(ResultFolder(tmp_path))
     with pytest.raises(CaseError, match=r"other values than fluid\.reynolds = 60"):
-        build(mesh=SMALL, checkpoint={"every": 9}, fluid={"reynolds": 60}).begin(tmp_path)
+        build(mesh=SMALL, checkpoint={"every": 9}, fluid={"reynolds": 60}).begin(ResultFolder(tmp_path))
 
 
 def test_a_checkpoint_of_another_version(tmp_path: Path) -> None:
     """Its grid has other layers beyond the sides."""
     runner = build(mesh=SMALL, checkpoint={"every": 9})
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     steps(runner, 9)
     path = tmp_path / "checkpoint.npz"
     with np.load(path) as file:
@@ -188,7 +189,7 @@ def test_a_checkpoint_of_another_version(tmp_path: Path) -> None:
     arrays["populations_0"] = arrays["populations_0"][:-1]
     np.savez(path, **arrays)
     with pytest.raises(CaseError, match=r"npz: has \d+ populations and this lattice \d+: .*another version"):
-        build(mesh=SMALL, checkpoint={"every": 9}).begin(tmp_path)
+        build(mesh=SMALL, checkpoint={"every": 9}).begin(ResultFolder(tmp_path))
 
 
 def test_results(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_results(tmp_path: Path) -> None:
     assert isinstance(runner, Writer | Ending)
     assert isinstance(runner, Updating)
     assert runner.updates == 16 * 10
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     steps(runner, 20)
     force = runner.flow.force_on("disk")[1] * runner.units.force
     assert runner.history.column("disk.force_x")[-1] == pytest.approx(force)

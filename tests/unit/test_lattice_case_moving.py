@@ -12,6 +12,7 @@ from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
@@ -58,13 +59,13 @@ def test_goes_on(tmp_path: Path, device: str, pipeline: str) -> None:
     """A run that was cut off goes on to the same bits, with the same history of forces and places."""
     changes: dict[str, Any] = {"immersed": {"margin": 0, "pipeline": pipeline}}
     whole = build(device, **changes)
-    whole.begin(tmp_path / "whole")
+    whole.begin(ResultFolder(tmp_path / "whole"))
     advance(whole, STEPS)
     cut = build(device, checkpoint={"every": 3}, **changes)
-    cut.begin(tmp_path / "cut")
+    cut.begin(ResultFolder(tmp_path / "cut"))
     advance(cut, 5)  # killed: nothing is finished
     runner = build(device, checkpoint={"every": 3}, **changes)
-    runner.begin(tmp_path / "cut")
+    runner.begin(ResultFolder(tmp_path / "cut"))
     assert runner.flow.steps == 3
     advance(runner, STEPS - 3)
     assert runner.finished
@@ -81,23 +82,23 @@ def test_goes_on(tmp_path: Path, device: str, pipeline: str) -> None:
 def test_a_checkpoint_of_other_bodies(tmp_path: Path) -> None:
     """What a file lacks, and bodies that are others, are told."""
     runner = build(checkpoint={"every": 1})
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     advance(runner, 1)
     fewer = {"count": 1, "diameter": 0.4, "density": 2.0, "gravity": [0.0, -1.0], "low": [0.7, 0.0], "seed": 5}
     with pytest.raises(CaseError, match=r"other values than particles\.seed = 5"):
-        build(checkpoint={"every": 1}, particles=fewer).begin(tmp_path)
+        build(checkpoint={"every": 1}, particles=fewer).begin(ResultFolder(tmp_path))
     path = tmp_path / "checkpoint.npz"
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files if not name.startswith("immersed.")}
     np.savez(path, **arrays)
     with pytest.raises(SolverError, match="is of others: none; these are arm, particle0"):
-        build(checkpoint={"every": 1}).begin(tmp_path)
+        build(checkpoint={"every": 1}).begin(ResultFolder(tmp_path))
 
 
 def test_what_reports_say(tmp_path: Path) -> None:
     """Steps of bodies that are no loops stand among the loops; the summary says how many markers there are."""
     runner = build()
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     advance(runner, 2)
     rows = {row.name: row for row in runner.reports()}
     assert {"interpolate", "spread", "move bodies", "move freely"} <= set(rows)

@@ -11,6 +11,7 @@ import pytest
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.loading import parse_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.dsl.context import Context
 
@@ -57,7 +58,7 @@ def test_lines_are_of_their_steps(device: str, streaming: str, tmp_path: Path) -
         runner = runner_of(every, streaming, device)
         folder = tmp_path / str(every)
         folder.mkdir()
-        runner.begin(folder)
+        runner.begin(ResultFolder(folder))
         while not runner.finished:
             runner.advance()
         runner.finish(pictures=False)

@@ -16,6 +16,7 @@ from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_state import read_checkpoint, restore, write_checkpoint
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
@@ -49,7 +50,7 @@ def test_same_numbers(tmp_path: Path) -> None:
     for runner in runners:
         folder = tmp_path / runner.flow.memory.set.name
         folder.mkdir()
-        runner.begin(folder)
+        runner.begin(ResultFolder(folder))
         while not runner.finished:
             runner.advance()
     one, other = (runner.flow for runner in runners)
@@ -73,7 +74,7 @@ def test_immersed_bodies_are_refused() -> None:
 def test_checkpoint(streaming: str, after: int, tmp_path: Path) -> None:
     """A run that is cut off, after an odd number of steps or an even one, goes on to the same bits."""
     whole = build("fluid", streaming=streaming)
-    whole.begin(tmp_path)
+    whole.begin(ResultFolder(tmp_path))
     while not whole.finished:
         whole.advance()
     first = build("fluid", streaming=streaming)
@@ -94,7 +95,7 @@ def test_case_goes_on(tmp_path: Path) -> None:
     first, whole, second = (build("fluid", every=3) for _ in range(3))
     for folder, runner, steps in ((tmp_path / "one", whole, 8), (tmp_path, first, 7), (tmp_path, second, 8)):
         folder.mkdir(exist_ok=True)
-        runner.begin(folder)
+        runner.begin(ResultFolder(folder))
         assert runner.flow.steps == (6 if runner is second else 0)
         while runner.flow.steps < steps:
             runner.advance()

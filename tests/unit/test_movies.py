@@ -12,6 +12,7 @@ from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
 from fluxloom.app.movies import Movie
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.dsl.context import Context
@@ -65,7 +66,7 @@ def test_a_case_with_a_film(tmp_path: Path) -> None:
     case, _ = parse_case(Document(Path("case.toml"), CASE, {}))
     assert isinstance(case, LatticeCase)
     runner = LatticeApplication().build(case, Context("reference"))
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     while not runner.finished:
         runner.advance()
     assert "speed.mp4" in runner.finish(pictures=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.app.files import FULL, reason_of, write_json
-from fluxloom.app.results.lock import LOCK, FolderLock
+from fluxloom.app.results.lock import FolderLock
 from fluxloom.app.results.tables import PART, Lines
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 
@@ -23,6 +23,9 @@ _RESULTS = (
     "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "final.*", "diverged.*",
     "snapshot_*.vt*", "checkpoint.h5*", "checkpoint.npz",
 )  # fmt: skip
+_SUFFIX = re.compile(r"\.(csv|gif|mp4|png|vtkhdf|vti|vtu|h5(\.\d+)?|npz)$")
+"""Of files that a run writes; other names in a record are not believed."""
+
 _ORPHAN = re.compile(r"\.[^/]+-(\d+)-[0-9a-f]+(\.\w+)?$")
 
 
@@ -203,7 +206,8 @@ class ResultFolder:
         if self.path is None:
             return
         for name in names:
-            if name not in self.written and Path(name).name == name and name not in (RECORD, LOCK):
+            ours = Path(name).name == name and _SUFFIX.search(name)
+            if ours and name not in self.written:
                 with contextlib.suppress(OSError):
                     (self.path / name).unlink(missing_ok=True)
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,13 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.files import read_residuals
-from fluxloom.app.summary import loop_rows
+from fluxloom.app.results.tables import read_residuals
 from fluxloom.app.verify.base import Check, VerifyOptions
-from fluxloom.core.errors import DeviceUnavailable, FluxloomError, MeshError
+from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.core.registry import Registry
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh import read_fields
 
 Call = Callable[..., SimpleNamespace]
@@ -107,11 +104,12 @@ def test_run(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
     assert iterations.tolist() == list(range(1, 21))
     assert residuals[-1] == pytest.approx(RESIDUAL_20, rel=1e-9)
     record = json.loads((out / "run.json").read_text())
-    assert record["status"] == "finished"
+    assert record["status"] == "end reached"
     assert record["case"]["mesh"] == {"type": "airfoil", "i": 8, "j": 12}
     assert record["residual"] == pytest.approx(residuals[-1], rel=1e-12)
     assert record["command"].startswith("fluxloom run ")
-    assert record["copy_gbs"] > 0
+    assert record["copy_gbs"] is None
+    assert done.out.splitlines()[0].split(maxsplit=1) == ["status", "end reached: 20 of 20 steps"]
     assert all(set(row) >= LOOP_KEYS for row in record["loops"])
     final = read_fields(next(out.glob("final.*")))
     assert set(final.cell_data) == {"density", "velocity", "pressure", "energy", "mach"}
@@ -139,7 +137,7 @@ def test_profile(
     monkeypatch: pytest.MonkeyPatch, fluxloom: Call, case_file: Write, tmp_path: Path
 ) -> None:
     def run(*words: str) -> str:
-        done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 3, "--no-picture", *words)
+        done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 3, "--no-picture", "--overwrite", *words)
         assert done.code == 0, done.text
         return done.out
 
@@ -150,16 +148,14 @@ def test_profile(
             super().__init__(*arguments, **named)
             contexts.append(self)
 
-    monkeypatch.setattr("fluxloom.app.cli.run.Context", Spy)
-    assert "% copy" in run()  # the CPU always keeps times
-    assert "% copy" in run("--profile")
+    monkeypatch.setattr("fluxloom.app.job.Context", Spy)
+    assert "% copy" not in run()
+    out = run("--profile")
+    assert "% copy" in out
+    assert out.index("residual") < out.index("% copy")  # the physics comes first
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["copy_gbs"] > 0
     assert [context.profile for context in contexts] == [False, True]
     assert "Python profile (ten largest own times)" in run("--python-profile")
-    # a device that keeps none says what to do
-    rows = [replace(row, seconds=0.0) for row in loop_rows([LoopReport("flux", 3, 1.0, 8, "gather", 0, 1, None, 64)])]
-    monkeypatch.setattr("fluxloom.app.cli.run.rows_of_ranks", lambda *_: rows)
-    assert "the device cpu keeps no times of loops unless it is asked to: add --profile" in run()
-    assert "add --profile" not in run("--profile")
 
 
 @pytest.mark.parametrize(
@@ -170,10 +166,8 @@ def test_run_on_a_gpu(fluxloom: Call, case_file: Write, tmp_path: Path, device: 
     done = fluxloom("run", case_file(), "-o", out, "--no-picture", "--device", device)
     assert done.code == 0, done.text
     assert read_residuals(out / "residual.csv")[1][-1] == pytest.approx(RESIDUAL_20, rel=1e-9)
-    assert "add --profile" in done.out
     assert "% copy" not in done.out
-    done = fluxloom("run", case_file(), "-o", out, "--no-picture", "--device", device, "--profile")
-    assert "add --profile" not in done.out
+    done = fluxloom("run", case_file(), "-o", out, "--no-picture", "--device", device, "--profile", "--overwrite")
     assert "% copy" in done.out
     assert "SIMD" not in done.out
     record = json.loads((out / "run.json").read_text())
@@ -191,11 +185,14 @@ def test_run_without_files(fluxloom: Call, case_file: Write, tmp_path: Path) -> 
 def test_lost_solution_keeps_files(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = fluxloom("run", case_file(("cfl = 0.9", "cfl = 9.0")), "-o", out)
-    assert done.code == 2
-    assert "the residual is nan; the first cell without a finite" in done.err
+    assert done.code == 1
+    assert "error: diverged: " in done.err
     assert "lower flow.cfl (now 9)" in done.err
-    assert json.loads((out / "run.json").read_text())["status"] == "failed"
+    record = json.loads((out / "run.json").read_text())
+    assert record["status"] == "diverged"
+    assert record["details"]["step"] == record["iterations"]
     assert (out / "residual.csv").exists()
+    assert [path.stem for path in out.glob("*.vt*")] == ["diverged"]
 
 
 def test_unusable_output(fluxloom: Call, case_file: Write, tmp_path: Path) -> None:
@@ -209,25 +206,28 @@ def test_unusable_output(fluxloom: Call, case_file: Write, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("error", "code", "word"),
     [
-        (MeshError("final.vtu: cannot be written: the disk is full"), 2, "error"),
-        (DeviceUnavailable("writing VTKHDF files needs h5py"), 0, "warning"),
+        (OSError(28, "No space left"), 3, "output lost: final.vtkhdf: the disk is full"),
+        (ValueError("odd"), 3, "output lost: final.vtkhdf: ValueError: odd"),
+        (DeviceUnavailable("writing VTKHDF files needs h5py"), 0, "warning: final.vtkhdf is left out: writing VTKHDF"),
     ],
 )
 def test_fields_that_cannot_be_written(
     fluxloom: Call, case_file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    error: FluxloomError, code: int, word: str,
+    error: Exception, code: int, word: str,
 ) -> None:  # fmt: skip
     """All other results are there; the status tells what was lost, but not what an absent package would have done."""
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("fluxloom.app.cli.run.write_vtk", fails)
+    monkeypatch.setattr("fluxloom.app.job_output.write_vtk", fails)
     done = fluxloom("run", case_file(), "-o", tmp_path / "out", "-n", 2)
     assert done.code == code
-    assert f"{word}: {error}" in done.err
+    assert word in done.err
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["files"] == ["residual.csv", "pressure.png", "mach.png", "residual.png"]
-    assert record["error"] == (str(error) if code else "")
+    assert list(record["lost"]) == (["final.vtkhdf"] if code else [])
+    assert ("outputs lost" in done.out) == bool(code)
+    assert record["status"] == "end reached"
 
 
 def test_exhausted_memory_is_one_message(monkeypatch: pytest.MonkeyPatch, fluxloom: Call) -> None:
@@ -361,7 +361,8 @@ def test_bench_record(fluxloom: Call, tmp_path: Path, name: str) -> None:
     assert list(record) == BENCH_KEYS
     assert (record["case"], record["device"], record["gpus"], record["ranks"]) == (name, "cpu", 0, 1)
     assert (record["precision"], record["sizes"]) == ("float64", {"cells": 288})
-    assert record["copy_gbs"] > 0
+    assert record["copy_gbs"] is None
+    assert done.out.splitlines()[0].split(maxsplit=1) == ["status", "end reached: 20 of 20 steps"]
     assert record["seconds"] > 0
     assert record["command"].startswith(f"fluxloom bench {name}")
     assert "percent_of_copy" in record["metrics"]

@@ -16,6 +16,7 @@ from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.cases.compressible_setup import gas_of
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, GasTable, MarchTable, SchemeTable
 from fluxloom.app.loading import applications
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.fv.compressible_boundary import Boundary
 from fluxloom.fv.gas import Gas
@@ -243,7 +244,7 @@ def test_mesh_from_a_file(stream: Write, tmp_path: Path) -> None:
 def test_lost(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
     """A state that is no number ends the run: which cell, where, what to do, and which checkpoint there is."""
     runner = build(stream(("[run]", "[checkpoint]\nevery = 1\n[run]")))
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     advanced(runner, 3)
     states = runner.flow.w.read()
     states[17, 0] = np.nan

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible_run import CompressibleRunner
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CheckpointError
@@ -79,7 +80,7 @@ def run(comm: Comm, out: Path, text: str, killed: int) -> Ran:
     model, application = load_case(path)
     runner = application.build(model, Context("cpu", threads=1, comm=comm, tuning=False))
     assert isinstance(runner, CompressibleRunner)
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     log = ResidualLog(None)
     march(runner, killed or model.run.iterations, log, comm=comm)
     if killed:

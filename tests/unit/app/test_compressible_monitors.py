@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.compressible_run import CompressibleRunner
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 
@@ -74,7 +75,7 @@ def build(text: str, folder: Path) -> CompressibleRunner:
 def run(text: str, folder: Path, steps: int = 0) -> CompressibleRunner:
     """Return a runner at its end, or after some steps as if it had been killed there."""
     runner = build(text, folder)
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     march(runner, steps or 100, ResidualLog(None))
     if not steps:
         runner.finish(pictures=False)
@@ -88,7 +89,7 @@ def table(path: Path) -> np.ndarray:
 def test_probes_are_exact_for_linear_states(tmp_path: Path) -> None:
     """In corners too, before anything has moved."""
     runner = build(CASE, tmp_path)
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     for observer in runner.observers:
         observer.stepped()
     runner.finish(pictures=False)

@@ -13,9 +13,10 @@ import pytest
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from fluxloom.app.cases.strategy_tables import strategy_of
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.agglomeration import Grouping
@@ -81,7 +82,7 @@ def run(text: str, folder: Path, steps: int = 0) -> CompressibleRunner:
     """Return a runner at its end, or after some steps as if it had been killed there."""
     folder.mkdir(exist_ok=True)
     runner = build(text, folder)
-    runner.begin(folder)
+    runner.begin(ResultFolder(folder))
     march(runner, steps or 200, ResidualLog(None))
     if not steps:
         runner.finish(pictures=False)

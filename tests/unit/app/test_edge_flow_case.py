@@ -14,10 +14,11 @@ from fluxloom.app.application import Nodal
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cli import run as run_module
 from fluxloom.app.cli.main import main
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import tune_at_start
 from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
@@ -170,7 +171,7 @@ def test_command_line(channel: Write, fluxloom: Callable[..., SimpleNamespace], 
 def test_probes(channel: Write, tmp_path: Path) -> None:
     """At a corner of the mesh the values of the point; between points linear ones."""
     runner = build(channel(("[2.0, 1.0]", "[2.0, 0.5]")))
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     advanced(runner, 4)
     runner.finish(pictures=False)
     series = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
@@ -193,7 +194,7 @@ def test_probes(channel: Write, tmp_path: Path) -> None:
 def ran(path: Path, out: Path, comm: Comm | None = None, steps: int | None = None) -> dict[str, np.ndarray]:
     """Return the fields behind a run in the order of the whole mesh, or nothing behind its death."""
     runner = build(path, comm=comm)
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     march(runner, 12 if steps is None else steps, ResidualLog(None), comm=comm)
     if steps is not None:
         return {}

@@ -12,10 +12,11 @@ import pytest
 
 from fluxloom.app.application import Nodal
 from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.gathering import gathered
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import tune_at_start
 from fluxloom.comm import run_threads
 from fluxloom.comm.base import Comm
@@ -176,7 +177,7 @@ def test_command_line(plume: Write, fluxloom: Callable[..., SimpleNamespace], tm
 def test_probes(plume: Write, tmp_path: Path) -> None:
     """At a corner of the mesh the value of the point; between points a linear one."""
     runner = build(plume())
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     advanced(runner, 4)
     runner.finish(pictures=False)
     series = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
@@ -196,7 +197,7 @@ def ran(path: Path, out: Path, comm: Comm | None = None, steps: int | None = Non
     """Return the fields behind a run in the order of the whole mesh, or nothing behind its death."""
     out.mkdir(exist_ok=True)
     runner = build(path, comm=comm)
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     march(runner, 12 if steps is None else steps, ResidualLog(None), comm=comm)
     if steps is not None:
         return {}

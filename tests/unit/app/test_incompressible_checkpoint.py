@@ -10,9 +10,10 @@ import pytest
 
 from fluxloom.app.cases import flow_monitors, incompressible_observers
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CheckpointError
@@ -102,7 +103,7 @@ def run(
     model, application = load_case(path)
     runner = application.build(model, Context("cpu", threads=1, comm=comm, tuning=False))
     assert isinstance(runner, IncompressibleRunner)
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     log = ResidualLog(None)
     march(runner, steps if killed else iterations, log, comm=comm)
     if killed:
@@ -208,7 +209,7 @@ def test_interrupted_on_the_way(tmp_path: Path) -> None:
     model, application = load_case(out.with_name("out-1.toml"))
     runner = application.build(model, Context("cpu", threads=1, tuning=False))
     assert isinstance(runner, IncompressibleRunner)
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     march(runner, 5, ResidualLog(None))
     assert not runner.fields()
     assert "before the checkpoint" in dict(runner.summary())["time"]

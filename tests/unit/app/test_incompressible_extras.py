@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.incompressible_run import IncompressibleRunner
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fv.place_noise import place_noise
@@ -69,7 +70,7 @@ def run(tmp_path: Path, **parts: str) -> tuple[IncompressibleRunner, Path]:
     """Return a runner after its run, and where its files are."""
     runner, out = build(case(tmp_path, **parts)), tmp_path / "out"
     out.mkdir()
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     end = march(runner, 500, ResidualLog(None))
     assert end.status == "finished"
     runner.finish(pictures=False)

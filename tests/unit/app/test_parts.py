@@ -19,12 +19,8 @@ import pytest
 from fluxloom.app.application import Picture
 from fluxloom.app.cases.airfoil import mesh_sizes
 from fluxloom.app.files import (
-    ResidualLog,
     atomic,
-    clear_directory,
-    prepare_directory,
     prepare_file,
-    read_residuals,
     vtk_name,
     write_json,
     write_vtk,
@@ -33,6 +29,8 @@ from fluxloom.app.gathering import find_lost, gathered
 from fluxloom.app.march import march
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import ExchangeRow, exchange_rows, rows_of_ranks
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog, read_residuals
 from fluxloom.app.schedules import parse_schedule, schedule_text
 from fluxloom.app.summary import LoopRow, difference, loop_rows, overall
 from fluxloom.app.system import command_says, commit, fluxloom_version, processor, python_says
@@ -40,6 +38,7 @@ from fluxloom.app.verify.base import Check
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, PlanError
+from fluxloom.core.status import Goal
 from fluxloom.device.bandwidth import BandwidthMeter, available_memory, last_level_cache, meter_for
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.parts import Part
@@ -54,42 +53,14 @@ PNG = b"\x89PNG"
 # ---------------------------------------------------------------------------------------------- files
 
 
-def test_directory_is_made_and_cleared(tmp_path: Path) -> None:
-    """What an earlier run left goes when the next one begins, and nothing else."""
-    folder = prepare_directory(tmp_path / "a" / "b", 1000)
-    for name in ("final.vtu", "old.png", "mine.png", "notes.txt", "snapshot_0001.vtu"):
-        (folder / name).write_text("{}")
-    write_json(folder / "run.json", {"files": ["old.png", "notes.txt", "../b", "", 3]})
-    prepare_directory(folder, 1000)
-    assert len(list(folder.iterdir())) == 6
-    clear_directory(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["mine.png", "notes.txt"]
-
-
-@pytest.mark.parametrize("text", ["", "[1]", '{"files": 3}'])
-def test_directory_of_a_broken_run_is_cleared(tmp_path: Path, text: str) -> None:
-    for name in ("final.vtu", "mine.png"):
-        (tmp_path / name).write_text("{}")
-    (tmp_path / "run.json").write_text(text)
-    clear_directory(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]
-
-
-def test_directory_of_other_files_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "photo.png").write_text("mine")
-    prepare_directory(tmp_path, 0)
-    clear_directory(tmp_path)
-    assert (tmp_path / "photo.png").exists()
-
-
 def test_directory_errors(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CaseError, match="a file of that name in the way"):
-        prepare_directory(tmp_path / "file", 0)
+        ResultFolder(tmp_path / "file").open("run")
     with pytest.raises(CaseError, match="a file of that name in the way"):
-        prepare_directory(tmp_path / "file" / "below", 0)
+        ResultFolder(tmp_path / "file" / "below").open("run")
     with pytest.raises(CaseError, match=r"will write about \d+ MiB but only \d+ MiB are free"):
-        prepare_directory(tmp_path / "big", 1 << 60)
+        ResultFolder(tmp_path / "big").open("run", 1 << 60)
 
 
 def test_directory_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +71,7 @@ def test_directory_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(CaseError, match="the disk is full; free some space"):
-        prepare_directory(tmp_path, 0)
+        ResultFolder(tmp_path).open("run")
     assert not list(tmp_path.iterdir())
 
 
@@ -121,7 +92,7 @@ def test_directory_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(CaseError, match="cannot be written"):
-            prepare_directory(tmp_path / "new", 0)
+            ResultFolder(tmp_path / "new").open("run")
     finally:
         tmp_path.chmod(0o700)
 
@@ -163,28 +134,26 @@ def test_residual_log(tmp_path: Path) -> None:
         read_residuals(path)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_full_disk_while_running() -> None:
-    with pytest.raises(FluxloomError, match="the disk is full; the run was stopped"):
-        ResidualLog(Path("/dev/full"))
-
-
 def test_no_half_line_stays_when_the_disk_is_full(tmp_path: Path) -> None:
     """A file that may not grow is as good as a full disk."""
-    path = tmp_path / "residual.csv"
-    log = ResidualLog(path)
+    path, lost = tmp_path / "residual.csv", dict[str, str]()
+    log = ResidualLog()
+    log.begin(path, lost.__setitem__)
     log.add(1, 0.5, 0.1)
     size = path.stat().st_size
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4, before[1]))
-        with pytest.raises(FluxloomError, match="cannot be written: File too large; the run was stopped"):
-            log.add(2, 0.25, 0.2)
+        log.add(2, 0.25, 0.2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+    assert lost == {"residual.csv": "File too large"}
+    log.add(3, 0.125, 0.3)
+    assert not log.close()
     assert path.stat().st_size == size
     assert read_residuals(path)[0].tolist() == [1]
+    assert log.values == [0.5, 0.25, 0.125]
 
 
 def test_vtk(tmp_path: Path) -> None:
@@ -203,33 +172,74 @@ def test_march(fake_runner: Callable[..., Any]) -> None:
     heard: list[int] = []
     log = ResidualLog(None)
     end = march(fake_runner(), 5, log, SimpleNamespace(advanced=lambda n, r, s: heard.append(n)))
-    assert (end.iterations, end.residual, end.status) == (5, 0.5**5, "finished")
+    assert (end.iterations, end.residual, end.status) == (5, 0.5**5, "end reached")
+    assert end.outcome.goal == Goal("run.iterations", "steps", 5, 5, True)
     assert heard == log.iterations == [1, 2, 3, 4, 5]
 
 
 def test_lost_solution(fake_runner: Callable[..., Any]) -> None:
     log = ResidualLog(None)
     end = march(fake_runner(lost_at=3), 5, log)
-    assert (end.iterations, end.status) == (3, "failed")
-    assert end.error == (
-        "iteration 3: the residual is nan; the first cell without a finite pressure is 7 at (0.875, 0.5) "
+    assert (end.iterations, end.status, end.outcome.exit_code) == (3, "diverged", 1)
+    assert end.outcome.reason == (
+        "step 3: the residual is nan; the first cell without a finite pressure is 7 at (0.875, 0.5) "
         "(2 of 12 cells); lower flow.cfl"
     )
     assert len(log.values) == 3
+
+
+@pytest.mark.parametrize(
+    ("goals", "steps", "asked", "status", "ended_by"),
+    [
+        ([("time.steady", "residual", 1e-1)], 5, False, "converged", "time.steady"),
+        ([("time.steady", "residual", 1e-9)], 5, False, "not converged", "run.iterations"),
+        ([("time.steady", "residual", 1e-9)], 5, True, "end reached", "run.iterations"),
+        ([("time.end", "time", 3.0)], 5, False, "end reached", "time.end"),
+        ([("time.end", "time", 9.0)], 5, False, "not converged", "run.iterations"),
+        ([("time.end", "time", 9.0)], 5, True, "end reached", "run.iterations"),
+        ([("time.end", "time", 3.0), ("time.steady", "residual", 1e-9)], 5, False, "not converged", "time.end"),
+        ([("time.end", "time", 3.0), ("time.steady", "residual", 1e-9)], 5, True, "not converged", "time.end"),
+        ([("time.end", "time", 9.0), ("time.steady", "residual", 0.3)], 5, False, "converged", "time.steady"),
+    ],
+)
+def test_how_a_run_ends(
+    fake_runner: Callable[..., Any], goals: list[tuple[str, str, float]], steps: int, asked: bool, status: str,
+    ended_by: str,
+) -> None:  # fmt: skip
+    """A target comes first; a time is an end, but a limit beside a target; steps are what is asked for, or a limit."""
+
+    class Aiming(fake_runner().__class__):  # type: ignore[misc]
+        def goals(self) -> list[Goal]:
+            reached = {"time": float(self.step), "residual": self.residual()}
+            return [
+                Goal(key, name, wanted, reached[name], (reached[name] >= wanted) == (name == "time"))
+                for key, name, wanted in goals
+            ]
+
+        @property
+        def finished(self) -> bool:
+            return any(goal.met for goal in self.goals())
+
+    end = march(Aiming(), steps, ResidualLog(), asked=asked)
+    assert (end.status, end.outcome.goal and end.outcome.goal.key) == (status, ended_by)
+    assert end.outcome.exit_code == (1 if status == "not converged" else 0)
+    if asked and status == "end reached":
+        assert "target not met: " in end.outcome.reason
 
 
 def test_interruption(fake_runner: Callable[..., Any]) -> None:
     log = ResidualLog(None)
     end = march(fake_runner(stop_at=4), 5, log)
     assert (end.iterations, end.status, end.residual) == (4, "interrupted", 0.5**4)
+    assert (end.outcome.exit_code, end.outcome.reason) == (130, "SIGINT after 4 steps")
     assert len(log.values) == 4
-    assert march(fake_runner(stop_at=5), 5, ResidualLog(None)).status == "finished"
+    assert march(fake_runner(stop_at=5), 5, ResidualLog(None)).status == "end reached"
 
 
 def test_an_iteration_that_does_not_end(fake_runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """One signal is enough: an iteration gets some time to finish, and no more."""
-    monkeypatch.setattr("fluxloom.app.march._GRACE", 0.2)
-    monkeypatch.setattr("fluxloom.app.march._SAME_SIGNAL", 0.1)
+    monkeypatch.setattr("fluxloom.app.interruption._GRACE", 0.2)
+    monkeypatch.setattr("fluxloom.app.interruption._SAME_SIGNAL", 0.1)
     runner = fake_runner()
 
     def advance() -> None:
@@ -249,7 +259,7 @@ def test_second_interruption(fake_runner: Callable[..., Any], monkeypatch: pytes
     log = ResidualLog(None)
     before = signal.getsignal(signal.SIGINT)
     assert march(fake_runner(stop_at=4, signals=2), 5, log).status == "interrupted"  # what a launcher repeats
-    monkeypatch.setattr("fluxloom.app.march._SAME_SIGNAL", -1.0)
+    monkeypatch.setattr("fluxloom.app.interruption._SAME_SIGNAL", -1.0)
     with pytest.raises(KeyboardInterrupt):
         march(fake_runner(stop_at=4, signals=2), 5, log)
     assert signal.getsignal(signal.SIGINT) is before

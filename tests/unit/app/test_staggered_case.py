@@ -12,9 +12,10 @@ import pytest
 
 from fluxloom.app.cases.staggered_run import StaggeredRunner
 from fluxloom.app.cases.staggered_state import interpolated, read_state
-from fluxloom.app.files import ResidualLog
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import tune_at_start
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
@@ -70,7 +71,7 @@ def ran(path: Path, out: Path, steps: int) -> StaggeredRunner:
     """Return a runner behind some steps, with its files."""
     runner = build(path)
     out.mkdir(exist_ok=True)
-    runner.begin(out)
+    runner.begin(ResultFolder(out))
     march(runner, steps, ResidualLog(None))
     runner.finish(pictures=False)
     return runner
@@ -181,7 +182,7 @@ def test_checkpoint_of_another_case(channel: Write, tmp_path: Path) -> None:
     assert ran(channel(("every = 3", "every = 3\nresume = false")), out, 2).solver.steps == 2
     (out / "checkpoint.npz").write_bytes(b"nothing")
     with pytest.raises(CaseError, match="no checkpoint of a staggered grid can be read"):
-        build(channel()).begin(out)
+        build(channel()).begin(ResultFolder(out))
 
 
 def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
     slip = ('[boundary.ymin]\ntype = "wall"', '[boundary.ymin]\ntype = "symmetry"')
     base = channel(linear, *closed, slip, ('[boundary.ymax]\ntype = "wall"', '[boundary.ymax]\ntype = "symmetry"'))
     runner = build(base)
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     runner._save()
     file = tmp_path / "checkpoint.npz"
     assert float(read_state(file)["time"]) == 0.0

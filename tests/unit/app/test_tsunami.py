@@ -13,6 +13,7 @@ from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami import TsunamiCase
 from fluxloom.app.cases.tsunami_run import TsunamiRunner
 from fluxloom.app.loading import applications, load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d, box3d, write
@@ -84,7 +85,7 @@ def test_registered() -> None:
 def test_run_leaves_files(pond: Write, tmp_path: Path) -> None:
     """Gauges at their times, snapshots, pictures; a balanced volume."""
     runner = build(pond())
-    runner.begin(tmp_path)
+    runner.begin(ResultFolder(tmp_path))
     for _ in range(2):
         runner.advance()
     assert runner.solver.time == 0.2
