@@ -1,4 +1,4 @@
-"""What a user has is kept, in every solver: refusals, changed and finished runs, two at once, kills, restarts, losses."""
+"""What a user has is kept, in every solver: refusals, finished runs, two at once, kills, restarts, disks."""
 
 from __future__ import annotations
 
