@@ -165,6 +165,18 @@ class Chain:
                 return True
         return any(w.version != v for w, v in zip(self._watched, self._watched_versions))  # noqa: B905
 
+    @property
+    def going(self) -> bool:
+        """Whether nobody has changed a dat since the last call, so that the next one is as those before."""
+        return bool(self._versions) and not self._touched()
+
+    def go_on(self) -> None:
+        """Take dats as the chain has left them, though they were written: a run goes on from a checkpoint."""
+        if self._plain is None and self.context.device.native:
+            self.build()
+        self._versions = [d.version for d in self.dats]
+        self._watched_versions = [w.version for w in self._watched]
+
     # ----------------------------------------------------------------------------------- reports
     def reports(self) -> list[LoopReport]:
         """Return the counters of each fused group, and of each loop that ran by itself in this chain."""

@@ -36,6 +36,7 @@ from fluxloom.dsl.checkpoint_rules import call_of
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.state import State, StateFile
+from fluxloom.dsl.steps import Reset
 
 __all__ = ["Memory", "decoded", "encoded"]
 
@@ -48,6 +49,9 @@ _LEAVES = (
 _NEW = 1
 """Version of a dat that was made later, with values that nobody has changed since."""
 
+_GOING = " going"
+"""Name of the chains whose next call is one of many, not the first."""
+
 _SHORT = 16
 """Numbers in a row that are written one by one."""
 
@@ -59,6 +63,7 @@ class _Found:
     dats: dict[str, Dat] = field(default_factory=dict)
     globals: dict[str, Global] = field(default_factory=dict)
     calls: dict[str, Chain | Loop] = field(default_factory=dict)
+    others: dict[str, Chain | Loop] = field(default_factory=dict)
     holders: dict[str, Any] = field(default_factory=dict)
     monitors: list[str] = field(default_factory=list)
     restorable: list[Any] = field(default_factory=list)
@@ -82,7 +87,7 @@ class Memory:
     def __init__(self, **owners: Any) -> None:
         self._owners = owners
         self._homes = {type(owner).__module__.partition(".")[0] for owner in owners.values()} | {"fluxloom"}
-        self._needs: weakref.WeakKeyDictionary[Chain | Loop, tuple[list[Dat], list[Any]]] = weakref.WeakKeyDictionary()
+        self._needs = weakref.WeakKeyDictionary[Chain | Loop, _Needs]()
         self._versions = weakref.WeakKeyDictionary[Dat, int]()
         found = self._find()
         for dat in found.dats.values():
@@ -98,32 +103,37 @@ class Memory:
             for name in _names(holder, "remembers"):
                 key = f"{path}.{name}"
                 numbers[key] = encoded(getattr(holder, name), key, tables)
-        return State(self._needed(found), found.globals, numbers, tables)
+        needed, changed = self._needed(found)
+        numbers[_GOING] = [path for path, call in found.calls.items() if isinstance(call, Chain) and call.going]
+        return State(
+            {
+                key: dat for key, dat in found.dats.items()
+                if id(dat) in found.kept or (
+                    id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, _NEW))
+                )
+            },
+            {key: item for key, item in found.globals.items() if id(item) in needed}, numbers, tables,
+        )  # fmt: skip
 
     def monitors(self) -> list[str]:
         """Return the paths of what is only looked at."""
         return self._find().monitors
 
-    def _needed(self, found: _Found) -> dict[str, Dat]:
-        """Return the dats of which a chain or a loop needs the values from before, and that have changed."""
-        needed: set[int] = set()
-        changed: set[int] = set()
-        for call in found.calls.values():
-            if call not in self._needs:
-                use = call_of(call)
-                dead = {id(d) for d in use.dead}
-                self._needs[call] = (
-                    [d for d in _before(use.uses) if id(d) not in dead], [d for u in use.uses for d in u.changed]
-                )  # fmt: skip
-            before, after = self._needs[call]
-            needed |= {id(dat) for dat in before}
-            changed |= {id(dat) for dat in after}
-        return {
-            key: dat for key, dat in found.dats.items()
-            if id(dat) in found.kept or (
-                id(dat) in needed and (id(dat) in changed or dat.version != self._versions.get(dat, _NEW))
-            )
-        }  # fmt: skip
+    def _needed(self, found: _Found) -> tuple[set[int], set[int]]:
+        """Return which data a chain or a loop needs from before it, and which dats one of them changes, by ``id``."""
+        needed, changed = set[int](), set[int]()
+        every = (*found.calls.values(), *found.others.values())
+        inside = {id(loop) for call in every if isinstance(call, Chain) for loop in call.loops}
+        for counts, calls in ((True, found.calls), (False, found.others)):
+            for call in calls.values():
+                if id(call) in inside:  # parts of solvers keep loops for their chains
+                    continue
+                if call not in self._needs:
+                    self._needs[call] = _Needs.of(call)
+                needs = self._needs[call]
+                needed |= {id(data) for data in needs.before if counts}
+                changed |= {id(dat) for dat in needs.changed}
+        return needed, changed
 
     # --------------------------------------------------------------------------------------- restore
     def restore(self, file: StateFile) -> list[str]:
@@ -161,6 +171,9 @@ class Memory:
                 file.load(key, item)
         for holder in found.restorable:
             holder.restored()
+        for path in file.numbers.get(_GOING, ()):
+            if isinstance(call := found.calls.get(path), Chain):
+                call.go_on()
         return sorted(anew - {""})
 
     def _recall(self, path: str, found: _Found, file: StateFile, anew: set[str]) -> None:
@@ -195,7 +208,9 @@ class Memory:
             self._look(left, beside, seen)
             found.left += beside.left
             beside.left = []
+        found.others = beside.calls
         forgotten = {id(data) for data in (*beside.dats.values(), *beside.globals.values())}
+        forgotten |= {id(item) for call in beside.calls.values() for item in _data(call)}
         known = {id(data) for data in (*found.dats.values(), *found.globals.values())} | forgotten
         for path, call in found.calls.items():
             for item in _data(call):
@@ -303,14 +318,30 @@ def _beside(key: str, file: StateFile) -> bool:
     return any(key == path or key.startswith((f"{path}.", f"{path}:")) for path in file.about.get("monitors", ()))
 
 
-def _before(uses: Iterable[Any]) -> list[Dat]:
-    """Return the dats of which uses in order need the values from before them."""
-    found: dict[int, Dat] = {}
-    written: set[int] = set()
-    for use in uses:
-        found |= {id(d): d for d in use.needed if id(d) not in written}
-        written |= {id(d) for d in use.overwritten}
-    return list(found.values())
+@dataclass(frozen=True, eq=False)
+class _Needs:
+    """What a chain or a loop needs from before it, and which dats it changes."""
+
+    before: tuple[Dat | Global, ...]
+    changed: tuple[Dat, ...]
+
+    @classmethod
+    def of(cls, call: Chain | Loop) -> _Needs:
+        """Look at the access modes; on several ranks collective."""
+        found = call_of(call)
+        before: dict[int, Dat | Global] = {}
+        written = {id(dat) for dat in found.dead}
+        for use in found.uses:
+            before |= {id(d): d for d in use.needed if id(d) not in written}
+            written |= {id(d) for d in use.overwritten}
+        written = set[int]()
+        for step in call.steps if isinstance(call, Chain) else (call,):
+            if isinstance(step, Reset):
+                written.add(id(step.target))
+                continue
+            data = [a.data for a in step.bound.arguments if isinstance(a.data, Global)]
+            before |= {id(item): item for item in data if id(item) not in written}
+        return cls(tuple(before.values()), tuple(d for use in found.uses for d in use.changed))
 
 
 # ----------------------------------------------------------------------------------- values of the host

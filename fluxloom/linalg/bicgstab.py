@@ -209,6 +209,7 @@ class BiCGStab(Krylov):
     """
 
     title = "BiCGStab"
+    forgets = (*Krylov.forgets, "to_first", "to_second")
 
     def _prepare(self) -> None:
         self.shadow, self.p, self.v, self.t = (self.work(name) for name in ("r'", "p", "v", "t"))

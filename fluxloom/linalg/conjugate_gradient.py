@@ -93,6 +93,7 @@ class ConjugateGradient(Krylov):
     """
 
     title = "conjugate gradients"
+    forgets = (*Krylov.forgets, "to_z")
 
     def _prepare(self) -> None:
         self.p, self.q = self.work("p"), self.work("q")

@@ -78,7 +78,8 @@ class Krylov:
     """
 
     title = "Krylov method"
-    forgets = ("_vectors",)
+    forgets = ("start", "body", "end", "preconditioner")
+    keeps = ("x",)
 
     def __init__(
         self,
@@ -93,7 +94,6 @@ class Krylov:
         name: str = "",
     ) -> None:
         self.name = name or self.title
-        self._vectors: list[Dat] = []
         self.stop = stop if stop is not None else Stop()
         self._check(matrix, b, x, nullspace, interval)
         self.matrix, self.given, self.x = matrix, b, x
@@ -143,11 +143,9 @@ class Krylov:
     def work(self, name: str) -> Dat:
         """Return a vector like ``x``."""
         like = self.x
-        made = like.context.dat(
+        return like.context.dat(
             like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=like.scalar.numpy, layout=like.layout
         )
-        self._vectors.append(made)
-        return made
 
     def sums(self, name: str) -> Global:
         """Return a number a system."""

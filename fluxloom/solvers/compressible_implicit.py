@@ -94,6 +94,7 @@ class SteadySteps:
     discretizations of the RANS-SA equations*. AIAA 2013-2686 (shares of steps and their balance).
     """
 
+    forgets = ("base", "trial", "waves")
     remembers = ("cfl", "preconditioning", "total", "highest", "_most", "_now", "_begun", "_newton")
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit | None = None) -> None:

@@ -88,6 +88,7 @@ class MultigridSteps:
         If no level can be made, or the mesh turns.
     """
 
+    forgets = ("levels", "passages", "smoothers", "coarse")
     remembers = ("cycles", "refused", "highest", "_first", "_last", "pacing")
 
     def __init__(

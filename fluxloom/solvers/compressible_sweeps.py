@@ -77,6 +77,8 @@ class Sweeps:
         What `solve` takes, a residual, and what it finds, increments of the states `CompressibleFlow.w`.
     """
 
+    forgets = ("rate", "block", "r", "z")
+
     def __init__(self, flow: CompressibleFlow, sweeps: int, fronts: bool = False) -> None:
         context, d, nv = flow.context, flow.dimension, flow.components
         self.flow, self.sweeps, self.fronts = flow, sweeps, fronts
