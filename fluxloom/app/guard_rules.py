@@ -91,21 +91,24 @@ class Balance:
         Sum over the flow.
     part
         Of it, by which it may be off.
-    came
-        Number of what has come in, if anything can.
+    came, left
+        Numbers of what has come in, and of what has left, if anything can.
     scale
         What ``part`` is of, at least.
     """
 
-    def __init__(self, number: str, quantity: str, part: float, came: str = "", scale: float = 0.0) -> None:
-        self._number, self._quantity, self._part, self._came, self._scale = number, quantity, part, came, scale
+    def __init__(
+        self, number: str, quantity: str, part: float, came: str = "", left: str = "", scale: float = 0.0
+    ) -> None:  # fmt: skip
+        self._number, self._quantity, self._part, self._scale = number, quantity, part, scale
+        self._came, self._left = came, left
         self._first: float | None = None
         self.off = 0.0
         """Part of it by which the balance is off now."""
 
     def broken(self, numbers: Numbers) -> Broken | None:
         """Return what is wrong."""
-        came = numbers.values.get(self._came, 0.0)
+        came = numbers.values.get(self._came, 0.0) - numbers.values.get(self._left, 0.0)
         kept = numbers.values[self._number] - came
         if self._first is None:
             self._first = kept

@@ -130,7 +130,7 @@ class Guards:
         self._table, self._runner, self._comm = table, runner, context.comm
         self._watch: Watch | None = runner.watch(table) if isinstance(runner, Watched) else None
         self._every = table.every or (self._watch.every if self._watch is not None else 1)
-        self._pending: tuple[int, float | None] | None = None
+        self._pending: tuple[int, float | None, Mapping[str, float]] | None = None
         self._good, self._looks, self._clipped_since = 0, 0, -1
         self._seen, self._first, self._lowest = 0, 0.0, inf
         self._values: dict[str, float] = {}
@@ -162,9 +162,7 @@ class Guards:
         if found is not None:
             return found
         if all(one.late for one in self._watch.reductions):
-            for one in self._watch.reductions:
-                one.take()
-            self._pending = steps, time
+            self._pending = steps, time, self._taken()
             return None
         return self._judged(self._looked(steps, time), steps)
 
@@ -180,27 +178,31 @@ class Guards:
 
     def _looked(self, steps: int, time: float | None, *, last: bool = False) -> Numbers:
         """Return the numbers of the flow as it is now."""
+        return self._numbers(steps, time, self._taken(), last=last)
+
+    def _taken(self) -> Mapping[str, float]:
+        """Let the device find its numbers; return those of the host."""
         assert self._watch is not None
         for one in self._watch.reductions:
             one.take()
-        return self._numbers(steps, time, last=last)
+        return {name: value for known in self._watch.host for name, value in known().items()}
 
     def _collected(self) -> Violation | None:
         """Judge the look before, whose numbers have come meanwhile."""
         if self._pending is None:
             return None
-        (steps, time), self._pending = self._pending, None
-        return self._judged(self._numbers(steps, time), steps)
+        (steps, time, known), self._pending = self._pending, None
+        return self._judged(self._numbers(steps, time, known), steps)
 
-    def _numbers(self, steps: int, time: float | None, *, last: bool = False) -> Numbers:
+    def _numbers(
+        self, steps: int, time: float | None, known: Mapping[str, float], *, last: bool = False
+    ) -> Numbers:  # fmt: skip
         assert self._watch is not None
         values: dict[str, float] = {}
         for one in self._watch.reductions:
             found = one.collect()
             values |= found | {LOST: values.get(LOST, 0.0) + found.get(LOST, 0.0)}
-        for known in self._watch.host:
-            values |= known()
-        self._values = values
+        self._values = values = values | known
         return Numbers(steps, time, values, last)
 
     # ----------------------------------------------------------------------------------------- judgement

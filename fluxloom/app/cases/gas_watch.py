@@ -38,11 +38,12 @@ def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
         lambda sums, least, most: Loop(look_at_gas, flow.elements, flow.w, flow.volume, sums, least, most,
                                        gamma=flow.gas.gamma, nv=nv, d=d),
         [LOST, "mass", "energy"], ["density", "pressure"], most,
+        beside=None if flow.passed is None else (("mass left", "energy left"), flow.passed),
     )  # fmt: skip
     rules: list[Rule] = [Finite()] if table.finite else []
     if table.positive:
         rules += [AtLeast("density", "density", "rho"), AtLeast("pressure", "pressure", "p")]
-    rules += [Balance("mass", "mass", table.balance, "came")] if kept else []
+    rules += [Balance("mass", "mass", table.balance, left="mass left")] if kept else []
     if table.growth:
         rules.append(Growth("energy", "total energy", "p", table.growth, lambda _: 0.0))
     if table.viscosity and flow.turbulent:
@@ -56,10 +57,7 @@ def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
                             f"time.cfl is {flow.cfl:g}"))  # fmt: skip
 
     def host() -> Mapping[str, float]:
-        found = {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
-        if flow.passed is not None:
-            found["came"] = -float(np.asarray(flow.passed.value)[0])
-        return found
+        return {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
 
     return Watch(_EVERY, [look], rules, [host], plan.end == 0.0, runner.clipped_states if explicit else None)
 
