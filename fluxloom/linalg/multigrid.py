@@ -27,6 +27,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.core.activity import Work, activity
 from fluxloom.core.errors import SolverError
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
@@ -263,17 +264,24 @@ class SmoothedAggregation:
         require("pyamg", "amg", "smoothed aggregation")
         fine = square(matrix, _TITLE)
         rows = LocalRows.of(fine)
+        with activity("levels of algebraic multigrid") as work:
+            return self._levels(fine, rows, self._checked(rows), work)
+
+    def _levels(self, fine: SparseMatrix, rows: LocalRows, candidates: Reals, work: Work) -> Multigrid:
+        """Find the levels on the host and bring them to the device. Collective."""
         limits = Limits(float(self.theta), int(self.coarse), int(self.levels), float(self.weight))
-        host, coarsest = hierarchy(rows, self._checked(rows), limits)
+        host, coarsest = hierarchy(rows, candidates, limits, work)
         context, layout, dtype = fine.rows.context, fine.layout, fine.values.scalar.numpy
         levels: list[_Level] = []
         order = np.arange(rows.owned)
         for number, level in enumerate(host):
             name = f"amg{number}"
+            work.at(f"level {number + 1} of {len(host) + 1} to the device")
             smoother = Polynomial(fine, level.inverse[order], self.smoother.polynomial(level.bound), name)
             if number + 1 < len(host):
                 below, places = _on_device(context, host[number + 1].rows, None, layout, dtype, f"amg{number + 1}")
             else:
+                work.at(f"inverse of the coarsest of {len(host) + 1}, {coarsest.total:,} rows")
                 below, places = _on_device(context, coarsest, pseudo_inverse(coarsest), layout, dtype, "amg.coarsest")
             p = level.prolongation[order][:, places]
             transfer: dict[str, Any] = {"layout": layout, "dtype": dtype}

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, dia_array
 
+from fluxloom.core.activity import Work
 from fluxloom.core.errors import SolverError
 from fluxloom.core.optional import require
 from fluxloom.linalg.chebyshev import inverse_diagonal
@@ -77,7 +78,9 @@ class HostLevel:
     prolongation: Any
 
 
-def hierarchy(rows: LocalRows, candidates: Reals, limits: Limits) -> tuple[list[HostLevel], LocalRows]:
+def hierarchy(
+    rows: LocalRows, candidates: Reals, limits: Limits, work: Work
+) -> tuple[list[HostLevel], LocalRows]:
     """Return the levels, from the finest, and the coarsest matrix. Collective.
 
     Parameters
@@ -88,6 +91,8 @@ def hierarchy(rows: LocalRows, candidates: Reals, limits: Limits) -> tuple[list[
         Vectors of the near null space.
     limits
         How.
+    work
+        Is told which level is next.
 
     Raises
     ------
@@ -96,6 +101,7 @@ def hierarchy(rows: LocalRows, candidates: Reals, limits: Limits) -> tuple[list[
     """
     block, levels = 1, []
     while not levels or rows.total > limits.coarse:
+        work.at(f"level {len(levels) + 1}, {rows.total:,} rows")
         if len(levels) + 1 >= limits.levels:
             raise SolverError(
                 f"{_TITLE}: level {len(levels)} has {rows.total} rows, and levels={limits.levels} ends there: the "
