@@ -85,10 +85,10 @@ class Runs:
         workers = min(len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
         if workers < 2:
             return
-        with activity("compiling schedules", self.loop.name, total=len(jobs)) as work:
-            with ThreadPoolExecutor(workers) as pool:
-                for _ in pool.map(_quietly, jobs):
-                    work.step()
+        whole = activity("compiling schedules", self.loop.name, total=len(jobs))
+        with whole as work, ThreadPoolExecutor(workers) as pool:
+            for _ in pool.map(_quietly, jobs):
+                work.step()
 
     def _job(self, schedule: Schedule) -> Callable[[], object] | None:
         """Return what compiles the loop under a schedule that is new."""

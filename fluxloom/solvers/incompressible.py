@@ -27,6 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
@@ -308,7 +309,8 @@ class Incompressible:
         self.scalars.initialise()
         self.scalars.act(0.0)
         self.project()
-        status = self.solver.solve()
+        with activity("initial velocity without divergence"):
+            status = self.solver.solve()
         self.after()
         self.phi.write(np.zeros(cv.owned))
         self.time, self.steps, self.dt = 0.0, 0, 0.0

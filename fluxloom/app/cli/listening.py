@@ -82,7 +82,7 @@ class Listening(AbstractContextManager["Listening"]):
             self._heard = None
 
     def tell(self, line: str) -> None:
-        """Print a line of another kind; the next line about what goes on comes as long after it as after one of these."""
+        """Print a line of another kind, after which silence begins anew."""
         if self._tell is not None:
             self._last = self._clock()
             self._tell(line)
