@@ -46,14 +46,18 @@ class Work(AbstractContextManager["Work"]):
         Which one, as in ``"step"``; `at` may change it.
     total
         Steps of it, where that is known; else 0.
+    again
+        Whether it comes again and again, so that it is worth saying which time it is.
     listener
         Who hears of it, or None.
     """
 
-    __slots__ = ("_listener", "_lock", "detail", "done", "total", "what")
+    __slots__ = ("_listener", "_lock", "again", "detail", "done", "total", "what")
 
-    def __init__(self, what: str, detail: str = "", total: int = 0, listener: Listener | None = None) -> None:
-        self.what, self.detail, self.total, self.done = what, detail, total, 0
+    def __init__(
+        self, what: str, detail: str = "", total: int = 0, *, again: bool = False, listener: Listener | None = None
+    ) -> None:
+        self.what, self.detail, self.total, self.done, self.again = what, detail, total, 0, again
         self._listener = listener
         self._lock = threading.Lock()
 
@@ -89,7 +93,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _UNHEARD = Work("")
 
 
-def activity(what: str, detail: str = "", *, total: int = 0) -> Work:
+def activity(what: str, detail: str = "", *, total: int = 0, again: bool = False) -> Work:
     """Return an activity, to be entered with ``with``; it costs next to nothing where nobody listens.
 
     Parameters
@@ -100,9 +104,11 @@ def activity(what: str, detail: str = "", *, total: int = 0) -> Work:
         Which one.
     total
         Steps of it, where that is known.
+    again
+        Whether it comes again and again, so that it is worth saying which time it is.
     """
     listener = _LISTENER.get()
-    return _UNHEARD if listener is None else Work(what, detail, total, listener)
+    return _UNHEARD if listener is None else Work(what, detail, total, again=again, listener=listener)
 
 
 @contextmanager

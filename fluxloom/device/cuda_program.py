@@ -132,7 +132,7 @@ def load_program(
     binary = _cached(job)
     compiled = binary is None
     if binary is None:
-        with activity("compiling", name), job.cache.lock(job.digest):
+        with activity("compiling", name, again=True), job.cache.lock(job.digest):
             binary = _cached(job)
             compiled = binary is None
             if binary is None:

@@ -110,7 +110,7 @@ def relax_widths(
     """
     found = relax(net, points, ratios(widths))
     slope = _gradient(ratios, widths, found)
-    with activity("relaxing the mesh", f"{len(net.quads):,} quads, at most {steps} steps") as work:
+    with activity("relaxing the mesh", f"{len(net.quads):,} quads", total=steps) as work:
         for _ in range(steps):
             whole = -np.linalg.solve(curvature, slope)
             largest = float(np.abs(whole).max())

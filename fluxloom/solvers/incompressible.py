@@ -136,7 +136,8 @@ class Incompressible:
         self.matrices = FlowMatrices(volumes, self.kinds)
         self._warn_of_flat_cells()
         self._dats()
-        self._bind()
+        with activity("tables of the flow", f"{volumes.cells:,} cells"):
+            self._bind()
         self.scheme, self.model = scheme, model
         self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere((self.kinds == OUTFLOW).any())

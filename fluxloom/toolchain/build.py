@@ -152,7 +152,7 @@ def load_library(
     job = _Job(source, re.sub(r"[^\w-]", "_", name, flags=re.ASCII), tuple(flags), compiler, cache, digest)
     library = _load_cached(job, report)
     if library is None:
-        with activity("compiling", job.name), cache.lock(digest):  # or waiting for another process that does
+        with activity("compiling", job.name, again=True), cache.lock(digest):  # perhaps another process does it
             library = _load_cached(job, report) or _load_twin(job, report) or _build(job, report)
     library.seconds = time.perf_counter() - start
     return library

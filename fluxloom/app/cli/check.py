@@ -20,6 +20,7 @@ from fluxloom.app.ranks import RankSpec, parse
 from fluxloom.app.startup import check_tunable
 from fluxloom.app.system import processor
 from fluxloom.comm import SelfComm
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
@@ -76,7 +77,7 @@ def _context(file: str, case: CaseModel, application: Application, threads: int 
 
 def _built(file: str, case: CaseModel, application: Application, context: Context) -> list[tuple[str, str]]:
     """Build what a run builds and describe it."""
-    with placed(file):
+    with placed(file), activity("building", case.case.name):
         runner = application.build(case, context)
     if case.run.tune == "startup":
         check_tunable(runner, application.name)

@@ -17,6 +17,7 @@ from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.loading import load_case
 from fluxloom.codegen.dialect import DIALECTS
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, did_you_mean
 from fluxloom.device.text import TextDevice
 from fluxloom.dsl.context import Context
@@ -59,7 +60,7 @@ def command(
         model, application = load_case(what)
         model = model.with_run(device=device, threads=threads, schedule=schedule)
         context = _context(model.run.device, dialect, model.run.threads, blind=getattr(application, "blind", False))
-        with placed(what):
+        with placed(what), activity("building", model.case.name):
             runner = application.build(model, context)
         if chain and runner.chain is None:
             raise CaseError(f"{what}: the solver {model.case.solver} has no chain of loops")

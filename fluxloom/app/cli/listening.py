@@ -73,6 +73,10 @@ class Listening(AbstractContextManager["Listening"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Be silent from now on: the first step has been made, or something else tells how far it is."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -104,7 +108,7 @@ class Listening(AbstractContextManager["Listening"]):
             works = self._works[:1] + self._works[1:][-1:]
         if not works:
             return f"working ({self._clock() - self._begin:.0f} s)"
-        texts = [f"{work}, number {number}" if number > 1 else str(work) for work, number, _ in works]
+        texts = [f"{work}, number {number}" if work.again else str(work) for work, number, _ in works]
         return f"{'; '.join(texts)} ({self._clock() - works[-1][2]:.0f} s)"
 
     def _watch(self) -> None:

@@ -12,6 +12,7 @@ from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.loading import load_case
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
@@ -57,7 +58,7 @@ def command(
     with Listening() as ear:
         model, application = load_case(case)
         model = model.with_run(device=device, threads=threads)
-        with placed(str(case)):
+        with placed(str(case)), activity("building", model.case.name):
             runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
         chain = runner.chain
         target = chain if loop is None and chain is not None else select(runner.loops, loop)
