@@ -129,7 +129,7 @@ class Chain:
         device = self.context.device
         if not device.shared:
             self._traffic = Traffic(self.loops, [s.target for s in self.steps if isinstance(s, Reset)])
-        with activity("preparing loops", f"{len(self.loops)} of {self.name}", again=True):
+        with activity("preparing loops", f"{len(self.loops)} of {self.name}"):
             self._plain = PlainReplay(self.steps, device, self.name, self.transient)
             if self._fuse:
                 fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)

@@ -271,7 +271,7 @@ class Loop:
         numbering = Numbering()
         device = self.context.device
         contract = self.schedule.deterministic != "global"
-        with activity("preparing a loop", self.name, again=True):
+        with activity("preparing a loop", self.name):
             group = self.group(numbering)
             unit = generate([group], device.dialect, contract=contract)
             native = device.compile(unit.text, unit.symbols, self.name, contract=contract)

@@ -11,6 +11,7 @@ The last stands where the stage has no name. Stages name themselves with `fluxlo
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ from types import TracebackType
 
 from fluxloom.app.cli.console import messages
 from fluxloom.core.activity import Work, listening
+from fluxloom.core.errors import FluxloomError
 
 __all__ = ["Listening", "say"]
 
@@ -27,9 +29,24 @@ EVERY = 1.8
 """Seconds without a line after which there is one: with what it takes to print it, silence ends within two seconds."""
 
 
+_LONGEST = 1_000_000
+
+
 def say(line: str) -> None:
     """Print a line on standard error."""
     messages().print(line, soft_wrap=True, markup=False)
+
+
+def _asked() -> float:
+    """Return the seconds of silence that the environment allows."""
+    text = os.environ.get("FLUXLOOM_SILENCE", "")
+    try:
+        seconds = float(text) if text else EVERY
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= _LONGEST:
+        raise FluxloomError(f"FLUXLOOM_SILENCE={text!r}: seconds from 0 (never a line) to {_LONGEST:,} are wanted")
+    return seconds
 
 
 class Listening(AbstractContextManager["Listening"]):
@@ -42,16 +59,23 @@ class Listening(AbstractContextManager["Listening"]):
     tell
         Prints a line; None: nothing is said, as on every rank but the first.
     every
-        Seconds without a line after which there is one.
+        Seconds without a line after which there is one; by default those of the variable ``FLUXLOOM_SILENCE`` of the
+        environment, else 1.8. 0: nothing is said of what goes on.
     clock
         Seconds that pass.
+
+    Raises
+    ------
+    FluxloomError
+        If the variable is not a number of seconds.
     """
 
     def __init__(
-        self, tell: Callable[[str], object] | None = say, *, every: float = EVERY,
+        self, tell: Callable[[str], object] | None = say, *, every: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._tell, self._every, self._clock = tell, every, clock
+        self._tell, self._clock = tell, clock
+        self._every = _asked() if every is None else every
         self._lock = threading.Lock()
         self._works: list[tuple[Work, int, float]] = []
         self._counts: Counter[str] = Counter()
@@ -61,7 +85,7 @@ class Listening(AbstractContextManager["Listening"]):
         self._heard: AbstractContextManager[None] | None = None
 
     def __enter__(self) -> Listening:
-        if self._tell is not None:
+        if self._tell is not None and self._every:
             self._begin = self._last = self._clock()
             self._stop.clear()
             self._heard = listening(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -100,6 +101,23 @@ def test_other_ranks_and_a_closed_screen_are_silent() -> None:
         assert work.done == 0
     with Listening(closed, every=0.001):
         assert asked.wait(60)
+
+
+def test_the_environment_says_how_long_silence_may_be(
+    fluxloom: Callable[..., SimpleNamespace], case_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_file()
+    quiet = fluxloom("check", case, "--no-build")
+    assert len(quiet.err.splitlines()) == 1
+    monkeypatch.setenv("FLUXLOOM_SILENCE", "0.05")
+    talking = fluxloom("check", case)
+    assert talking.code == 0
+    assert any(line.startswith("building: tiny") for line in talking.err.splitlines())
+    assert "building: tiny" not in talking.out
+    monkeypatch.setenv("FLUXLOOM_SILENCE", "often")
+    refused = fluxloom("check", case)
+    assert refused.code == 2
+    assert "FLUXLOOM_SILENCE='often'" in refused.err
 
 
 def test_lines_go_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
