@@ -41,7 +41,7 @@ from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother, like
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.multigrid_setup import Limits, hierarchy, pseudo_inverse
+from fluxloom.linalg.multigrid_setup import HostLevel, Limits, hierarchy, pseudo_inverse
 from fluxloom.linalg.operators import Operator, Step
 from fluxloom.linalg.ring_rows import Index, Reals
 from fluxloom.linalg.square import square
@@ -264,24 +264,25 @@ class SmoothedAggregation:
         require("pyamg", "amg", "smoothed aggregation")
         fine = square(matrix, _TITLE)
         rows = LocalRows.of(fine)
-        with activity("levels of algebraic multigrid") as work:
-            return self._levels(fine, rows, self._checked(rows), work)
-
-    def _levels(self, fine: SparseMatrix, rows: LocalRows, candidates: Reals, work: Work) -> Multigrid:
-        """Find the levels on the host and bring them to the device. Collective."""
         limits = Limits(float(self.theta), int(self.coarse), int(self.levels), float(self.weight))
-        host, coarsest = hierarchy(rows, candidates, limits, work)
+        host, coarsest = hierarchy(rows, self._checked(rows), limits)
+        with activity("levels of algebraic multigrid to the device", total=len(host)) as work:
+            return self._built(fine, rows.owned, host, coarsest, work)
+
+    def _built(
+        self, fine: SparseMatrix, owned: int, host: list[HostLevel], coarsest: LocalRows, work: Work
+    ) -> Multigrid:
+        """Bring the levels to the device. Collective."""
         context, layout, dtype = fine.rows.context, fine.layout, fine.values.scalar.numpy
         levels: list[_Level] = []
-        order = np.arange(rows.owned)
+        order = np.arange(owned)
         for number, level in enumerate(host):
             name = f"amg{number}"
-            work.at(f"level {number + 1} of {len(host) + 1} to the device")
             smoother = Polynomial(fine, level.inverse[order], self.smoother.polynomial(level.bound), name)
             if number + 1 < len(host):
                 below, places = _on_device(context, host[number + 1].rows, None, layout, dtype, f"amg{number + 1}")
             else:
-                work.at(f"inverse of the coarsest of {len(host) + 1}, {coarsest.total:,} rows")
+                work.at(f"inverse of the coarsest, {coarsest.total:,} rows")
                 below, places = _on_device(context, coarsest, pseudo_inverse(coarsest), layout, dtype, "amg.coarsest")
             p = level.prolongation[order][:, places]
             transfer: dict[str, Any] = {"layout": layout, "dtype": dtype}
@@ -291,6 +292,7 @@ class SmoothedAggregation:
             )  # fmt: skip
             levels.append(_Level(fine, smoother, down, up))
             fine, order = below, places
+            work.step()
         sizes = [*(level.rows for level in host), coarsest]
         return Multigrid(levels, fine, Hierarchy(tuple(s.total for s in sizes), tuple(s.entries for s in sizes)))
 
