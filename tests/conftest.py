@@ -56,6 +56,7 @@ QUICK = {"FLUXLOOM_CFLAGS": quick_flags(), "PYOPENCL_BUILD_OPTIONS": "-cl-opt-di
 def pytest_configure(config: pytest.Config) -> None:
     """Compile and measure quickly; give PoCL and Python folders of their own where they cannot write the user's."""
     os.environ.setdefault("FLUXLOOM_METER_BYTES", str(8 << 20))  # what the memory carries is no test's concern
+    os.environ.setdefault("FLUXLOOM_SILENCE", "0")  # nor how long it has to wait
     if config.option.markexpr == "not long":
         for name, value in QUICK.items():
             os.environ.setdefault(name, value)

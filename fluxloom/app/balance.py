@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fluxloom.app.application import Runner
+from fluxloom.core.activity import activity
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
 from fluxloom.perf.shares import shares_from_weights, weights_from_run
@@ -43,14 +44,15 @@ def measured_shares(context: Context, build: Callable[[Context, Sequence[float]]
         overlap=context.overlap,
     )  # fmt: skip
     equal = equal_shares(comm.size)
-    runner = build(trial, equal)
 
     def step() -> None:
         runner.advance()
 
-    for _ in range(_WARM):
-        step()
-    timed.settle = trial.synchronize
-    busy = RankedProgram(timed, step, _STEPS).measure().busy
+    with activity("measuring the speed of the ranks"):
+        runner = build(trial, equal)
+        for _ in range(_WARM):
+            step()
+        timed.settle = trial.synchronize
+        busy = RankedProgram(timed, step, _STEPS).measure().busy
     seconds = comm.reduce(np.array(busy), "max")
     return shares_from_weights(weights_from_run(equal, [max(float(s), 1e-9) for s in seconds]))

@@ -86,13 +86,19 @@ class RunCheckpoint:
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
         self._memory = Memory(run=runner, **(also or {}))
+        self.run = ""
         self._steps = self._saved = 0
         self._since = time.monotonic()
         self._mute = self._written = False
 
     # ---------------------------------------------------------------------------------------- go on
-    def resume(self) -> Resumed | None:
+    def resume(self, run: str | None = None) -> Resumed | None:
         """Give the runner the state of the last checkpoint, if there is one and it is wanted; touch no file.
+
+        Parameters
+        ----------
+        run
+            Of which run the checkpoint has to be; None: any. That of another one is left alone, and replaced later.
 
         Returns
         -------
@@ -114,6 +120,10 @@ class RunCheckpoint:
         if not paths:
             return None
         file, told = self._opened(paths)
+        if run and file.about.get("run") not in ("", run):
+            file.close()
+            self._tell(f"{file.path}: is of the run before this one began anew, and is not gone on from")
+            return None
         try:
             about = file.about
             if differing := case_differences(about["case"], self._case):
@@ -176,7 +186,7 @@ class RunCheckpoint:
         if self._mute:
             return ""
         about = {
-            "case": self._case, "steps": self._steps, "time": _time(self._runner),
+            "case": self._case, "run": self.run, "steps": self._steps, "time": _time(self._runner),
             "monitors": self._memory.monitors(),
         }  # fmt: skip
         try:

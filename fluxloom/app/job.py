@@ -15,7 +15,8 @@ from fluxloom.app.application import Application, Runner, Updating, Writer
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
-from fluxloom.app.cli.console import Advance, messages, show_error, table
+from fluxloom.app.cli.console import Advance, show_error, table
+from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
 from fluxloom.app.guards import Guards
 from fluxloom.app.interruption import leaving_by_signal
@@ -27,6 +28,7 @@ from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
 from fluxloom.comm.base import Comm
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.device.bandwidth import available_memory
@@ -73,18 +75,31 @@ class Request:
     asked: bool = False
 
 
+class _FromFirstStep:
+    """Tells how far a run is from its first step on; until then what goes on is told by another one."""
+
+    def __init__(self, progress: Advance, ear: Listening) -> None:
+        self._progress, self._ear = progress, ear
+
+    def advanced(self, iteration: int, residual: float, seconds: float) -> None:
+        """Take note of a step."""
+        self._ear.close()
+        self._progress.advanced(iteration, residual, seconds)
+
+
 class Job:
     """One run. On several ranks all methods are collective, and rank 0 writes."""
 
     def __init__(self, comm: Comm, request: Request) -> None:
         self.comm, self.request, self.case = comm, request, request.case
         self.first = comm.rank == 0
+        self.ear = Listening(say if self.first else None)
         self.folder = ResultFolder(request.directory if self.first else None, self._tell)
         self._begun = False
 
     def run(self) -> int:
         """Run and return the exit status, the same on every rank."""
-        with leaving_by_signal():
+        with leaving_by_signal(), self.ear:
             return self._guarded()
 
     def _guarded(self) -> int:
@@ -138,7 +153,7 @@ class Job:
         crew = crew_of(context)
         on = repr(context) if timed is None else f"{self.comm.size} ranks: {crew.device_name}"
         self._tell(f"building {self.case.case.name}: {estimate.cells:,} cells on {on}")
-        with placed(request.file):
+        with placed(request.file), activity("building", self.case.case.name):
             runner = request.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
             runner.chain.build()
@@ -149,13 +164,14 @@ class Job:
         saver = RunCheckpoint(
             self.case.checkpoint, self.case, runner, context, request.directory, {"residuals": log}, self._tell
         )
-        resumed = saver.resume() if earlier.goes_on else None
+        resumed = saver.resume((earlier.record or {}).get("run")) if earlier.goes_on else None
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
         record = first_record(request, context, runner, crew, self._tell)
         record |= {"tuning": [row.record() for row in tuned]} if tuned else {}
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
         self._begin(runner, record, earlier, resumed)
+        saver.run = record["run"]
         record["setup_seconds"] = time.perf_counter() - begin
         if self.case.output.residual and self.first:
             log.begin(self.folder / "residual.csv", self.folder.lose)
@@ -175,10 +191,10 @@ class Job:
     # ------------------------------------------------------------------------------------- beginning
     def _can_draw(self) -> bool:
         """Whether pictures are wanted and can be drawn; what is missing is said once, before the first step."""
-        if self.request.pictures and find_spec("matplotlib") is None:
+        missing = self.request.pictures and find_spec("matplotlib") is None
+        if missing:
             self._tell("pictures are left out: they need matplotlib: pip install 'fluxloom[viz]'")
-            return False
-        return self.request.pictures
+        return self.request.pictures and not missing
 
     def _greet(self, earlier: Earlier, resumed: Resumed | None) -> None:
         """Say whether the run goes on or begins, where there was one before."""
@@ -234,7 +250,7 @@ class Job:
             if not self.first:
                 return do(Silent())
             with Advance(run.iterations, run.report_every, updates) as progress:
-                return do(progress)
+                return do(_FromFirstStep(progress, self.ear))
         except KeyboardInterrupt:
             broken(RunStatus.INTERRUPTED, "interrupted in the middle of a step")
             raise
@@ -262,4 +278,4 @@ class Job:
     def _tell(self, line: str) -> None:
         if self.first:
             with contextlib.suppress(OSError):
-                messages().print(line, soft_wrap=True, markup=False)
+                self.ear.tell(line)

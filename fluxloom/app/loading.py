@@ -11,6 +11,7 @@ from fluxloom.app.application import Application
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import describe_errors
 from fluxloom.app.toml import Document, read_toml
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.core.registry import Registry
 
@@ -59,7 +60,8 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
             return parse_case(Document(Path(path), tables, {}))
         if name.isidentifier() and (hint := did_you_mean(name, known)):
             raise CaseError(f"{name}: neither a case file nor a solver{hint}")
-    return parse_case(read_toml(path))
+    with activity("reading the case", name):
+        return parse_case(read_toml(path))
 
 
 def parse_case(document: Document) -> tuple[CaseModel, Application]:

@@ -16,7 +16,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.tune import tune
 from fluxloom.dsl.tuning import TuningFile, schedule_words
 
-__all__ = ["STARTUP_HEADINGS", "StartupRow", "tune_at_start"]
+__all__ = ["STARTUP_HEADINGS", "StartupRow", "check_tunable", "tune_at_start"]
 
 STARTUP_HEADINGS = ("loop", "tried", "now", "ms", "gain")
 """Headings of `StartupRow.cells`."""
@@ -80,15 +80,9 @@ def tune_at_start(
     CaseError
         For a solver that does not say what it runs, several ranks, and devices without schedules.
     """
-    if not isinstance(runner, Tunable):
-        raise CaseError(f'run.tune: the solver {solver} does not tune at its start; run "fluxloom tune" on the case')
-    chains: Sequence[Chain] = runner.chains
+    chains = check_tunable(runner, solver)
     loops = [loop for loop in unique(loop for chain in chains for loop in chain.loops) if _worthwhile(loop)]
     context = chains[0].context
-    if context.comm.size > 1:
-        raise CaseError("run.tune: tuning at the start is for one rank; leave the key out")
-    if not context.device.native:
-        raise CaseError(f"run.tune: the device {context.device.name} runs kernels as Python; leave the key out")
     known = TuningFile().entries() if context.tuning else {}
     old = {loop.tuning_key: loop for loop in loops if loop.tuning_key in known and not loop.schedule.deterministic}
     rows = [StartupRow(loop.name, key, schedule_words(loop.schedule), None, 1.0, 0) for key, loop in old.items()]
@@ -102,6 +96,19 @@ def tune_at_start(
         for chain in chains:
             chain.build()
     return rows
+
+
+def check_tunable(runner: Runner, solver: str) -> Sequence[Chain]:
+    """Return the chains of a run that can be tuned before its first step; raise `CaseError` for one that cannot."""
+    if not isinstance(runner, Tunable):
+        raise CaseError(f'run.tune: the solver {solver} does not tune at its start; run "fluxloom tune" on the case')
+    chains: Sequence[Chain] = runner.chains
+    context = chains[0].context
+    if context.comm.size > 1:
+        raise CaseError("run.tune: tuning at the start is for one rank; leave the key out")
+    if not context.device.native:
+        raise CaseError(f"run.tune: the device {context.device.name} runs kernels as Python; leave the key out")
+    return chains
 
 
 def _worthwhile(loop: Loop) -> bool:

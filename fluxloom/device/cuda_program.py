@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError
 from fluxloom.device.base import Program, Resources
 from fluxloom.device.cuda_errors import is_fatal
@@ -131,7 +132,7 @@ def load_program(
     binary = _cached(job)
     compiled = binary is None
     if binary is None:
-        with job.cache.lock(job.digest):
+        with activity("compiling", name, again=True), job.cache.lock(job.digest):
             binary = _cached(job)
             compiled = binary is None
             if binary is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.device.base import Program, Resources
 from fluxloom.toolchain import open_cache
@@ -108,7 +109,7 @@ def build(device: OpenClDevice, text: str, symbols: Sequence[str], name: str, *,
     cl, options, start = device.cl, build_options(device), time.perf_counter()
     handle = cl.Program(device.context, text)
     try:
-        with warnings.catch_warnings():
+        with activity("compiling", name, again=True), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "non-empty compiler output": remarks of a successful build
             handle = handle.build(options=options)
     except cl.Error as error:

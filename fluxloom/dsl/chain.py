@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
@@ -128,11 +129,12 @@ class Chain:
         device = self.context.device
         if not device.shared:
             self._traffic = Traffic(self.loops, [s.target for s in self.steps if isinstance(s, Reset)])
-        self._plain = PlainReplay(self.steps, device, self.name, self.transient)
-        if self._fuse:
-            fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
-            if fused.fusion.worthwhile:
-                self._fused, self._watched = fused, fused.watched()
+        with activity("preparing loops", f"{len(self.loops)} of {self.name}"):
+            self._plain = PlainReplay(self.steps, device, self.name, self.transient)
+            if self._fuse:
+                fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
+                if fused.fusion.worthwhile:
+                    self._fused, self._watched = fused, fused.watched()
         return self._plain
 
     def _agree(self, plain: PlainReplay) -> bool:

@@ -13,6 +13,7 @@ from fluxloom.codegen.spec import Entry, symbol_name
 from fluxloom.codegen.unit import Unit, generate
 from fluxloom.codegen.wrapper import rows_abreast
 from fluxloom.core.access import Access
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
 from fluxloom.device.base import Buffer, Program, Sequencer
 from fluxloom.dsl.args import Argument
@@ -268,12 +269,13 @@ class Loop:
         """Plan, generate, compile and load; happens by itself at the first call."""
         self.__dict__.pop("plan", None)
         numbering = Numbering()
-        group = self.group(numbering)
         device = self.context.device
         contract = self.schedule.deterministic != "global"
-        unit = generate([group], device.dialect, contract=contract)
-        native = device.compile(unit.text, unit.symbols, self.name, contract=contract)
-        self._native = _Native(self, unit, native, group, numbering)
+        with activity("preparing a loop", self.name):
+            group = self.group(numbering)
+            unit = generate([group], device.dialect, contract=contract)
+            native = device.compile(unit.text, unit.symbols, self.name, contract=contract)
+            self._native = _Native(self, unit, native, group, numbering)
         return self._native
 
     @property

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import PlanError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
@@ -130,13 +131,16 @@ def _tune_loops(groups: Sequence[list[Loop]], plan: _Plan, file: TuningFile | No
     """Tune one loop after the other; keep plans while loops with the same maps follow, and the best of a family."""
     context, results = groups[0][0].context, list[LoopTuning]()
     known, best = set(context.plans), dict[Hashable, list[Schedule]]()
-    for number, twins in enumerate(groups):
-        plan.tell(f"tuning {number + 1} of {len(groups)}: {twins[0].name}")
-        alike = family(twins[0])
-        results.append(_tune_loop(twins, plan, file, best.get(alike) if plan.method == "screen" else None))
-        best.setdefault(alike, [row.schedule for row in results[-1].rows if row.final])
-        if not shared_later(twins, [loop for later in groups[number + 1 :] for loop in later]):
-            _forget_plans(context, known)
+    with activity("tuning", total=len(groups)) as work:
+        for number, twins in enumerate(groups):
+            plan.tell(f"tuning {number + 1} of {len(groups)}: {twins[0].name}")
+            work.at(twins[0].name)
+            alike = family(twins[0])
+            results.append(_tune_loop(twins, plan, file, best.get(alike) if plan.method == "screen" else None))
+            best.setdefault(alike, [row.schedule for row in results[-1].rows if row.final])
+            if not shared_later(twins, [loop for later in groups[number + 1 :] for loop in later]):
+                _forget_plans(context, known)
+            work.step()
     return results
 
 

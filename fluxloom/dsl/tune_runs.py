@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from fluxloom.codegen.unit import generate
 from fluxloom.core.access import Access
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
@@ -84,8 +85,10 @@ class Runs:
         workers = min(len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
         if workers < 2:
             return
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(_quietly, jobs))
+        whole = activity("compiling schedules", self.loop.name, total=len(jobs))
+        with whole as work, ThreadPoolExecutor(workers) as pool:
+            for _ in pool.map(_quietly, jobs):
+                work.step()
 
     def _job(self, schedule: Schedule) -> Callable[[], object] | None:
         """Return what compiles the loop under a schedule that is new."""

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.context import Context
@@ -104,9 +105,10 @@ class EdgeOperators:
             When ``points`` is not a set of the points of the mesh in this context.
         """
         block = _block(context, mesh)
-        pairs = pair_entries(block, mesh.n_points)
-        graph = pairs.graph
-        _check(mesh, graph)
+        with activity("edges of the mesh", f"{len(block):,} cells"):
+            pairs = pair_entries(block, mesh.n_points)
+            graph = pairs.graph
+            _check(mesh, graph)
         own = points if points is not None else context.set(mesh.n_points, "points")
         if own.context is not context or own.size != mesh.n_points or own.position is not None:
             raise SolverError(

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.coarse_volumes import Coarse, grouped
 from fluxloom.fv.control_volumes import ControlVolumes
@@ -102,12 +103,14 @@ def hierarchy(
     if levels < 0:
         raise MeshError(f"agglomeration: {levels} coarse levels are wanted; give 0 or more")
     found: list[Coarse] = []
-    for _ in range(levels):
-        fine = found[-1].volumes if found else volumes
-        coarse = coarsen(fine, walls, grouping, found[-1].wetted if found else None)
-        if _total(coarse.volumes) < max(fewest, 1) or _total(coarse.volumes) > _STALLED * _total(fine):
-            break
-        found.append(coarse)
+    with activity("coarse levels of the mesh", total=levels) as work:
+        for _ in range(levels):
+            fine = found[-1].volumes if found else volumes
+            coarse = coarsen(fine, walls, grouping, found[-1].wetted if found else None)
+            if _total(coarse.volumes) < max(fewest, 1) or _total(coarse.volumes) > _STALLED * _total(fine):
+                break
+            found.append(coarse)
+            work.step()
     return found
 
 

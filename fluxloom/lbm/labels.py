@@ -13,6 +13,7 @@ from math import ceil, floor, isfinite, prod
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.shapes import Array, Shape
@@ -52,16 +53,19 @@ def labels_of(box: Box, shapes: Sequence[Shape]) -> Labels:
     labels = np.full(box.grid_shape, BEYOND, dtype=np.int16)
     inner = labels[box.inside]
     inner[...] = FLUID
-    for number, shape in enumerate(shapes, start=1):
-        if shape.dimensions != box.dimensions:
-            raise SolverError(
-                f"body {number} is a {type(shape).__name__} of {shape.dimensions} axes, the box has {box.dimensions}"
-            )
-        for shift in images(box, shape):
-            for window, points in _points(box, shape, shift):
-                part = inner[window]
-                found = shape.inside(points - shift).reshape(part.shape)
-                part[found & (part == FLUID)] = number
+    with activity("cells in bodies", total=len(shapes)) as work:
+        for number, shape in enumerate(shapes, start=1):
+            if shape.dimensions != box.dimensions:
+                raise SolverError(
+                    f"body {number} is a {type(shape).__name__} of {shape.dimensions} axes, the box has "
+                    f"{box.dimensions}"
+                )
+            for shift in images(box, shape):
+                for window, points in _points(box, shape, shift):
+                    part = inner[window]
+                    found = shape.inside(points - shift).reshape(part.shape)
+                    part[found & (part == FLUID)] = number
+            work.step()
     return labels
 
 

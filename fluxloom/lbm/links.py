@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import SolverError
 from fluxloom.lbm.box import Box, side_names
 from fluxloom.lbm.labels import BEYOND, CHUNK, FLUID, Labels, images
@@ -84,15 +85,18 @@ def find_links(
     velocities = np.array(lattice.velocities, dtype=np.int64)
     keys: list[str | int] = [*priority, *range(1, len(shapes) + 1)]
     found: list[list[npt.NDArray]] = []
-    for cells in _near(box, labels):
-        for some in np.split(cells, range(CHUNK // lattice.q, len(cells), CHUNK // lattice.q)):
-            found.append(_links_at(box, velocities, labels, priority, some))
+    with activity("links between fluid and walls"):
+        for cells in _near(box, labels):
+            for some in np.split(cells, range(CHUNK // lattice.q, len(cells), CHUNK // lattice.q)):
+                found.append(_links_at(box, velocities, labels, priority, some))
     empty = [np.zeros(0, np.int64)] * 2 + [np.zeros((0, box.dimensions), np.int8), np.zeros(0, np.int64)]
     cells, directions, crossed, owners = (np.concatenate(parts) for parts in zip(empty, *found, strict=True))
     fractions = np.full(len(cells), HALF_WAY)
     solid = np.flatnonzero(owners >= len(priority))
-    for some in np.split(solid, range(CHUNK, len(solid), CHUNK)):
-        fractions[some] = _fractions(box, velocities[directions[some]], shapes, cells[some])
+    with activity("distances of bodies along links", total=len(solid)) as work:
+        for some in np.split(solid, range(CHUNK, len(solid), CHUNK)):
+            fractions[some] = _fractions(box, velocities[directions[some]], shapes, cells[some])
+            work.step(len(some))
     every = Links(cells, directions, fractions, crossed)
     return {key: every[np.flatnonzero(owners == number)] for number, key in enumerate(keys)}
 

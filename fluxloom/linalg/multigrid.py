@@ -27,6 +27,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.core.activity import Work, activity
 from fluxloom.core.errors import SolverError
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
@@ -40,7 +41,7 @@ from fluxloom.linalg.chebyshev import Chebyshev, Polynomial, Smoother, like
 from fluxloom.linalg.distribute import distributed_matrix
 from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.multigrid_setup import Limits, hierarchy, pseudo_inverse
+from fluxloom.linalg.multigrid_setup import HostLevel, Limits, hierarchy, pseudo_inverse
 from fluxloom.linalg.operators import Operator, Step
 from fluxloom.linalg.ring_rows import Index, Reals
 from fluxloom.linalg.square import square
@@ -265,15 +266,23 @@ class SmoothedAggregation:
         rows = LocalRows.of(fine)
         limits = Limits(float(self.theta), int(self.coarse), int(self.levels), float(self.weight))
         host, coarsest = hierarchy(rows, self._checked(rows), limits)
+        with activity("levels of algebraic multigrid to the device", total=len(host)) as work:
+            return self._built(fine, rows.owned, host, coarsest, work)
+
+    def _built(
+        self, fine: SparseMatrix, owned: int, host: list[HostLevel], coarsest: LocalRows, work: Work
+    ) -> Multigrid:
+        """Bring the levels to the device. Collective."""
         context, layout, dtype = fine.rows.context, fine.layout, fine.values.scalar.numpy
         levels: list[_Level] = []
-        order = np.arange(rows.owned)
+        order = np.arange(owned)
         for number, level in enumerate(host):
             name = f"amg{number}"
             smoother = Polynomial(fine, level.inverse[order], self.smoother.polynomial(level.bound), name)
             if number + 1 < len(host):
                 below, places = _on_device(context, host[number + 1].rows, None, layout, dtype, f"amg{number + 1}")
             else:
+                work.at(f"inverse of the coarsest, {coarsest.total:,} rows")
                 below, places = _on_device(context, coarsest, pseudo_inverse(coarsest), layout, dtype, "amg.coarsest")
             p = level.prolongation[order][:, places]
             transfer: dict[str, Any] = {"layout": layout, "dtype": dtype}
@@ -283,6 +292,7 @@ class SmoothedAggregation:
             )  # fmt: skip
             levels.append(_Level(fine, smoother, down, up))
             fine, order = below, places
+            work.step()
         sizes = [*(level.rows for level in host), coarsest]
         return Multigrid(levels, fine, Hierarchy(tuple(s.total for s in sizes), tuple(s.entries for s in sizes)))
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, dia_array
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import SolverError
 from fluxloom.core.optional import require
 from fluxloom.linalg.chebyshev import inverse_diagonal
@@ -95,23 +96,25 @@ def hierarchy(rows: LocalRows, candidates: Reals, limits: Limits) -> tuple[list[
         On every rank, if the matrix has no positive diagonal, or coarsening ends with too many rows.
     """
     block, levels = 1, []
-    while not levels or rows.total > limits.coarse:
-        if len(levels) + 1 >= limits.levels:
-            raise SolverError(
-                f"{_TITLE}: level {len(levels)} has {rows.total} rows, and levels={limits.levels} ends there: the "
-                f"coarsest may have {limits.coarse}; give more levels, or a larger coarse="
-            )
-        inverse = inverse_diagonal(rows, f"{_TITLE}: level {len(levels)}")
-        estimate, bound = rows.spectrum(inverse)
-        prolongation, coarse_candidates = _prolongator(rows, inverse, candidates, block, estimate, limits)
-        levels.append(HostLevel(rows, inverse, bound, prolongation))
-        coarse = _galerkin(rows, prolongation)
-        if not 0 < coarse.total <= _STALLED * rows.total:
-            raise SolverError(
-                f"{_TITLE}: level {len(levels)} would have {coarse.total} rows, the one above it has {rows.total}: "
-                f"too few are coupled; give a smaller theta= (now {limits.theta}), or take Chebyshev"
-            )
-        rows, candidates, block = coarse, coarse_candidates, candidates.shape[1]
+    with activity("levels of algebraic multigrid") as work:
+        while not levels or rows.total > limits.coarse:
+            work.at(f"level {len(levels) + 1}, {rows.total:,} rows")
+            if len(levels) + 1 >= limits.levels:
+                raise SolverError(
+                    f"{_TITLE}: level {len(levels)} has {rows.total} rows, and levels={limits.levels} ends there: the "
+                    f"coarsest may have {limits.coarse}; give more levels, or a larger coarse="
+                )
+            inverse = inverse_diagonal(rows, f"{_TITLE}: level {len(levels)}")
+            estimate, bound = rows.spectrum(inverse)
+            prolongation, coarse_candidates = _prolongator(rows, inverse, candidates, block, estimate, limits)
+            levels.append(HostLevel(rows, inverse, bound, prolongation))
+            coarse = _galerkin(rows, prolongation)
+            if not 0 < coarse.total <= _STALLED * rows.total:
+                raise SolverError(
+                    f"{_TITLE}: level {len(levels)} would have {coarse.total} rows, the one above it has {rows.total}: "
+                    f"too few are coupled; give a smaller theta= (now {limits.theta}), or take Chebyshev"
+                )
+            rows, candidates, block = coarse, coarse_candidates, candidates.shape[1]
     return levels, rows
 
 

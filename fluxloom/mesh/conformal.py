@@ -22,6 +22,8 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
 
+from fluxloom.core.activity import activity
+
 __all__ = ["QuadNet", "Relaxed", "relax", "relax_widths", "widths_curvature"]
 
 Array = npt.NDArray[np.float64]
@@ -108,15 +110,17 @@ def relax_widths(
     """
     found = relax(net, points, ratios(widths))
     slope = _gradient(ratios, widths, found)
-    for _ in range(steps):
-        whole = -np.linalg.solve(curvature, slope)
-        largest = float(np.abs(whole).max())
-        step: Array = whole.astype(np.float64) * min(1.0, _LARGEST_STEP / max(largest, _WIDTHS_FOUND))
-        found = relax(net, found.points, ratios(widths + step))
-        widths, before, slope = widths + step, slope, _gradient(ratios, widths + step, found)
-        if largest < _WIDTHS_FOUND:
-            break
-        curvature = _updated(curvature, step, slope - before)
+    with activity("relaxing the mesh", f"{len(net.quads):,} quads", total=steps) as work:
+        for _ in range(steps):
+            whole = -np.linalg.solve(curvature, slope)
+            largest = float(np.abs(whole).max())
+            step: Array = whole.astype(np.float64) * min(1.0, _LARGEST_STEP / max(largest, _WIDTHS_FOUND))
+            found = relax(net, found.points, ratios(widths + step))
+            widths, before, slope = widths + step, slope, _gradient(ratios, widths + step, found)
+            if largest < _WIDTHS_FOUND:
+                break
+            curvature = _updated(curvature, step, slope - before)
+            work.step()
     return found.points, widths
 
 
@@ -133,9 +137,11 @@ def widths_curvature(net: QuadNet, points: Array, ratios: Ratios, widths: Array)
     here = relax(net, points, ratios(widths), steps=3)
     slope = _gradient(ratios, widths, here)
     rows = []
-    for step in _CURVATURE_STEP * np.eye(widths.size):
-        moved = relax(net, here.points, ratios(widths + step))
-        rows.append((_gradient(ratios, widths + step, moved) - slope) / _CURVATURE_STEP)
+    with activity("widths of the blocks of the mesh", total=widths.size) as work:
+        for step in _CURVATURE_STEP * np.eye(widths.size):
+            moved = relax(net, here.points, ratios(widths + step))
+            rows.append((_gradient(ratios, widths + step, moved) - slope) / _CURVATURE_STEP)
+            work.step()
     return 0.5 * (np.array(rows) + np.array(rows).T)
 
 

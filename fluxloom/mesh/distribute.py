@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose import Decomposition, Link, decompose
 from fluxloom.dsl.decompose_directory import agree
@@ -102,9 +103,10 @@ def divide(
         As `fluxloom.dsl.decompose.decompose` takes them.
     """
     given = None if weights is None else np.asarray(weights)
-    found = decompose(
-        comm, sizes, links, on=on, method=method, points=points, weights=given, shares=shares, through=through
-    )
+    with activity("dividing the mesh", f"{comm.size} parts"):
+        found = decompose(
+            comm, sizes, links, on=on, method=method, points=points, weights=given, shares=shares, through=through
+        )
     tables = {name: found.table(name) for name in links}
     owned: dict[str, Values] = {}
     for name, (over, rows) in values.items():

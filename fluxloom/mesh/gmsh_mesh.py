@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.gmsh_body import GmshBody, GmshRefinement
@@ -40,8 +41,8 @@ def gmsh_mesh(shape: GmshShape) -> MeshData:
         Before anything is meshed, if these were about more simplices than ``most_cells``; if Gmsh fails, or makes
         simplices without a volume.
     """
-    _, _, dimension = gmsh_sizes(shape)
-    with gmsh_session(shape.name) as gmsh:
+    cells, _, dimension = gmsh_sizes(shape)
+    with activity("meshing with Gmsh", f"about {cells:,} cells"), gmsh_session(shape.name) as gmsh:
         patches = shape.draw(gmsh)
         gmsh.model.mesh.generate(dimension)
         mesh = gmsh_arrays(gmsh, dimension, patches, shape.name)

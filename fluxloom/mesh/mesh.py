@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import ELEMENTS, element
 from fluxloom.mesh.polyhedra import Polyhedra
@@ -175,7 +176,8 @@ class MeshData:
         """Return the derived connectivity (faces, owners, neighbours ...); computed on each call."""
         from fluxloom.mesh.connectivity import connectivity  # cycle: it builds on MeshData
 
-        return connectivity(self)
+        with activity("faces of the mesh", f"{self.n_cells:,} cells"):
+            return connectivity(self)
 
     def patch(self, name: str) -> PatchFaces:
         """Return one patch.

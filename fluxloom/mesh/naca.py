@@ -32,6 +32,7 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 
@@ -288,7 +289,12 @@ def naca_mesh(
     mapped = AirfoilMap(NacaProfile.named(profile) if isinstance(profile, str) else profile)
     theta = 2.0 * np.pi * np.arange(around) / around
     rings = _rings(np.log(reach / mapped.scale), first * theta[1], outward)
-    places = np.concatenate([mapped.on_wall(theta), *(mapped.outside(theta, float(np.exp(r))) for r in rings[1:])])
+    circles = [mapped.on_wall(theta)]
+    with activity("rings round the airfoil", total=outward) as work:
+        for r in rings[1:]:
+            circles.append(mapped.outside(theta, float(np.exp(r))))
+            work.step()
+    places = np.concatenate(circles)
     here = np.arange(around, dtype=np.int32)
     after = np.roll(here, -1)
     rows = around * np.arange(outward, dtype=np.int32)[:, None]

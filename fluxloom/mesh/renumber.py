@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.optional import require
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
@@ -158,7 +159,8 @@ def renumber(mesh: MeshData, method: Method = "rcm") -> MeshRenumbering:
         When scipy is not installed.
     """
     links = mesh.connectivity()
-    order = graph_order(links.interior_cells, mesh.n_cells, method).order
+    with activity("renumbering the mesh", f"{mesh.n_cells:,} cells"):
+        order = graph_order(links.interior_cells, mesh.n_cells, method).order
     blocks = [order[(order >= part.start) & (order < part.stop)] for part in mesh.cell_ranges.values()]
     tables = [
         mesh.cells[name][chosen - part.start]

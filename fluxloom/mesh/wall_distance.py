@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.mesh.box_tree import BoxTree
@@ -70,11 +71,12 @@ def wall_distance(points: npt.ArrayLike, faces: Ragged, nodes: FloatArray) -> Fl
     def piece(start: int) -> None:
         batch = np.ascontiguousarray(where[start : start + _BATCH].T)
         found[start : start + _BATCH] = np.sqrt(tree.squared_distance(batch))
+        work.step()
 
     starts = range(0, len(where), _BATCH)
-    with ThreadPoolExecutor(
-        max(1, min(len(starts), os.cpu_count() or 1))
-    ) as threads:  # NumPy lets them work side by side
+    workers = max(1, min(len(starts), os.cpu_count() or 1))  # NumPy lets them work side by side
+    whole = activity("wall distance", f"parts of {_BATCH:,} cells", total=len(starts))
+    with whole as work, ThreadPoolExecutor(workers) as threads:
         list(threads.map(piece, starts))
     return found
 

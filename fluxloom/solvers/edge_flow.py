@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import Divergence, MeshError, SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
@@ -183,7 +184,8 @@ class EdgeFlow:
             dat.write(0.0)
         loops.step_length.value = 1.0
         loops.fill()
-        status = self._solve("the initial velocity")
+        with activity("initial velocity without divergence"):
+            status = self._solve("the initial velocity")
         loops.correction()
         loops.old.write(loops.u.read())
         for dat in (loops.p, loops.rise):

@@ -27,6 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import Divergence, SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
@@ -137,7 +138,8 @@ class Incompressible:
         self.matrices = FlowMatrices(volumes, self.kinds)
         self._warn_of_flat_cells()
         self._dats()
-        self._bind()
+        with activity("tables of the flow", f"{volumes.cells:,} cells"):
+            self._bind()
         self.scheme, self.model = scheme, model
         self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
@@ -310,7 +312,8 @@ class Incompressible:
         self.scalars.initialise()
         self.scalars.act(0.0)
         self.project()
-        status = self.solver.solve()
+        with activity("initial velocity without divergence"):
+            status = self.solver.solve()
         self.after()
         self.phi.write(np.zeros(cv.owned))
         self.time, self.steps, self.dt = 0.0, 0, 0.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.toolchain.cache import Cache, content_digest, disk_error, is_sealed, open_cache, seal
 from fluxloom.toolchain.compiler import Compiler, find_compiler, run_command
@@ -151,7 +152,7 @@ def load_library(
     job = _Job(source, re.sub(r"[^\w-]", "_", name, flags=re.ASCII), tuple(flags), compiler, cache, digest)
     library = _load_cached(job, report)
     if library is None:
-        with cache.lock(digest):
+        with activity("compiling", job.name, again=True), cache.lock(digest):  # perhaps another process does it
             library = _load_cached(job, report) or _load_twin(job, report) or _build(job, report)
     library.seconds = time.perf_counter() - start
     return library

@@ -15,6 +15,7 @@ from fluxloom.app.case import CaseModel, GuardTable, Table
 from fluxloom.app.cases.gas_watch import airfoil_watch
 from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.watch import Watch
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
 from fluxloom.core.layout import Layout
 from fluxloom.dsl.chain import Chain
@@ -263,6 +264,7 @@ class AirfoilApplication:
     def _runner(self, case: AirfoilCase, context: Context, shares: Sequence[float] | None) -> AirfoilRunner:
         flow, shape = case.flow, (case.mesh.i, case.mesh.j)
         constants = AirfoilConstants(gamma=flow.gamma, cfl=flow.cfl, eps=flow.eps, mach=flow.mach)
-        mesh = airfoil_part(context, *shape, case.partition.method, shares)
+        with activity("making the mesh", " x ".join(str(count) for count in shape)):
+            mesh = airfoil_part(context, *shape, case.partition.method, shares)
         schedule = parse_schedule(case.run.schedule)
         return AirfoilRunner(context, mesh, constants, schedule, fused=case.run.fused, shape=shape)

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from fluxloom.app.case import Table
 from fluxloom.app.cases.gmsh_tables import GmshTable, gmsh_shape
 from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError
 from fluxloom.fv.sectors import Sector
 from fluxloom.mesh import box2d, box3d, read_data
@@ -207,7 +208,9 @@ def flow_mesh(table: FlowMeshTable) -> MeshData:
     MeshError
         For a file that cannot be read, or is not a mesh that a solver can take.
     """
-    data = _plain_mesh(table)
+    kind = table.file or (table.shape if table.gmsh is None and table.blade_row is None else "")
+    with activity("making the mesh", kind):
+        data = _plain_mesh(table)
     return data if table.renumber == "none" else renumber(data, table.renumber).mesh
 
 
@@ -215,7 +218,8 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
     """Return the mesh in its own order."""
     if table.file:
         data = read_data(table.file)
-        check_mesh(data)
+        with activity("checking the mesh", f"{data.n_cells:,} cells"):
+            check_mesh(data)
         return data
     if table.blade_row is not None:
         return blade_row_mesh(strategy_of(BladeRow, table.blade_row))

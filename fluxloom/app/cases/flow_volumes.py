@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh
 from fluxloom.comm.base import Comm
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -144,7 +145,8 @@ def _dealt(
 
 def _whole_volumes(mesh: MeshData, table: FlowMeshTable) -> ControlVolumes:
     """Return the control volumes of a whole mesh, its sides joined."""
-    volumes = control_volumes(mesh, [(first, second) for first, second in table.periodic])
+    with activity("control volumes", f"{mesh.n_cells:,} cells"):
+        volumes = control_volumes(mesh, [(first, second) for first, second in table.periodic])
     with _named():
         return sector_volumes(volumes, table.turned) if table.sectors else volumes
 

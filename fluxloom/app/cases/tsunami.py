@@ -16,6 +16,7 @@ from fluxloom.app.cases.rasters import read_raster, read_series
 from fluxloom.app.cases.tsunami_run import Event, Plan, TsunamiRunner
 from fluxloom.app.cases.tsunami_tables import BoundaryTable, SurfaceTable, TsunamiCase
 from fluxloom.app.schedules import parse_schedule
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series, Wall
@@ -110,7 +111,8 @@ def _trial(solver: ShallowWater, case: TsunamiCase) -> TsunamiRunner:
 def _bound(case: TsunamiCase, context: Context, shares: Sequence[float] | None) -> tuple[Mesh, Field]:
     """Return the mesh in its context, and the bed; on several ranks rank 0 makes the mesh and hands out parts."""
     comm = context.comm
-    data, values = together(comm, lambda: _checked(case) if comm.rank == 0 else (None, None))
+    with activity("making the mesh", case.mesh.file):
+        data, values = together(comm, lambda: _checked(case) if comm.rank == 0 else (None, None))
     mesh = bind(
         data, context, dtype="float32" if context.device.refuses_double else "float64",
         partition=case.partition.method, shares=shares, maps=_MAPS,

@@ -1,4 +1,4 @@
-"""``fluxloom check``: read a case file, build everything a run would need, and stop before the first step."""
+"""``fluxloom check``: read a case file, build what a run builds, no more, and stop before the first step."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.application import Estimate
+from fluxloom.app.application import Application, Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
+from fluxloom.app.checks import check_directory, check_ranks, missing_packages
 from fluxloom.app.cli.console import CaseArgument, DeviceOption, ThreadsOption, facts, messages
+from fluxloom.app.cli.listening import Listening
+from fluxloom.app.crew import starts_ranks
 from fluxloom.app.files import vtk_name
 from fluxloom.app.loading import load_case
+from fluxloom.app.ranks import RankSpec, parse
+from fluxloom.app.startup import check_tunable
 from fluxloom.app.system import processor
+from fluxloom.comm import SelfComm
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError
+from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
 
 __all__ = ["NAME", "command"]
 
 NAME = "check"
-BUILD_BELOW = 2_000_000
+BUILD_BELOW = 1_000_000
 """Cells up to which the mesh and the loops are built too."""
 
 
@@ -30,32 +38,64 @@ def command(
     threads: ThreadsOption = None,
     build: Annotated[
         bool | None,
-        typer.Option("--build/--no-build", help="Build mesh and loops too.", show_default="below 2 M cells"),
+        typer.Option("--build/--no-build", help="Build mesh and loops too.", show_default="up to a million cells"),
     ] = None,
 ) -> None:
     """Check a case file without running it, and say what a run would take."""
-    model, application = load_case(case)
-    model = model.with_run(device=device, threads=threads)
-    with placed(str(case)):
-        estimate = application.estimate(model)
-    context = Context(model.run.device, threads=model.run.threads)
-    rooms = _rooms(context)
-    facts(_rows(model, application.title, estimate, context, rooms))
-    for room in rooms:
-        if estimate.memory > room.bytes:
-            raise CaseError(
-                f"{case}: the case needs about {_size(estimate.memory)} of memory and {room}; "
-                f"choose a coarser mesh or a larger {room.where}"
-            )
-    if build if build is not None else estimate.cells <= BUILD_BELOW:
+    with Listening():
+        model, application = load_case(case)
+        model = model.with_run(device=device, threads=threads, ranks="" if device is not None else None)
         with placed(str(case)):
-            runner = application.build(model, context)
-        rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in runner.loops))]
-        if runner.chain is not None and context.device.native:
-            first, *more = runner.chain.describe().splitlines()
-            rows += [("chain", first.partition(": ")[2]), *(("", line.strip()) for line in more)]
-        facts(rows)
-    messages().print(f"{case}: correct", style="green", soft_wrap=True, markup=False)
+            estimate = application.estimate(model)
+        context = _context(str(case), model, application, threads)
+        rooms = _rooms(context)
+        facts(_rows(model, application.title, estimate, context, rooms))
+        for room in rooms:
+            if estimate.memory > room.bytes:
+                raise CaseError(
+                    f"{case}: the case needs about {_size(estimate.memory)} of memory and {room}; "
+                    f"choose a coarser mesh or a larger {room.where}"
+                )
+        check_directory(model.directory, estimate.output if model.output.vtk != "none" else 0)
+        whole = build if build is not None else estimate.cells <= BUILD_BELOW
+        facts(_built(str(case), model, application, context) if whole else [_unchecked(estimate.cells)])
+    text = "correct" if whole else "correct, as far as it was checked"
+    messages().print(f"{case}: {text}", style="green", soft_wrap=True, markup=False)
+
+
+def _context(file: str, case: CaseModel, application: Application, threads: int | None) -> Context:
+    """Return what a run computes on, of several ranks what the first one does, once all of them can be had."""
+    specs = parse(case.run.ranks) if case.run.ranks else ()
+    check_ranks(file, case, application, len(specs), threads)
+    starts_ranks(SelfComm(), case.run.ranks)
+    for spec in {(spec.device, spec.threads): spec for spec in specs[1:]}.values():
+        Context(spec.device, threads=spec.threads)
+    run = case.run
+    place = specs[0] if specs else RankSpec(run.device, run.threads)
+    return Context(place.device, threads=place.threads, transport=run.transport, overlap=run.overlap)
+
+
+def _built(file: str, case: CaseModel, application: Application, context: Context) -> list[tuple[str, str]]:
+    """Build what a run builds and describe it."""
+    with placed(file), activity("building", case.case.name):
+        runner = application.build(case, context)
+    if case.run.tune == "startup":
+        check_tunable(runner, application.name)
+    rows = [(f"{'loops':<14}", ", ".join(f"{loop.name} ({loop.strategy})" for loop in runner.loops))]
+    if runner.chain is not None and context.device.native:
+        first, *more = runner.chain.describe().splitlines()
+        rows += [("chain", first.partition(": ")[2]), *(("", line.strip()) for line in more)]
+    return rows
+
+
+def _unchecked(cells: int) -> tuple[str, str]:
+    """Return what is not checked where nothing is built."""
+    limit = f"above {BUILD_BELOW:,} cells " if cells > BUILD_BELOW else ""
+    return (
+        f"{'not checked':<14}",
+        f"{limit}no mesh is built: patches and their conditions, formulas, bodies, initial values, loops; "
+        "--build checks them",
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +135,10 @@ def _rows(
         ("schedule", f"{case.run.schedule}, {'fused' if case.run.fused else 'not fused'}"),
         ("memory", f"about {_size(estimate.memory)} ({', '.join(str(room) for room in rooms)})"),
         ("output", f"{case.directory}: {', '.join(files)} (about {_size(estimate.output if name else 0)})"),
+        *(("missing", text) for text in missing_packages(case)),
     ]
+    if context.device.shared and estimate.memory > (free := available_memory()) > 0:
+        rows.append(("warning", f"{_size(free)} of the memory are free now, and a run needs more"))
     return rows
 
 

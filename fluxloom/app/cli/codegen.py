@@ -14,8 +14,10 @@ import typer
 
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import DeviceOption, ScheduleOption, ThreadsOption, messages
+from fluxloom.app.cli.listening import Listening
 from fluxloom.app.loading import load_case
 from fluxloom.codegen.dialect import DIALECTS
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, did_you_mean
 from fluxloom.device.text import TextDevice
 from fluxloom.dsl.context import Context
@@ -54,17 +56,17 @@ def command(
     if colon and not Path(what).exists():
         typer.echo(_object_source(module, name, device or "cpu", dialect))
         return
-    model, application = load_case(what)
-    model = model.with_run(device=device, threads=threads, schedule=schedule)
-    context = _context(
-        model.run.device, dialect, model.run.threads, blind=getattr(application, "blind", False)
-    )
-    with placed(what):
-        runner = application.build(model, context)
-    if chain:
-        if runner.chain is None:
+    with Listening():
+        model, application = load_case(what)
+        model = model.with_run(device=device, threads=threads, schedule=schedule)
+        context = _context(model.run.device, dialect, model.run.threads, blind=getattr(application, "blind", False))
+        with placed(what), activity("building", model.case.name):
+            runner = application.build(model, context)
+        if chain and runner.chain is None:
             raise CaseError(f"{what}: the solver {model.case.solver} has no chain of loops")
-        typer.echo(runner.chain.source)
+        text = runner.chain.source if chain and runner.chain is not None else ""
+    if chain:
+        typer.echo(text)
         return
     for chosen in select(runner.loops, loop):
         typer.echo(f"/* ---- {chosen.name}: {schedule_words(chosen.schedule)} ---- */")

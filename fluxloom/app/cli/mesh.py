@@ -16,8 +16,10 @@ from rich.text import Text
 from fluxloom.app.case import parse_shares
 from fluxloom.app.cli import mesh_cluster
 from fluxloom.app.cli.console import JsonOption, facts, messages, output, table
+from fluxloom.app.cli.listening import Listening
 from fluxloom.app.files import atomic, prepare_file, write_json
 from fluxloom.comm.threads import run_threads
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.dsl.decompose import PartitionReport
 from fluxloom.mesh import (
@@ -60,6 +62,7 @@ def build() -> typer.Typer:
     app = typer.Typer(
         help="Describe, check, convert, generate, refine, renumber, partition and dualise meshes.", no_args_is_help=True
     )
+    app.callback()(_listen)
     app.command("info")(_info)
     app.command("check")(_check)
     app.command("convert")(_convert)
@@ -70,6 +73,10 @@ def build() -> typer.Typer:
     app.command("dual")(_dual)
     app.command("partition")(_partition)
     return app
+
+
+def _listen(group: typer.Context) -> None:
+    group.with_resource(Listening())
 
 
 def _info(file: Source, format: Format = None) -> None:
@@ -106,8 +113,9 @@ def _check(
     if json is not None:
         prepare_file(json)
     mesh, turned = orient(read_data(file, format=format, orient=False))
-    report = check(mesh, patch or ())
-    found = quality(mesh)
+    with activity("checking the mesh", f"{mesh.n_cells:,} cells"):
+        report = check(mesh, patch or ())
+        found = quality(mesh)
     output().print(Text(str(report)), soft_wrap=True)
     table("", found.heads, found.rows(), left=(0, 5, 6))
     facts(found.counts())
@@ -149,14 +157,15 @@ def _generate(
     n = 3 if shape == "box3d" else 2
     default = {"airfoil": (400, 600), "box2d": (32, 32), "box3d": (16, 16, 16)}[shape]
     counts = [int(value) for value in _numbers("--cells", cells, n, whole=True)] or list(default)
-    if shape == "airfoil":
-        if lengths or kind:
-            raise CaseError("--lengths and --kind belong to boxes; the airfoil has quadrilaterals around a unit chord")
-        mesh = airfoil_mesh(*counts).to_mesh_data()
-    else:
-        sides = _numbers("--lengths", lengths, n) or [1.0] * n
-        make: Callable[..., MeshData] = box2d if n == 2 else box3d
-        mesh = make(*counts, sides, **({"kind": kind} if kind else {}))
+    if shape == "airfoil" and (lengths or kind):
+        raise CaseError("--lengths and --kind belong to boxes; the airfoil has quadrilaterals around a unit chord")
+    sides = _numbers("--lengths", lengths, n) or [1.0] * n
+    make: Callable[..., MeshData] = box2d if n == 2 else box3d
+    with activity("making the mesh", " x ".join(str(count) for count in counts)):
+        if shape == "airfoil":
+            mesh = airfoil_mesh(*counts).to_mesh_data()
+        else:
+            mesh = make(*counts, sides, **({"kind": kind} if kind else {}))
     _save(new, mesh)
 
 
@@ -167,7 +176,10 @@ def _refine(
     format: Format = None,
 ) -> None:
     """Divide every cell uniformly: 4 cells of one in two dimensions, 8 in three, 10 of a pyramid."""
-    _save(new, refine(read_data(file, format=format), times))
+    data = read_data(file, format=format)
+    with activity("refining the mesh", f"{data.n_cells:,} cells"):
+        fine = refine(data, times)
+    _save(new, fine)
 
 
 def _renumber(
@@ -192,7 +204,10 @@ def _renumber(
 
 def _dual(file: Source, new: Target, format: Format = None) -> None:
     """Put a cell about each point: polyhedra of tetrahedra, polygons of triangles; write .vtkhdf (or .vtu in 2D)."""
-    _save(new, dual(read_data(file, format=format)))
+    data = read_data(file, format=format)
+    with activity("a cell about each point", f"{data.n_points:,} points"):
+        found = dual(data)
+    _save(new, found)
 
 
 def _partition(
@@ -222,7 +237,8 @@ def _partition(
     for path in (json, new):
         if path is not None:
             prepare_file(path)
-    ranked, mesh = _divide(file, format, parts, cast("Partition", method), given)
+    with activity("dividing the mesh", f"{parts} parts"):
+        ranked, mesh = _divide(file, format, parts, cast("Partition", method), given)
     report = ranked[0].decomposition.report()
     _show(file, report, every_rank=show)
     if json is not None:
@@ -301,7 +317,7 @@ def _save(path: Path, mesh: MeshData, **options: Any) -> None:
     """Write a mesh whole or not at all, and say so."""
     if not path.parent.is_dir():
         raise CaseError(f"{path}: the directory {path.parent} does not exist")
-    with atomic(path) as temporary:
+    with activity("writing the mesh", str(path)), atomic(path) as temporary:
         write(temporary, mesh, **options)
     messages().print(f"{path}: {mesh.n_points:,} points, {mesh.n_cells:,} cells", soft_wrap=True, markup=False)
 

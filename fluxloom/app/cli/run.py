@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.application import Application
-from fluxloom.app.case import CaseModel
+from fluxloom.app.checks import check_ranks
 from fluxloom.app.cli.console import (
     CaseArgument,
     DeviceOption,
@@ -26,7 +25,6 @@ from fluxloom.app.job import Job, Request
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import start
 from fluxloom.comm import detect, ending_together
-from fluxloom.core.errors import CaseError
 
 NAME = "run"
 
@@ -76,7 +74,7 @@ def command(
             transport=transport,
         )  # fmt: skip
         specs = starts_ranks(comm, model.run.ranks)
-        _check_ranks(str(case), model, application, len(specs) or comm.size, threads)
+        check_ranks(str(case), model, application, len(specs) or comm.size, threads)
         if specs:
             status = start(specs, words.arguments)
         else:
@@ -89,20 +87,6 @@ def command(
             status = _profiled(job) if python_profile else job.run()
     if status:
         raise typer.Exit(status)
-
-
-def _check_ranks(file: str, model: CaseModel, application: Application, ranks: int, threads: int | None) -> None:
-    """Raise `CaseError` where a case cannot run on its ranks; ``threads`` are those of the command line."""
-    if threads is not None and model.run.ranks:
-        raise CaseError(
-            f"--threads does not count where {file} says ranks = {model.run.ranks!r}: write the threads behind the "
-            "colon, as in cpu:2*4, or give --device too"
-        )
-    if ranks > 1 and not getattr(application, "ranked", False):
-        raise CaseError(f"the solver {application.name} does not run on several ranks")
-    given = model.partition.given
-    if ranks > 1 and given is not None and len(given) != ranks:
-        raise CaseError(f"{file}: partition.shares: {len(given)} numbers for {ranks} ranks: give one a rank")
 
 
 def _profiled(job: Job) -> int:

@@ -10,7 +10,9 @@ import typer
 from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.codegen import select
 from fluxloom.app.cli.console import DeviceOption, ThreadsOption, messages, output, table
+from fluxloom.app.cli.listening import Listening
 from fluxloom.app.loading import load_case
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
@@ -53,19 +55,16 @@ def command(
         return
     if not records.enabled:
         raise CaseError("FLUXLOOM_TUNING=off forbids recording; unset it to tune")
-    model, application = load_case(case)
-    model = model.with_run(device=device, threads=threads)
-    with placed(str(case)):
-        runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
-    chain = runner.chain
-    target = chain if loop is None and chain is not None else select(runner.loops, loop)
-    messages().print(f"measuring {runner.cells:,} cells; this takes a while on large meshes", soft_wrap=True)
-    _report(tune(target, method=method, budget=budget, tell=_tell))
-
-
-def _tell(line: str) -> None:
-    """Print a line of progress."""
-    messages().print(line, soft_wrap=True, markup=False)
+    with Listening() as ear:
+        model, application = load_case(case)
+        model = model.with_run(device=device, threads=threads)
+        with placed(str(case)), activity("building", model.case.name):
+            runner = application.build(model, Context(model.run.device, threads=model.run.threads, tuning=False))
+        chain = runner.chain
+        target = chain if loop is None and chain is not None else select(runner.loops, loop)
+        ear.tell(f"measuring {runner.cells:,} cells; this takes a while on large meshes")
+        report = tune(target, method=method, budget=budget, tell=ear.tell)
+    _report(report)
 
 
 def _report(report: TuneReport) -> None:

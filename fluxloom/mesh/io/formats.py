@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry
 from fluxloom.mesh.io.adapter import meshio_suffixes, read_meshio, write_meshio
@@ -91,11 +92,10 @@ def read_fields(path: str | Path, *, format: str | None = None, **options: Any) 
     if Path(path).is_dir():
         raise MeshError(f"{path}: is a directory; name a mesh file")
     name, chosen = _choose(path, format)
-    if chosen is None:
-        return read_meshio(path)
-    if chosen.read is None:
+    if chosen is not None and chosen.read is None:
         raise MeshError(f"{path}: the format {name!r} can be written but not read")
-    return chosen.read(path, **options)
+    with activity("reading the mesh", str(path)):
+        return read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
 
 
 def write(
