@@ -131,8 +131,11 @@ class Job:
         return self.comm.broadcast(found)
 
     def _over(self, earlier: Earlier, status: RunStatus) -> int:
-        """Say that nothing is left to be done."""
-        reason = (earlier.record or {}).get("reason") or earlier.message
+        """Say that nothing is left to be done; a number of steps that is asked for now was not a target then."""
+        record = earlier.record or {}
+        if self.request.asked and status is RunStatus.NOT_CONVERGED and record.get("ended_by") == "run.iterations":
+            status = RunStatus.END_REACHED
+        reason = record.get("reason") or earlier.message
         self._tell(
             f"{self.case.case.name}: at its end already: {status}: {reason}; results in {self.request.directory}. "
             "Ask for more (run.iterations, time.end), or begin anew with --overwrite"

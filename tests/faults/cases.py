@@ -18,7 +18,7 @@ class Small:
     changed
         A line of it, and another one that makes a different flow of it.
     target
-        A line that names a target that is not met in a few steps; empty: the solver knows none.
+        A line of it, and lines that name a target in its place, ``{residual}``; empty: the solver knows none.
     too_long
         Lines that replace others and make explicit steps too long, by the factor ``{factor}``; empty: it has none.
     start
@@ -29,7 +29,7 @@ class Small:
 
     text: str
     changed: tuple[str, str]
-    target: str = ""
+    target: tuple[str, str] = ("", "")
     too_long: tuple[str, str] = ("", "")
     start: tuple[str, str] = ("", "")
     fields: str = "final.vtkhdf"
@@ -230,28 +230,29 @@ threads = 1
 CASES: dict[str, Small] = {
     "airfoil": Small(AIRFOIL, ("mach = 0.4", "mach = 0.5"), too_long=("cfl = 0.9", "cfl = {factor}")),
     "compressible": Small(
-        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), too_long=("cfl = 0.5", "cfl = {factor}"),
+        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), target=("end = 100.0", "drop = {residual}"), too_long=("cfl = 0.5", "cfl = {factor}"),
         start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
     ),
     "incompressible": Small(
-        INCOMPRESSIBLE, ("viscosity = 0.01", "viscosity = 0.02"), target="steady = 1e-9",
+        INCOMPRESSIBLE, ("viscosity = 0.01", "viscosity = 0.02"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
         too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
     ),
     "edge_flow": Small(
-        EDGE_FLOW, ("viscosity = 0.01", "viscosity = 0.02"), target="steady = 1e-9",
+        EDGE_FLOW, ("viscosity = 0.01", "viscosity = 0.02"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
         too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
     ),
     "staggered": Small(
-        STAGGERED, ("viscosity = 0.01", "viscosity = 0.02"), target="steady = 1e-9",
+        STAGGERED, ("viscosity = 0.01", "viscosity = 0.02"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
         too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
     ),
     "edge_transport": Small(
-        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target="steady = 1e-9",
+        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
         too_long=("dt = 0.02", "dt = {factor}"),
         start=('scalar = "exp(-20 * (x - 0.5)**2)"', 'scalar = "1 / (x - x)"'),
     ),
     "lattice": Small(
-        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"), target="steady = 1e-9",
+        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"),
+        target=("lattice_velocity = 0.05", "lattice_velocity = 0.05\nlook = 1\nsteady = {residual}"),
         too_long=("lattice_velocity = 0.05", "lattice_velocity = {factor}"),
         start=('velocity_x = "0.1 * sin(2 * pi * y)"', 'velocity_x = "1 / (x - x)"'), fields="final.vti",
     ),

@@ -1,0 +1,90 @@
+"""Statuses are true, in every solver: targets that are met and missed, steps that are asked for, and what is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.cases import CASES
+from tests.faults.test_kept import record, write
+
+AIMING = [name for name, case in CASES.items() if case.target[0]]
+
+
+def aimed(solver: str, residual: str, iterations: int = 6) -> Path:
+    """Write the case of a solver with a target."""
+    old, new = CASES[solver].target
+    return write(solver, iterations, (old, new.replace("{residual}", residual)))
+
+
+@pytest.mark.parametrize("solver", AIMING)
+def test_a_target_that_is_missed(solver: str, run: Any) -> None:
+    case = aimed(solver, "1e-14")
+    assert run(case, "-o", "out") == 1
+    assert run.said.count("status") >= 1
+    found = record()
+    assert found["status"] == "not converged"
+    assert (found["ended_by"], found["wanted"], found["reached"], found["iterations"]) == ("run.iterations", 6, 6, 6)
+    assert found["reason"].startswith("residual ")
+    assert "of 1e-14 wanted after 6 steps" in found["reason"]
+    assert run(case, "-o", "out") == 1  # the same command again
+    assert "at its end already: not converged" in run.said
+    assert run(case, "-o", "asked", "-n", 6) == 0
+    assert record("asked")["status"] == "end reached"
+    assert "target not met: residual" in record("asked")["reason"]
+
+
+@pytest.mark.parametrize("solver", AIMING)
+def test_a_target_that_is_met(solver: str, run: Any) -> None:
+    case = aimed(solver, "0.9" if solver == "compressible" else "1e3")
+    assert run(case, "-o", "out") == 0
+    found = record()
+    assert found["status"] == "converged"
+    assert found["iterations"] < 6
+    assert found["ended_by"] in ("time.steady", "time.drop")
+    assert found["reached"] < found["wanted"]
+    assert run(case, "-o", "out") == 0
+    assert "at its end already: converged" in run.said
+
+
+def test_an_end_that_the_limit_of_steps_cuts_off(run: Any) -> None:
+    case = write("compressible")
+    assert run(case, "-o", "out") == 1
+    assert record()["status"] == "not converged"
+    assert "of 100 wanted after 6 steps: raise run.iterations" in record()["reason"]
+    assert run(case, "-o", "out", "-n", 6) == 0  # these steps are there
+    assert "at its end already: end reached" in run.said
+
+
+def test_what_is_missing_is_said_before_the_first_step(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fluxloom.app.cli.main import main
+
+    monkeypatch.setattr("fluxloom.app.job.find_spec", lambda name: None)
+    assert main(["run", str(write("incompressible")), "-o", "out"]) == 0
+    assert not list(Path("out").glob("*.png"))
+    assert record()["status"] == "end reached"
+    assert record()["lost"] == {}
+
+
+def test_a_failure_of_ours_is_recorded(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in the middle of a run: a traceback, and a record that does not say that it is still running."""
+    from fluxloom.app.cases.incompressible_run import IncompressibleRunner
+
+    def broken(self: IncompressibleRunner) -> float:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(IncompressibleRunner, "residual", broken)
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        run(write("incompressible"), "-o", "out")
+    found = json.loads(Path("out/run.json").read_text())
+    assert (found["status"], found["reason"]) == ("interrupted", "RuntimeError: a mistake of ours")
+    assert not (Path("out") / ".fluxloom-lock").exists()
+
+
+@pytest.mark.parametrize("words", [("-o", ""), ("--output", " ")])
+def test_a_directory_without_a_name_is_an_error(words: tuple[str, str], run: Any) -> None:
+    assert run(write("incompressible"), *words) == 2
+    assert "the name of the directory is empty" in run.said
