@@ -85,7 +85,7 @@ class RunCheckpoint:
         self._case: dict[str, Any] = json.loads(json.dumps(case.model_dump(), default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
-        self._memory = Memory(run=runner, **(also or {}))
+        self.memory = Memory(run=runner, **(also or {}))
         self._steps = self._saved = 0
         self._since = time.monotonic()
         self._mute = self._written = False
@@ -122,7 +122,7 @@ class RunCheckpoint:
                     f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
                     f"--output, or {_ANEW}"
                 )
-            told += [f"{_name(path)} is not as in the checkpoint: it begins now" for path in self._memory.restore(file)]
+            told += [f"{_name(path)} is not as in the checkpoint: it begins now" for path in self.memory.restore(file)]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
         finally:
@@ -177,10 +177,10 @@ class RunCheckpoint:
             return ""
         about = {
             "case": self._case, "steps": self._steps, "time": _time(self._runner),
-            "monitors": self._memory.monitors(),
+            "monitors": self.memory.monitors(),
         }  # fmt: skip
         try:
-            write_state(self.path, self._comm, self._memory.state(), about, self._table.keep)
+            write_state(self.path, self._comm, self.memory.state(), about, self._table.keep)
         except DeviceUnavailable as error:  # the same packages on every rank
             self._tell(f"no checkpoint is written: {error}")
             self._mute = True
