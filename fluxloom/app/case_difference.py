@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["case_differences"]
+__all__ = ["case_differences", "monitor_differences"]
 
-_FREE_TABLES = frozenset({
-    "checkpoint", "forces", "gauges", "history", "movie", "output", "partition", "probes", "snapshots", "statistics",
-    "surface",
-})  # fmt: skip
+_MONITORS = ("forces", "gauges", "history", "movie", "probes", "statistics")
+"""Tables of what keeps numbers while a run advances."""
+
+_FREE_TABLES = frozenset({*_MONITORS, "checkpoint", "output", "partition", "snapshots", "surface"})
 """Outputs, monitors, and how the mesh is divided."""
 
 _FREE_KEYS = {
@@ -49,6 +49,12 @@ def case_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
         for key in dict.fromkeys([*new, *old])
         if old.get(key, _NOTHING) != new.get(key, _NOTHING)
     ]
+
+
+def monitor_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the names of the tables of monitors that differ: what is new in them has no values from before."""
+    old, new = (json.loads(json.dumps(case, default=str)) for case in (before, now))
+    return [name for name in _MONITORS if old.get(name) != new.get(name)]
 
 
 def _lines(case: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fluxloom.app.application import Runner
 from fluxloom.app.case import CaseModel, CheckpointTable
-from fluxloom.app.case_difference import case_differences
+from fluxloom.app.case_difference import case_differences, monitor_differences
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
@@ -122,13 +122,15 @@ class RunCheckpoint:
                     f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
                     f"--output, or {_ANEW}"
                 )
-            told += [f"{_name(path)} is not as in the checkpoint: it begins now" for path in self.memory.restore(file)]
+            told += [f"[{key}] is not as in {file.path.name}: what is new in it begins now"
+                     for key in monitor_differences(about["case"], self._case)]
+            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in self.memory.restore(file)]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
         finally:
             file.close()
         self._steps = self._saved = int(getattr(self._runner, "done", about["steps"]))
-        self._since = time.monotonic()
+        self._since, self._written = time.monotonic(), file.path == self.path
         return Resumed(self._steps, about["time"], file.path, tuple(told))
 
     def _found(self) -> list[Path] | str:
