@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from fluxloom.app.march import march
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import FluxloomError
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 
@@ -139,19 +138,10 @@ def same(one: Leg, other: Leg) -> list[str]:
 
 
 def _poison(context: Context, checkpoint: RunCheckpoint) -> None:
-    """Fill what may change and is not in the state with what nobody can compute with."""
-    memory = checkpoint._memory
-    found = memory._find()
-    state = memory.state()
-    wanted = {id(dat) for dat in state.dats.values()}
-    for call in found.calls.values():
-        memory._needs[call] if call in memory._needs else None
-    by_loops = {id(dat) for _, after in memory._needs.values() for dat in after}
-    for dat in list(context._dats):
-        if id(dat) in by_loops and id(dat) not in wanted and dat.scalar.floating:
-            dat.write(1234.5)
-    del found
-    gc.collect()
-
-
-_ = (FluxloomError, Sequence, Dat)
+    """Change all values that loops of a step change and that are no part of the state."""
+    memory = checkpoint.memory
+    state = {id(dat) for dat in memory.state().dats.values()}
+    loops = [loop for call in memory.calls() for loop in (call.loops if isinstance(call, Chain) else (call,))]
+    for dat in {id(dat): dat for loop in loops for dat in loop.written if isinstance(dat, Dat)}.values():
+        if id(dat) not in state and dat.scalar.floating:
+            dat.write(np.full(dat.shape, 1234.5))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["case_differences", "output_differences"]
+__all__ = ["case_differences", "monitor_differences", "output_differences"]
 
-_FREE_TABLES = frozenset({
-    "checkpoint", "forces", "gauges", "guards", "history", "movie", "output", "partition", "probes", "snapshots",
-    "statistics", "surface",
-})  # fmt: skip
+_MONITORS = ("forces", "gauges", "history", "movie", "probes", "statistics")
+"""Tables of what keeps numbers while a run advances."""
+
+_OUTPUTS = (*_MONITORS, "output", "snapshots", "surface")
+
+_FREE_TABLES = frozenset({*_OUTPUTS, "checkpoint", "guards", "partition"})
 """Outputs, monitors, and how the mesh is divided."""
 
 _OUTPUTS = _FREE_TABLES - {"checkpoint", "guards", "partition"}
@@ -53,10 +55,20 @@ def case_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
     ]
 
 
-def output_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether two cases that are the same flow ask for other outputs or monitors."""
-    old, new = ({name: case.get(name) for name in sorted(_OUTPUTS)} for case in (before, now))
-    return json.dumps(old, default=str) != json.dumps(new, default=str)
+def monitor_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the names of the tables of monitors that differ: what is new in them has no values from before."""
+    return _different(before, now, _MONITORS)
+
+
+def output_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return the names of the tables of outputs and monitors that differ."""
+    return _different(before, now, _OUTPUTS)
+
+
+def _different(before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    old, new = (json.loads(json.dumps(case, default=str)) for case in (before, now))
+    return [name for name in names if old.get(name) != new.get(name)]
+
 
 
 def _lines(case: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

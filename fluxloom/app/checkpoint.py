@@ -11,7 +11,7 @@ from typing import Any
 
 from fluxloom.app.application import Runner
 from fluxloom.app.case import CaseModel, CheckpointTable
-from fluxloom.app.case_difference import case_differences
+from fluxloom.app.case_difference import case_differences, monitor_differences
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
@@ -85,7 +85,7 @@ class RunCheckpoint:
         self._case: dict[str, Any] = json.loads(json.dumps(case.model_dump(), default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
-        self._memory = Memory(run=runner, **(also or {}))
+        self.memory = Memory(run=runner, **(also or {}))
         self.run = ""
         self._steps = self._saved = 0
         self._since = time.monotonic()
@@ -132,13 +132,15 @@ class RunCheckpoint:
                     f"{file.path}: is of another case ({keys}): go back to that case, choose another directory with "
                     f"--output, or {_ANEW}"
                 )
-            told += [f"{_name(path)} is not as in the checkpoint: it begins now" for path in self._memory.restore(file)]
+            told += [f"[{key}] is not as in {file.path.name}: what is new in it begins now"
+                     for key in monitor_differences(about["case"], self._case)]
+            told += [f"{_name(path)} is not in {file.path.name}: it begins now" for path in self.memory.restore(file)]
         except CheckpointError as error:
             raise CheckpointError(f"{error}; {_ANEW}" if _ANEW not in str(error) else str(error)) from None
         finally:
             file.close()
         self._steps = self._saved = int(getattr(self._runner, "done", about["steps"]))
-        self._since = time.monotonic()
+        self._since, self._written = time.monotonic(), file.path == self.path
         return Resumed(self._steps, about["time"], file.path, tuple(told))
 
     def _found(self) -> list[Path] | str:
@@ -187,10 +189,10 @@ class RunCheckpoint:
             return ""
         about = {
             "case": self._case, "run": self.run, "steps": self._steps, "time": _time(self._runner),
-            "monitors": self._memory.monitors(),
+            "monitors": self.memory.monitors(),
         }  # fmt: skip
         try:
-            write_state(self.path, self._comm, self._memory.state(), about, self._table.keep)
+            write_state(self.path, self._comm, self.memory.state(), about, self._table.keep)
         except DeviceUnavailable as error:  # the same packages on every rank
             self._tell(f"no checkpoint is written: {error}")
             self._mute = True

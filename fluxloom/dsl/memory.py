@@ -119,6 +119,11 @@ class Memory:
         """Return the paths of what is only looked at."""
         return self._find().monitors
 
+    def calls(self) -> list[Chain | Loop]:
+        """Return the chains and loops that a step may call."""
+        found = self._find()
+        return [*found.calls.values(), *found.others.values()]
+
     def _needed(self, found: _Found) -> tuple[set[int], set[int]]:
         """Return which data a chain or a loop needs from before it, and which dats one of them changes, by ``id``."""
         needed, changed = set[int](), set[int]()

@@ -168,6 +168,20 @@ class StateFile:
             return f"{key!r} has {total_of(item):,} elements, in the file {rows:,}"
         return ""
 
+    def read(self, key: str) -> Table:
+        """Return all values of a dat in the file, ``(rows, *shape)``, on a rank alone.
+
+        Raises
+        ------
+        CheckpointError
+            When there is none of this name.
+        """
+        if key not in self._rows:
+            self._refuse(f"it has no {key!r}")
+        number, _, dtype, shape, rows = self._rows[key]
+        like = np.empty((0, int(np.prod(shape, dtype=np.int64))), dtype=dtype)
+        return self._reader.rows(f"rows/{number:05d}", None, rows, rows, like).reshape(rows, *shape)
+
     def load(self, key: str, item: Dat | Global) -> None:
         """Set a dat or a global to what the file has of this name.
 

@@ -8,11 +8,12 @@ P. Moin, *Journal of Computational Physics* 92 (1991) 369-379, who also solve fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import CheckpointError, SolverError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
@@ -72,7 +73,7 @@ class Staggered:
         Of a step.
     """
 
-    remembers = ("time", "steps", "dt", "_before", "_part", "_change")
+    remembers = ("time", "steps", "dt", "_before", "_part", "_change", "box")
 
     def __init__(
         self,
@@ -110,6 +111,17 @@ class Staggered:
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         self._before, self._part, self._change = 0.0, 0.0, float("nan")
         self.every = 1
+
+    @property
+    def box(self) -> dict[str, Any]:
+        """The lines of the grid, and which axes are periodic: runs on other grids of the box can start from here."""
+        return {"faces": list(self.grid.faces), "periodic": list(self.grid.periodic)}
+
+    @box.setter
+    def box(self, box: Mapping[str, Any]) -> None:
+        same = all(np.array_equal(mine, theirs) for mine, theirs in zip(self.grid.faces, box["faces"], strict=True))
+        if not same or list(self.grid.periodic) != list(box["periodic"]):
+            raise CheckpointError("the checkpoint is of another grid")
 
     # ------------------------------------------------------------------------------------------ loops
     def _kept_axis(self) -> int:

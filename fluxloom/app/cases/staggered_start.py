@@ -1,48 +1,45 @@
-"""``checkpoint.npz`` of flow on a staggered grid: what is in it, and velocities from it on other grids."""
+"""The velocity at the start of flow on a staggered grid, from the checkpoint of a run on another grid of the box."""
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.files import atomic
-from fluxloom.core.errors import CaseError
+from fluxloom.comm.base import SelfComm
+from fluxloom.core.errors import CaseError, CheckpointError
+from fluxloom.dsl.memory import decoded
+from fluxloom.dsl.state import StateFile
 from fluxloom.fv.staggered_grid import StaggeredGrid
 
-__all__ = ["CHECKPOINT", "interpolated", "read_state", "write_state"]
+__all__ = ["interpolated"]
 
 Array = npt.NDArray[np.float64]
-CHECKPOINT = "checkpoint.npz"
 _CLOSE = 1e-9
+_BOX, _VELOCITY = "run.solver.box", "run.solver.fields.u"
 
 
-def write_state(path: Path, values: Mapping[str, npt.ArrayLike]) -> None:
-    """Write named arrays; a file that was there stays whole until the new one is."""
-    with atomic(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **{name: np.asarray(value) for name, value in values.items()})  # pyright: ignore[reportArgumentType]
-
-
-def read_state(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a file.
-
-    Raises
-    ------
-    CaseError
-        If it cannot be read, or is none of a staggered grid.
-    """
+def _read(path: Path) -> tuple[StaggeredGrid, Array]:
+    """Return the grid of a checkpoint, and what is stored of its velocity, ``(*full_shape, d)``."""
+    if not path.exists():
+        raise CaseError(f"initial.file: there is no file {path}")
+    if path.suffix == ".npz":
+        raise CaseError(f"{path}: was written by an older version of fluxloom; give checkpoint.h5 of a run of this one")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise CaseError(f"{path}: no checkpoint of a staggered grid can be read: {error}") from None
-    if "faces_x" not in found or "velocity_x" not in found:
-        raise CaseError(f"{path}: is no checkpoint of a staggered grid: it has no faces_x and velocity_x")
-    return found
+        file = StateFile(path, SelfComm())
+    except CheckpointError as error:
+        raise CaseError(f"initial.file: {error}") from None
+    try:
+        box: dict[str, Any] = decoded(file.numbers[_BOX], file.tables)
+        grid = StaggeredGrid(tuple(np.asarray(line) for line in box["faces"]), tuple(box["periodic"]))
+        return grid, file.read(_VELOCITY).reshape(*grid.full_shape, grid.dimension)
+    except (KeyError, CheckpointError):
+        raise CaseError(f"{path}: is no checkpoint of a staggered grid") from None
+    finally:
+        file.close()
 
 
 def interpolated(path: Path, grid: StaggeredGrid) -> list[Array]:
@@ -57,25 +54,20 @@ def interpolated(path: Path, grid: StaggeredGrid) -> list[Array]:
     """
     from scipy.interpolate import RegularGridInterpolator
 
-    state, d = read_state(path), grid.dimension
-    names = "xyz"[:d]
-    if "velocity_z" in state and d == 2:
-        raise CaseError(f"{path}: has three dimensions, the mesh two")
-    if any(f"velocity_{name}" not in state for name in names):
-        raise CaseError(f"{path}: has two dimensions, the mesh three")
-    faces = tuple(np.asarray(state[f"faces_{name}"], dtype=np.float64) for name in names)
-    periodic = tuple(bool(value) for value in state["periodic"])
-    for name, mine, theirs in zip(names, grid.faces, faces, strict=True):
+    (other, whole), d = _read(path), grid.dimension
+    names, words = "xyz"[:d], {2: "two", 3: "three"}
+    if other.dimension != d:
+        raise CaseError(f"{path}: has {words[other.dimension]} dimensions, the mesh {words[d]}")
+    for name, mine, theirs in zip(names, grid.faces, other.faces, strict=True):
         length = mine[-1] - mine[0]
         if np.abs(mine[[0, -1]] - theirs[[0, -1]]).max() > _CLOSE * length:
             raise CaseError(
                 f"{path}: the box is from {theirs[0]:g} to {theirs[-1]:g} along {name}, that of the mesh from "
                 f"{mine[0]:g} to {mine[-1]:g}"
             )
-    other = StaggeredGrid(faces, periodic)
     found: list[Array] = []
-    for a, name in enumerate(names):
-        lines, values = _wrapped(other, a, np.asarray(state[f"velocity_{name}"], dtype=np.float64))
+    for a in range(d):
+        lines, values = _wrapped(other, a, whole[(*other.face_window(a), a)])
         interpolate = RegularGridInterpolator(lines[::-1], values, bounds_error=False, fill_value=None)  # pyright: ignore[reportArgumentType]
         places = np.stack(np.broadcast_arrays(*reversed(grid.places(a))), axis=-1)
         found.append(np.asarray(interpolate(places)))

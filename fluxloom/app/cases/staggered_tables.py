@@ -115,7 +115,7 @@ class StaggeredInitialTable(InitialVelocityTable):
     Attributes
     ----------
     file
-        ``checkpoint.npz`` of another run, on any grid of the same box: its velocity is interpolated.
+        ``checkpoint.h5`` of another run, on any grid of the same box: its velocity is interpolated.
     """
 
     file: str = ""
