@@ -12,7 +12,6 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from fluxloom.device.bandwidth import available_memory, available_threads
@@ -92,6 +91,8 @@ def _mebibytes(kibibytes: int) -> str:
 
 def package_version(distribution: str) -> str:
     """Return the version of an installed distribution, or an empty string."""
+    from importlib import metadata
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
