@@ -6,8 +6,7 @@ The public names. What stands behind each is imported when the name is first ask
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fluxloom.core.access import RW as RW
 from fluxloom.core.access import Const as Const
@@ -20,6 +19,7 @@ from fluxloom.core.errors import FluxloomError as FluxloomError
 from fluxloom.core.layout import AoS as AoS
 from fluxloom.core.layout import Blocked as Blocked
 from fluxloom.core.layout import SoA as SoA
+from fluxloom.core.packages import import_late as _import_late
 from fluxloom.kernel.frontend import func as func
 from fluxloom.kernel.frontend import kernel as kernel
 
@@ -87,60 +87,35 @@ if TYPE_CHECKING:
     from fluxloom.solvers.lattice import LatticeBoltzmann as LatticeBoltzmann
     from fluxloom.solvers.shallow_water import ShallowWater as ShallowWater
 
-_PLACES = {  # module: the public names in it
-    "fluxloom.comm": "detect run_threads world",
-    "fluxloom.dsl.chain": "Chain Reset",
-    "fluxloom.dsl.checkpoint": "CheckpointWarning Checkpoints",
-    "fluxloom.dsl.context": "Context",
-    "fluxloom.dsl.dats": "Dat Global",
-    "fluxloom.dsl.decompose": "Link decompose",
-    "fluxloom.dsl.lazy": "lazy",
-    "fluxloom.dsl.loop": "Loop par_loop",
-    "fluxloom.dsl.online": "OnlineTuning",
-    "fluxloom.dsl.ragged": "CSR ELL RowGroupedCSR SlicedELL",
-    "fluxloom.dsl.schedule": "Schedule",
-    "fluxloom.dsl.tiling": "TiledChain",
-    "fluxloom.dsl.tune": "tune",
-    "fluxloom.kernel.intrinsics": (
-        "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf "
-        "isnan log log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
-    ),
-    "fluxloom.linalg.matrix": "SparseMatrix",
-    "fluxloom.linalg.rings": "RingProduct",
-    "fluxloom.solvers.airfoil": "Airfoil",
-    "fluxloom.solvers.lattice": "LatticeBoltzmann",
-    "fluxloom.solvers.shallow_water": "ShallowWater",
-}
-_MODULES = {
-    "mesh": "fluxloom.mesh",
-    "poisson": "fluxloom.linalg.poisson",
-    "tridiagonal": "fluxloom.linalg.tridiagonal",
-}
-
-
 if not TYPE_CHECKING:  # checkers of types take the imports above, and report a name that is not among them
-
-    def __getattr__(name: str) -> Any:
-        """Import what stands behind a public name when it is first asked for, and keep it."""
-        if name in _MODULES:
-            found = importlib.import_module(_MODULES[name])
-        else:
-            place = next((module for module, names in _PLACES.items() if name in names.split()), None)
-            if place is None:
-                raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-            found = getattr(importlib.import_module(place), name)
-        globals()[name] = found
-        return found
-
-    def __dir__() -> list[str]:
-        """Return the public names, imported or not."""
-        return sorted({*globals(), *_MODULES, *(name for names in _PLACES.values() for name in names.split())})
+    _LATE = _import_late(__name__, {
+        "fluxloom.comm": "detect run_threads world",
+        "fluxloom.dsl.chain": "Chain Reset",
+        "fluxloom.dsl.checkpoint": "CheckpointWarning Checkpoints",
+        "fluxloom.dsl.context": "Context",
+        "fluxloom.dsl.dats": "Dat Global",
+        "fluxloom.dsl.decompose": "Link decompose",
+        "fluxloom.dsl.lazy": "lazy",
+        "fluxloom.dsl.loop": "Loop par_loop",
+        "fluxloom.dsl.online": "OnlineTuning",
+        "fluxloom.dsl.ragged": "CSR ELL RowGroupedCSR SlicedELL",
+        "fluxloom.dsl.schedule": "Schedule",
+        "fluxloom.dsl.tiling": "TiledChain",
+        "fluxloom.dsl.tune": "tune",
+        "fluxloom.kernel.intrinsics": (
+            "acos asin atan atan2 cbrt ceil copysign cos cosh exp expm1 fabs floor hypot isfinite isinf "
+            "isnan log log10 log1p log2 pi rolled select sign sin sinh sqrt tan tanh zeros"
+        ),
+        "fluxloom.linalg.matrix": "SparseMatrix",
+        "fluxloom.linalg.poisson": "",
+        "fluxloom.linalg.rings": "RingProduct",
+        "fluxloom.linalg.tridiagonal": "",
+        "fluxloom.mesh": "",
+        "fluxloom.solvers.airfoil": "Airfoil",
+        "fluxloom.solvers.lattice": "LatticeBoltzmann",
+        "fluxloom.solvers.shallow_water": "ShallowWater",
+    })  # fmt: skip
 
     # what `import *` brings: what needs NumPy alone
-    __all__ = [name for name, found in globals().items() if getattr(found, "__module__", "").startswith("fluxloom.")]
-    __all__ += [
-        name
-        for place, names in _PLACES.items()
-        if place.startswith(("fluxloom.dsl", "fluxloom.kernel"))
-        for name in names.split()
-    ]
+    __all__ = [name for name, found in globals().items() if name[0] != "_" and hasattr(found, "__module__")]
+    __all__ += [name for name, place in _LATE.items() if place.startswith(("fluxloom.dsl.", "fluxloom.kernel."))]
