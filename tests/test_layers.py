@@ -125,7 +125,7 @@ def complaint(name: str, item: Import) -> str:
     if first == PACKAGE:
         return "" if name in FACADE else inner_complaint(name, item.target)
     if first == "?":
-        return "" if owner(name) == "core" else "imports a module by a computed name"
+        return "" if owner(name) == "core" or name in FACADE else "imports a module by a computed name"
     if first in sys.stdlib_module_names or first == "numpy":
         return ""
     return outer_complaint(name, first, item.when)

@@ -16,8 +16,6 @@ _OUTPUTS = (*_MONITORS, "output", "snapshots", "surface")
 _FREE_TABLES = frozenset({*_OUTPUTS, "checkpoint", "guards", "partition"})
 """Outputs, monitors, and how the mesh is divided."""
 
-_OUTPUTS = _FREE_TABLES - {"checkpoint", "guards", "partition"}
-
 _FREE_KEYS = {
     "case": frozenset({"name"}),
     "run": frozenset({

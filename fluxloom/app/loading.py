@@ -53,8 +53,8 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
     CaseError
         Naming the file, and for each mistake the line, the key, what is allowed and the nearest match.
     """
-    name, known = str(path), applications().names()
     if not Path(path).exists():
+        name, known = str(path), applications().names()
         if name in known:
             tables = {"case": {"name": name, "solver": name}, "run": {"iterations": _ITERATIONS}}
             return parse_case(Document(Path(path), tables, {}))
@@ -67,7 +67,7 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
 def parse_case(document: Document) -> tuple[CaseModel, Application]:
     """Check a case that has been read; see `load_case`."""
     known = applications()
-    name = _solver_name(document, known.names())
+    name = _solver_name(document, known)
     application = known[name]
     try:
         return application.model.model_validate(dict(document.data)), application
@@ -80,9 +80,13 @@ def _misspelt(name: str, given: Iterable[str]) -> str:
     return did_you_mean(name, given).replace("did you mean", "is it misspelt as")
 
 
-def _solver_name(document: Document, known: list[str]) -> str:
+def _solver_name(document: Document, solvers: Registry[Application]) -> str:
     """Return the name of the solver, without which no other table can be judged."""
     table = document.data.get("case")
+    name = table.get("solver") if isinstance(table, dict) else None
+    if isinstance(name, str) and name in solvers:  # one of ours: those of others need not be looked for
+        return name
+    known = solvers.names()
     allowed = f"(allowed: {', '.join(known)})"
     if table is None:
         hint = _misspelt("case", document.data)
@@ -93,7 +97,6 @@ def _solver_name(document: Document, known: list[str]) -> str:
     if "solver" not in table:
         hint = _misspelt("solver", table)
         raise CaseError(f"{document.where(('case',))}: case.solver: the key is missing{hint} {allowed}")
-    name = table["solver"]
     if not isinstance(name, str) or name not in known:
         hint = did_you_mean(name, known) if isinstance(name, str) else ""
         raise CaseError(f"{document.where(('case', 'solver'))}: case.solver: unknown solver {name!r}{hint} {allowed}")

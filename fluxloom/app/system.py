@@ -12,7 +12,6 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from fluxloom.device.bandwidth import available_memory, available_threads
@@ -92,6 +91,8 @@ def _mebibytes(kibibytes: int) -> str:
 
 def package_version(distribution: str) -> str:
     """Return the version of an installed distribution, or an empty string."""
+    from importlib import metadata
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -122,16 +123,12 @@ def commit() -> str:
     if git is None or not (root / ".git").exists():
         return "unknown"
 
-    def ask(*words: str) -> str:
-        command = [git, "-C", str(root), *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        name = ask("rev-parse", "--short=12", "HEAD")
-        return f"{name}{'+' if ask('status', '--porcelain', '--', 'fluxloom') else ''}" if name else "unknown"
-    except (OSError, subprocess.TimeoutExpired):
-        return "unknown"
+    said = command_says([git, "-C", str(root), "status", "--porcelain=v2", "--branch", "--", "fluxloom"])
+    heads, changes = [], []
+    for line in said.splitlines():
+        (heads if line.startswith("# ") else changes).append(line)
+    name = next((line.split()[2] for line in heads if line.startswith("# branch.oid ")), "")
+    return f"{name[:12]}{'+' if changes else ''}" if len(name) >= 12 else "unknown"
 
 
 def command_text(arguments: Sequence[str] | None = None) -> str:

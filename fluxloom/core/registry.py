@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fluxloom.core.errors import FluxloomError, did_you_mean
 
-__all__ = ["Registry"]
+__all__ = ["Registry", "load_object"]
 
 T = TypeVar("T")
 
@@ -47,8 +46,7 @@ class Registry(Generic[T]):
         To import what all choices need can take longer than what the chosen one does.
         """
         self._check_new(name)
-        module, _, kind = place.partition(":")
-        self._later[name] = lambda: getattr(import_module(module), kind)()
+        self._later[name] = lambda: load_object(place)()
 
     def _check_new(self, name: str) -> None:
         if name in self:
@@ -91,3 +89,16 @@ class Registry(Generic[T]):
         for entry in entry_points(group=self._group):
             if entry.name not in self:
                 self._later[entry.name] = entry.load
+
+
+def load_object(place: str) -> Any:
+    """Return what ``"module:name"`` says, its module imported now."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def entry_points(*, group: str) -> Iterable[Any]:
+    """Return the entry points of a group; what reads them takes long to import."""
+    from importlib import metadata
+
+    return metadata.entry_points(group=group)

@@ -136,9 +136,8 @@ class CpuDevice(Device):
         return Call("reset", self._helpers, words, (Launch("fl_reset"),))
 
     def describe(self) -> str:
-        """Return processor, threads and compiler."""
-        machine = platform.processor() or platform.machine()
-        return f"{machine}, {self.threads} threads, {self.compiler.name} {self.compiler.version}"
+        """Return architecture, threads and compiler."""
+        return f"{platform.machine()}, {self.threads} threads, {self.compiler.name} {self.compiler.version}"
 
 
 def _address(library: Any, symbol: str) -> int:

@@ -8,7 +8,6 @@ the checkpoint was entered, and what the host read of globals meanwhile comes fr
 from __future__ import annotations
 
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fluxloom.comm.store import check_place
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.checkpoint_file import Entry, Restored, numbers_of, write_end
@@ -348,11 +348,7 @@ class Checkpoints(Observer):
     def _fail(self, error: CheckpointError) -> None:
         self.failed += 1
         self._over()
-        warnings.warn(
-            f"{error}. The run goes on, the next attempt comes when the next checkpoint is due",
-            CheckpointWarning,
-            stacklevel=2,
-        )
+        warn(f"{error}. The run goes on, the next attempt comes when the next checkpoint is due", CheckpointWarning)
 
     def _over(self) -> None:
         assert self._context is not None

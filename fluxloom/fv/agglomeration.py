@@ -24,7 +24,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
@@ -117,6 +116,8 @@ def hierarchy(
 # ------------------------------------------------------------------------------------------ groups of a rank
 def _graph(volumes: ControlVolumes) -> tuple[Csr, Array]:
     """Return the neighbours of the owned cells among themselves, not across periodic faces, and the areas between."""
+    from scipy.sparse import coo_array, csr_array
+
     n, kept = volumes.owned, np.ones(volumes.interior, dtype=bool)
     kept[volumes.wrapped.faces] = False
     inner = volumes.faces[: volumes.interior]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.sparse import csr_array
-from scipy.spatial import KDTree
 
 from fluxloom.core.errors import MeshError
 from fluxloom.dsl.dats import Dat
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.linalg.extruded import ExtrudedPoisson
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Extrusion", "extrusion_of"]
 
@@ -61,6 +61,9 @@ class Extrusion:
         MeshError
             If the matrix has another form: boundary conditions or coefficients differ from plane to plane.
         """
+        from scipy import sparse
+        from scipy.sparse import csr_array
+
         cells, columns, n = self.order.size, len(self.order), self.planes
         if matrix.shape != (cells, cells):
             raise MeshError(f"extrusion: a matrix of {cells} cells is wanted, not of shape {matrix.shape}")
@@ -165,6 +168,8 @@ def _along(cv: ControlVolumes, axis: int) -> Extrusion | str:
 
 def _columns(centres: Array, axis: int, spacing: float) -> Index | str:
     """Return the cells of each column, ascending along the axis; or why there are no columns."""
+    from scipy.spatial import KDTree
+
     height = centres[:, axis]
     level = np.rint((height - height.min()) / spacing).astype(np.int64)
     if np.abs(height - height.min() - level * spacing).max() > _FIT * spacing * max(1, level.max()):
@@ -203,6 +208,8 @@ def _neighbours(cv: ControlVolumes, upright: npt.NDArray[np.bool_], order: Index
 
 def _circulant(planes: int, spacing: float) -> csr_array:
     """Return ``-L_per = circ(2, -1, 0, ..., 0, -1) / spacing``, entries that meet added."""
+    from scipy.sparse import csr_array
+
     k = np.arange(planes)
     places: Sequence[Index] = (k, (k + 1) % planes, (k - 1) % planes)
     rows, columns = np.concatenate([k, k, k]), np.concatenate(places)

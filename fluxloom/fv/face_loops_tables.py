@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.renumber import first_touch, graph_order, sort_by_target
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["ORDERS", "FaceTables", "Order", "Weighted"]
 
@@ -128,10 +130,14 @@ class FaceTables:
 
     def around_elements(self) -> Weighted:
         """Return the nodes of each element, and how many of its faces are there."""
+        from scipy.sparse import csr_array
+
         return _rows(csr_array(self._meetings().T))
 
     def _meetings(self) -> csr_array:
         """Return how many faces of an element meet at a node, ``(nodes, elements)``."""
+        from scipy.sparse import coo_array, csr_array
+
         used = self._used
         node = np.repeat(self.corners[used], 2)
         element = np.repeat(self.faces, self.counts, axis=0).reshape(-1)
@@ -139,6 +145,8 @@ class FaceTables:
 
     def neighbours(self) -> Weighted:
         """Return the elements across the faces of each element, of boundary elements their cells."""
+        from scipy.sparse import coo_array, csr_array
+
         first, second = self.faces.T
         pairs = (np.concatenate([first, second]), np.concatenate([second, first]))
         return _rows(csr_array(coo_array((np.ones(pairs[0].size), pairs), shape=(self.elements, self.elements))))

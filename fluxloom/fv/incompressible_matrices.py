@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["FlowMatrices"]
 

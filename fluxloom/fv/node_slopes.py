@@ -25,17 +25,19 @@ cell-centered CFD solvers*. AIAA 2014-1440.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array, vstack
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.compressible_geometry import least_squares
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
 from fluxloom.mesh.mesh import MeshData, Ragged
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "NODE_SLOPES", "NodeSlopes", "Surroundings", "check_kind", "incidence", "node_slopes", "slopes_around",
@@ -138,6 +140,8 @@ def incidence(rows: Ragged, first: int = 0) -> tuple[Index, Index]:
 
 def _node_means(around: Surroundings) -> csr_array:
     """Return the matrix that takes values of columns to means at nodes."""
+    from scipy.sparse import coo_array, csr_array
+
     edge = np.zeros(around.nodes, dtype=bool)
     edge[around.outer_node] = True
     inside = ~edge[around.node]
@@ -152,6 +156,8 @@ def _node_means(around: Surroundings) -> csr_array:
 
 def _green_gauss(around: Surroundings, volumes: ControlVolumes) -> Family:
     """Return the weights of the sums over the faces of a cell."""
+    from scipy.sparse import csr_array
+
     sides, values = Sides.of(volumes), _face_values(around)
 
     def summed(push: Array) -> csr_array:
@@ -177,6 +183,8 @@ def _keys(matrix: csr_array) -> Index:
 
 def _face_values(around: Surroundings) -> csr_array:
     """Return the matrix that takes values of columns to those of faces: of inner ones, then of the boundary."""
+    from scipy.sparse import coo_array, csr_array, vstack
+
     nodes, lengths, edge = around.inner, around.inner.counts, around.edge
     shares, columns = 1.0 / np.repeat(lengths, lengths), len(around.centres)
     inner = csr_array((shares, nodes.indices, nodes.offsets), shape=(len(nodes), around.nodes)) @ _node_means(around)
@@ -186,6 +194,8 @@ def _face_values(around: Surroundings) -> csr_array:
 
 def _least_squares(around: Surroundings) -> Family:
     """Return the weights of the ways to everything that shares a node with a cell, boundary elements included."""
+    from scipy.sparse import coo_array, csr_array
+
     columns, own = len(around.centres), around.own
     row = np.full(columns, -1)
     row[own] = np.arange(own.size)

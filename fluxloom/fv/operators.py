@@ -21,14 +21,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Operators"]
 
@@ -216,5 +219,7 @@ class Operators:
 
     def from_entries(self, values: Array) -> csr_array:
         """Return the matrix with some values on the entries of `pattern`, ``(cells, elements)``."""
+        from scipy.sparse import csr_array
+
         offsets, columns = self.pattern
         return csr_array((values, columns, offsets), shape=(self.sides.cells, self.volumes.elements))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csc_array, csr_array
 
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.graph.inverse import inverse_ragged
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Family", "Sides", "spread"]
 
@@ -31,6 +34,8 @@ class Family(NamedTuple):
 
     def matrix(self, columns: int, k: int | None = None) -> csr_array:
         """Return one of them as a SciPy array with so many columns."""
+        from scipy.sparse import csr_array
+
         values = self.values if k is None else np.ascontiguousarray(self.values[:, k])
         return csr_array((values, self.columns, self.offsets), shape=(self.offsets.size - 1, columns))
 
@@ -64,19 +69,17 @@ class Sides:
     @classmethod
     def of(cls, volumes: ControlVolumes) -> Sides:
         """Return the sides of the owned cells of some control volumes."""
-        cut, faces = 2 * volumes.interior, volumes.faces
-        bounds = np.arange(len(faces) + 1) + np.minimum(np.arange(len(faces) + 1), volumes.interior)
-        rows = np.concatenate([faces[: volumes.interior].reshape(-1), faces[volumes.interior :, 0]])
-        signs = np.ones(rows.size, dtype=np.int8)
-        signs[1:cut:2] = -1
-        # Column by column these are the faces, so that turning them over leaves those of a cell in ascending order.
-        found = csr_array(csc_array((signs, rows, bounds), shape=(volumes.cells, len(faces))))
-        if (faces[: volumes.interior, 0] == faces[: volumes.interior, 1]).any():
-            found.sum_duplicates()
-            found.eliminate_zeros()
-        offsets = found.indptr[: volumes.owned + 1].astype(np.int64)
-        face = found.indices[: offsets[-1]].astype(np.int32, copy=False)
-        sign = found.data[: offsets[-1]].astype(np.float64)
+        faces, inner = volumes.faces, volumes.faces[: volumes.interior]
+        two = inner[:, 0] != inner[:, 1]  # a cell that is on both sides of a face has neither of them
+        rows = np.concatenate([inner[two].reshape(-1), faces[volumes.interior :, 0]])
+        signs = np.ones(rows.size)
+        signs[1 : 2 * np.count_nonzero(two) : 2] = -1.0
+        bounds = np.zeros(len(faces) + 1, dtype=np.int64)
+        np.cumsum(np.concatenate([2 * two, np.ones(len(faces) - volumes.interior, dtype=np.int64)]), out=bounds[1:])
+        met = inverse_ragged(bounds, np.ascontiguousarray(rows, dtype=np.int32), volumes.cells)
+        offsets = met.offsets[: volumes.owned + 1].copy()
+        face = met.element[: offsets[-1]].copy()
+        sign = signs[met.entry[: offsets[-1]]]
         cell = np.repeat(np.arange(volumes.owned, dtype=np.int32), np.diff(offsets))
         other = faces.sum(axis=1)[face]
         other -= cell

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, shortest_path
 
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Sides
@@ -29,6 +27,9 @@ def front_order(volumes: ControlVolumes) -> Index:
     volumes
         Cells; those of other ranks are not met.
     """
+    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse.csgraph import connected_components, shortest_path
+
     sides = Sides.of(volumes)
     n, inner = sides.cells, (sides.other < sides.cells) & (sides.other != sides.cell)
     row, column = sides.cell[inner], sides.other[inner]

@@ -56,14 +56,17 @@ def _field_names(kind: type) -> Iterable[str]:
 
 def children(node: Node) -> Iterator[Expression]:
     """Yield the expressions directly inside a node (not those of nested statements)."""
-    for name in _field_names(type(node)):
-        value = getattr(node, name)
+    yield from _children(node)
+
+
+def _children(node: Node) -> list[Expression]:
+    found: list[Expression] = []
+    for value in vars(node).values():  # the fields, in their order
         if isinstance(value, Expression):
-            yield value
+            found.append(value)
         elif isinstance(value, tuple):
-            for item in value:
-                if isinstance(item, Expression):
-                    yield item
+            found += [item for item in value if isinstance(item, Expression)]
+    return found
 
 
 def statement_blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
@@ -89,13 +92,16 @@ def expressions(node: Node) -> Iterator[Expression]:
     """
     if isinstance(node, Expression):
         yield node
-    for child in children(node):
-        yield from expressions(child)
+    pending = _children(node)[::-1]
+    while pending:
+        found = pending.pop()
+        yield found
+        pending += _children(found)[::-1]
 
 
 def node_count(node: Node) -> int:
     """Return the number of IR nodes of a statement (nested blocks excluded: they are counted as emitted)."""
-    return 1 + sum(node_count(child) for child in children(node))
+    return sum(1 for _ in expressions(node)) + (not isinstance(node, Expression))
 
 
 def map_expression(node: Expression, change: Callable[[Expression], Expression]) -> Expression:

@@ -16,7 +16,8 @@ from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Parameter
-from fluxloom.kernel.source import FunctionSource, Helper
+from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.source import FunctionSource
 
 __all__ = ["REDUCTION_HINTS", "check_contract", "reduction_operands"]
 

@@ -27,7 +27,8 @@ from fluxloom.kernel.ir import (
     ReadConstant,
     TableElement,
 )  # fmt: skip
-from fluxloom.kernel.source import Helper, number
+from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.source import number
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import ArrayView, ConstantArray, ListValue, ParameterView, TupleValue, Value
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import linecache
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, final
 
-from fluxloom.kernel.contract import check_contract
-from fluxloom.kernel.ir import ArgShape, ConstantParameter, LoweredKernel, Parameter
-from fluxloom.kernel.lowering import lower
-from fluxloom.kernel.returns import check_returns
-from fluxloom.kernel.signature import read_signature
-from fluxloom.kernel.source import Helper, KernelMarker, read_source
+from fluxloom.kernel.marks import Helper, KernelMarker
 from fluxloom.kernel.specialised import Specialisations
-from fluxloom.kernel.subset import check_subset
+
+if TYPE_CHECKING:
+    from fluxloom.kernel.ir import ArgShape, ConstantParameter, LoweredKernel, Parameter
+    from fluxloom.kernel.signature import Signature
+    from fluxloom.kernel.source import FunctionSource
 
 __all__ = ["Func", "Kernel", "func", "kernel"]
 
@@ -36,20 +37,31 @@ class Func(Helper, Generic[P, R]):
 
     def __init__(self, function: Callable[P, R]) -> None:
         self.function = function
-        self.source = read_source(function)
-        arguments = self.source.node.args
-        for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
-            if extra is not None:
-                raise self.source.error(extra, "a helper takes positional parameters only")
-        if arguments.defaults:
-            raise self.source.error(arguments.defaults[0], "a parameter of a helper has no default")
-        check_subset(self.source, is_kernel=False)
-        check_returns(self.source)
-        self.name = self.source.name
+        self._lines = _lines(function)
+        self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
+        if not _reads_late(function):
+            self.check()
+
+    @functools.cached_property
+    def source(self) -> FunctionSource:
+        """Its source, read and checked at first use; see `check` for the errors."""
+        from fluxloom.kernel.reading import read_func
+
+        return read_func(self.function, self._lines)
+
+    def check(self) -> None:
+        """Read the function and check it, once.
+
+        Raises
+        ------
+        KernelError
+            For anything outside the kernel language, located in the source.
+        """
+        _ = self.source
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the Python function."""
@@ -77,21 +89,71 @@ class Kernel(KernelMarker):
 
     def __init__(self, function: Callable[..., None], visible: Mapping[str, Any] = MappingProxyType({})) -> None:
         self.function = function
-        self.source = read_source(function)
-        self.signature = read_signature(self.source, visible)
-        check_subset(self.source, is_kernel=True)
-        check_contract(self.source, self.signature.parameters)
-        self.name = self.source.name
-        self.doc = function.__doc__ or ""
-        self.filename = self.source.filename
-        self.line = self.source.node.lineno
-        self.parameters: tuple[Parameter, ...] = self.signature.parameters
-        self.constants: tuple[ConstantParameter, ...] = self.signature.constants
-        self.defaults: Mapping[str, Any] = self.signature.defaults
+        self._lines = _lines(function)
         self._specialised = Specialisations()
+        self.name = getattr(function, "__name__", repr(function))
+        self.doc = function.__doc__ or ""
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
+        if not _reads_late(function):
+            self._read = self._reading(visible)
+
+    def _reading(self, visible: Mapping[str, Any]) -> tuple[FunctionSource, Signature]:
+        from fluxloom.kernel.reading import read_kernel
+
+        return read_kernel(self.function, self._lines, visible)
+
+    @functools.cached_property
+    def _read(self) -> tuple[FunctionSource, Signature]:
+        return self._reading({})  # the names visible to a function of a module are its globals
+
+    def check(self) -> None:
+        """Read the function and check all that needs no shapes, once.
+
+        Raises
+        ------
+        KernelError
+            For anything outside the kernel language, located in the source.
+        AccessError
+            When the body breaks an access mode.
+        """
+        _ = self._read
+
+    @property
+    def source(self) -> FunctionSource:
+        """Its source, read and checked at first use; see `check` for the errors."""
+        return self._read[0]
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters, constants and defaults."""
+        return self._read[1]
+
+    @property
+    def filename(self) -> str:
+        """The file of its definition."""
+        return self.source.filename
+
+    @property
+    def line(self) -> int:
+        """The line of its ``def``."""
+        return self.source.node.lineno
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its data parameters, in order."""
+        return self.signature.parameters
+
+    @property
+    def constants(self) -> tuple[ConstantParameter, ...]:
+        """Its constants, in order."""
+        return self.signature.constants
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """Default values of constants."""
+        return self.signature.defaults
 
     def __call__(self, *data: Any, **constants: Any) -> None:
         """Run the Python function: what the reference device does for each element."""
@@ -118,11 +180,15 @@ class Kernel(KernelMarker):
         AccessError
             When a ``Write`` component is read too early or not written on some path.
         """
+        from fluxloom.kernel.lowering import lower
+
         return self._specialised.get(shapes, baked, lambda: lower(self.source, self.signature, shapes, baked))
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
     """Make a kernel of a function; everything that needs no shapes is checked here.
+
+    Kernels of this package itself, which its tests check, are read when they are first used.
 
     Raises
     ------
@@ -144,3 +210,21 @@ def func(function: Callable[P, R]) -> Func[P, R]:
         For anything outside the kernel language, located in the user's source.
     """
     return Func(function)
+
+
+def _reads_late(function: Callable[..., Any]) -> bool:
+    """Whether a function is read at first use: those that stand in the modules of this package, checked by its tests.
+
+    What is defined inside another function is read at once, with the values that its names have there.
+    """
+    package = getattr(function, "__module__", "").partition(".")[0]
+    return package == __name__.partition(".")[0] and "<locals>" not in getattr(function, "__qualname__", "<locals>")
+
+
+def _lines(function: Callable[..., Any]) -> Sequence[str]:
+    """Return the lines of a function's file as they are now; it may be edited before the function is read."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ()
+    linecache.checkcache(code.co_filename)
+    return linecache.getlines(code.co_filename, getattr(function, "__globals__", None))

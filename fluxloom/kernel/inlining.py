@@ -9,8 +9,8 @@ from fluxloom.core.errors import KernelError
 from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
 from fluxloom.kernel.loops import LoopLowerer
+from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.returns import returning_block
-from fluxloom.kernel.source import Helper
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import ListValue, TupleValue, Value
 

@@ -6,7 +6,7 @@ import ast
 import builtins
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -17,22 +17,13 @@ from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel import intrinsics
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant, Kind, Location
+from fluxloom.kernel.marks import Helper, KernelMarker
 from fluxloom.kernel.syntax import first_rejected
 from fluxloom.kernel.values import ConstantArray, constant_array
 
-__all__ = ["Captured", "FunctionSource", "Helper", "KernelMarker", "assigned_names", "number", "read_source"]
+__all__ = ["Captured", "FunctionSource", "assigned_names", "number", "read_source"]
 
 INT64 = 2**63
-
-
-class Helper:
-    """Base of `fluxloom.kernel.frontend.Func`: something a kernel may call and that is inlined."""
-
-    source: FunctionSource
-
-
-class KernelMarker:
-    """Base of `fluxloom.kernel.frontend.Kernel`, so that calling a kernel from a kernel is recognised."""
 
 
 Captured = Intrinsic | Helper | Constant | ConstantArray | ModuleType
@@ -137,8 +128,15 @@ def number(value: object) -> Constant | None:
     return None
 
 
-def read_source(function: Callable[..., Any]) -> FunctionSource:
+def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionSource:
     """Parse a function and capture the values of its free names.
+
+    Parameters
+    ----------
+    function
+        The function.
+    lines
+        Of its file, as they were when it was decorated.
 
     Raises
     ------
@@ -149,25 +147,21 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     name = getattr(function, "__name__", repr(function))
     if not inspect.isfunction(function) or name == "<lambda>":
         raise KernelError(f"{name} is not a plain function", hint="decorate a function defined with def")
-    try:
-        lines, first_line = inspect.getsourcelines(function)
-    except (OSError, TypeError) as problem:
+    filename, first_line = function.__code__.co_filename, function.__code__.co_firstlineno
+    if len(lines) < first_line:
         raise KernelError(
             f"the source of {name!r} is not available",
-            filename=function.__code__.co_filename,
-            line=function.__code__.co_firstlineno,
+            filename=filename,
+            line=first_line,
             hint="define the kernel in a file (or a notebook cell): python -c and the plain prompt keep no source",
-        ) from problem
-    node = _parse(name, function.__code__.co_filename, lines, first_line)
-    source = FunctionSource(
-        function, name, function.__code__.co_filename, first_line, tuple(text.rstrip("\n") for text in lines), node
-    )
+        )
+    block = inspect.getblock(list(lines[first_line - 1 :]))
+    node = _parse(name, filename, block, first_line)
+    source = FunctionSource(function, name, filename, first_line, tuple(text.rstrip("\n") for text in block), node)
     rejected = first_rejected(node.body)
     if rejected is not None:
         raise source.error(*rejected)
-    return FunctionSource(
-        function, name, source.filename, first_line, source.lines, node, MappingProxyType(_capture(source))
-    )
+    return FunctionSource(function, name, filename, first_line, source.lines, node, MappingProxyType(_capture(source)))
 
 
 def _parse(name: str, filename: str, lines: list[str], first_line: int) -> ast.FunctionDef:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluxloom.kernel.ir import ArgShape, LoweredKernel
+if TYPE_CHECKING:
+    from fluxloom.kernel.ir import ArgShape, LoweredKernel
 
 __all__ = ["Specialisations"]
 

@@ -21,7 +21,7 @@ from fluxloom.kernel.ir import (
     Store,
     Update,
 )  # fmt: skip
-from fluxloom.kernel.source import Helper
+from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import ArrayView, ListValue, ParameterView, TupleValue, Value
 

@@ -9,7 +9,8 @@ from types import MappingProxyType, ModuleType
 from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant
-from fluxloom.kernel.source import FunctionSource, Helper, assigned_names, dotted_name
+from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.source import FunctionSource, assigned_names, dotted_name
 
 __all__ = ["check_subset"]
 

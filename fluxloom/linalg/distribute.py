@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.entries import entries_of
@@ -72,6 +71,8 @@ def distributed_matrix(
 
 def _reordered(plan: Rings) -> Index:
     """Return the order of the owned rows: inner ones first, then by their lengths and their graph on this rank."""
+    from scipy.sparse import csr_array
+
     shape = plan.owned, plan.numbers.size
     entries = int(plan.offsets[plan.owned])
     offsets, indices = plan.offsets[: plan.owned + 1], plan.indices[:entries]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
@@ -73,6 +72,8 @@ class LocalRows:
 
         Entries that occur several times in a row, as those of lazy rows do, are added up.
         """
+        from scipy.sparse import csr_array
+
         comm, part = matrix.rows.context.comm, matrix.rows.part
         owned = matrix.rows.size
         offsets = matrix.pattern.offsets[: owned + 1]

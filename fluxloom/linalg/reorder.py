@@ -12,14 +12,15 @@ chapter 4 (the reverse order).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fluxloom.core.errors import SolverError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["permuted", "reorder"]
 
@@ -87,6 +88,8 @@ def permuted(matrix: Any, order: npt.ArrayLike) -> csr_array:
     SolverError
         If the matrix is not sparse or not square, or the order is no permutation of its rows.
     """
+    from scipy.sparse import csr_array
+
     rows, n, columns = _compressed(matrix)
     if columns != n:
         raise SolverError(f"permuted: a square matrix is wanted, not one of shape ({n}, {columns})")
@@ -105,6 +108,8 @@ def permuted(matrix: Any, order: npt.ArrayLike) -> csr_array:
 
 def _cuthill_mckee(rows: csr_array, n: int) -> npt.NDArray[np.int32]:
     """Return the reverse Cuthill-McKee order of the graph of the first ``n`` columns and its transpose."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     graph = rows[:, :n]
     graph.data = np.ones(graph.nnz, dtype=np.int32)
     return reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True)
@@ -112,6 +117,8 @@ def _cuthill_mckee(rows: csr_array, n: int) -> npt.NDArray[np.int32]:
 
 def _compressed(matrix: Any) -> tuple[csr_array, int, int]:
     """Return a matrix in compressed rows, and its shape."""
+    from scipy.sparse import csr_array
+
     if not hasattr(matrix, "tocsr"):
         raise SolverError(f"a sparse array or matrix of SciPy is wanted, not {type(matrix).__name__}")
     height, width = matrix.shape

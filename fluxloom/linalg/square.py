@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, instead
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["global_rows", "local_matrix", "numbers_of", "square", "stored_places"]
 
@@ -43,6 +45,8 @@ def numbers_of(rows: Set) -> Index:
 
 def global_rows(matrix: SparseMatrix) -> csr_array:
     """Return the rows of this rank, ``(owned, total)``, with the numbers of all ranks for columns."""
+    from scipy.sparse import csr_array
+
     rows, pattern = matrix.rows, matrix.pattern
     offsets = pattern.offsets[: rows.size + 1]
     end = int(offsets[-1])

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.entries import entries_of
 from fluxloom.graph.partition import partition_kway
 from fluxloom.linalg.hybrid_rows import check_shares
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["GroupRows", "group_colours", "nested_parts", "spread_rows"]
 
@@ -84,6 +86,8 @@ def nested_parts(offsets: npt.ArrayLike, neighbours: npt.ArrayLike, groups: Sequ
     DatError, DeviceUnavailable
         As `fluxloom.graph.partition.partition_kway`.
     """
+    from scipy.sparse import csr_array
+
     sizes = [int(size) for size in groups]
     if not sizes or min(sizes) < 1:
         raise SolverError(f"groups of {sizes} ranks: at least one rank each, and at least one group")
@@ -99,6 +103,8 @@ def nested_parts(offsets: npt.ArrayLike, neighbours: npt.ArrayLike, groups: Sequ
 
 
 def _cut(graph: csr_array, shares: Sequence[float]) -> npt.NDArray[np.int32]:
+    from scipy.sparse import csr_array
+
     coo = graph.tocoo()
     kept = coo.coords[0] != coo.coords[1]
     plain = csr_array((coo.data[kept], (coo.coords[0][kept], coo.coords[1][kept])), shape=graph.shape)
@@ -163,6 +169,8 @@ def _inside(own: Any, known: Index) -> npt.NDArray[np.bool_]:
 
 def _sent(group: Comm, own: Any, numbers: Index, target: Index, inner: int) -> GroupRows:
     """Send each row to its rank; return those that come, ascending by what the senders had. Collective."""
+    from scipy.sparse import csr_array
+
     lengths = np.diff(own.indptr).astype(np.int64)
     chosen = [np.flatnonzero(target == rank) for rank in range(group.size)]
     entries = [entries_of(own.indptr[rows].astype(np.int64), lengths[rows]) for rows in chosen]

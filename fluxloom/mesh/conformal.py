@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array, csc_array, csr_array, diags_array
-from scipy.sparse.linalg import splu
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 from fluxloom.core.activity import activity
 
@@ -156,6 +158,8 @@ def _gradient(ratios: Ratios, widths: Array, found: Relaxed) -> Array:
 
 def _stiffness(net: QuadNet, ratios: Array) -> csr_array:
     """Return the matrix ``W`` of the energy, ``E = 1/2 sum_k x_k . W x_k``."""
+    from scipy.sparse import coo_array, csr_array, diags_array
+
     weight = 0.5 * np.stack([ratios, 1.0 / ratios, ratios, 1.0 / ratios], axis=1).ravel()
     first, second = net.quads.ravel(), np.roll(net.quads, -1, axis=1).ravel()
     size = len(net.held)
@@ -170,6 +174,9 @@ def _newton(net: QuadNet, matrix: csr_array, points: Array) -> Array:
     A node on the circle moves by ``s t`` along the tangent ``t``; the energy changes by ``-s^2 / 2 r n . W x`` besides,
     as the circle bends away from the tangent.
     """
+    from scipy.sparse import csc_array, csr_array, diags_array
+    from scipy.sparse.linalg import splu
+
     away = (points[net.circle] - net.centre) / net.radius
     count, on_circle = len(points), np.zeros(len(points), dtype=bool)
     on_circle[net.circle] = True

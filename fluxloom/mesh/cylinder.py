@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.conformal import QuadNet, relax_widths, widths_curvature
@@ -221,6 +220,8 @@ def _places(ends: tuple[float, ...], widths: tuple[Array, ...]) -> Array:
 
 def _growing(count: int, total: float, soft: float = 0.0) -> Array:
     """Return widths ``(count,)`` with a sum, from 1 on, that grow by a factor, constant after some ``soft`` of them."""
+    from scipy.optimize import brentq
+
     place = np.arange(count) + 0.5
     if soft:
         place = place - soft * -np.expm1(-place / soft)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import KDTree
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.gmsh_shapes import MOST_CELLS, draw_box, refuse_unless
@@ -155,6 +154,8 @@ class GmshBody:
 
     def inside(self, points: FloatArray) -> npt.NDArray[np.bool_]:
         """Return which points are outside of the body, by the normal at the nearest place of its surface."""
+        from scipy.spatial import KDTree
+
         places, normals = self._samples
         nearest = KDTree(places).query(points)[1]
         return np.einsum("ij,ij->i", points - places[nearest], normals[nearest]) > 0.0

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import KDTree
 
 from fluxloom.mesh.mesh import FloatArray
 from fluxloom.mesh.once import Once
+
+if TYPE_CHECKING:
+    from scipy.spatial import KDTree
 
 __all__ = ["Ball", "Block", "SizeField", "Skin", "estimated_cells"]
 
@@ -98,6 +100,8 @@ class Skin:
 
     @Once
     def _tree(self) -> KDTree:
+        from scipy.spatial import KDTree
+
         return KDTree(self.places)
 
 

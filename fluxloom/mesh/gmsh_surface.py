@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.mesh import FloatArray
@@ -214,6 +212,9 @@ def _neighbours(surface: Surface) -> tuple[Index, Index, FloatArray]:
 
 def _parts(count: int, first: Index, second: Index) -> Index:
     """Return the number of the connected part of each of some triangles."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_matrix((np.ones(len(first)), (first, second)), shape=(count, count))
     return connected_components(graph, directed=False)[1].astype(np.int64)
 

@@ -29,8 +29,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError
@@ -141,6 +139,8 @@ def _extension() -> float:
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     """Return where a function is 0."""
+    from scipy.optimize import brentq
+
     found: Any = brentq(function, low, high, xtol=1e-15)
     return float(found)
 
@@ -165,6 +165,8 @@ class AirfoilMap:
     """
 
     def __init__(self, profile: NacaProfile) -> None:
+        from scipy.interpolate import CubicSpline
+
         self.profile = profile
         self.power = 2.0 - profile.edge_angle / np.pi
         nose = profile.points(np.array([0.5]))[0]
@@ -190,6 +192,8 @@ class AirfoilMap:
 
     def _turn(self, edge: float) -> None:
         """Find the series, and the angle ``phi`` on the curve for angles ``theta`` on the circle, by iteration."""
+        from scipy.interpolate import CubicSpline
+
         theta = 2.0 * np.pi * np.arange(_MODES) / _MODES
         order = np.arange(_MODES // 2)
         phi = theta + edge

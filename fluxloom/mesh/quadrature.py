@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import roots_jacobi
 
 from fluxloom.core.errors import MeshError
 
@@ -45,6 +44,8 @@ def simplex_rule(dimension: int, points: int) -> tuple[Array, Array]:
     ----------
     A. H. Stroud: *Approximate Calculation of Multiple Integrals*, 1971, chapter 2 (conical products of rules).
     """
+    from scipy.special import roots_jacobi
+
     if points < 1:
         raise MeshError(f"a rule of at least 1 point is wanted, not {points!r}")
     places, weights = np.ones((1, 1)), np.ones(1)

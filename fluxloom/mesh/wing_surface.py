@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.wing_planform import WingPlanform
@@ -62,6 +60,8 @@ class WingShape:
 
     def upper(self, count: int, nose: float, edge: float) -> Array:
         """Return points on the upper side over the chord, ``(count + 1, 2)``, with the first and last distance."""
+        from scipy.interpolate import CubicSpline
+
         section = self.closed()
         root = np.sqrt(section[:, 0])
         curve = CubicSpline(root, section[:, 1])
@@ -90,6 +90,8 @@ def stretched(count: int, first: float, last: float) -> Array:
     ----------
     M. Vinokur: *On one-dimensional stretching functions for finite-difference calculations*. J. Comput. Phys. 50, 1983.
     """
+    from scipy.optimize import brentq
+
     ratio, whole = np.sqrt(last / first), 1.0 / (count * np.sqrt(first * last))
     if whole <= 1.0:
         raise MeshError(f"wing: {count} distances between {first:g} and {last:g} need not be stretched; take fewer")

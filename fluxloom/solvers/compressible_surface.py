@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import KDTree
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.free_stream import FreeStream
@@ -169,6 +168,8 @@ def cut_patches(
     SolverError
         In two dimensions, if the plane misses all faces, or the centres are not those of the faces.
     """
+    from scipy.spatial import KDTree
+
     if mesh.dimension != 3 or axis not in range(3):
         raise SolverError(f"a cut: an axis of three dimensions is wanted, not {axis!r} in {mesh.dimension}")
     faces, nodes = wall_faces(mesh, patches)

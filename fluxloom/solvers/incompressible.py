@@ -19,7 +19,6 @@ Buoyancy acts through the faces, beside the slope of the pressure in 2 and 3, se
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -28,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.activity import activity
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import Divergence, SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.context import Context
@@ -153,11 +153,10 @@ class Incompressible:
         here = np.array([float(share.max(initial=0.0)), np.count_nonzero(share > _FLAT)])
         worst, count = float(self.context.comm.reduce(here[:1], "max")[0]), self.context.comm.reduce(here[1:], "sum")[0]
         if count and not self.context.comm.rank:
-            warnings.warn(
+            warn(
                 f"{int(count)} cells are so flat (Operators.wide_share is up to {worst:.2f}, at most {_FLAT} is safe) "
                 "that the velocity may grow without bound whatever the step: optimise the mesh (with Gmsh by Netgen's "
-                "optimiser)",
-                stacklevel=3,
+                "optimiser)"
             )
 
     def _sets(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.lbm.boundaries import Body, Sponge
 from fluxloom.lbm.box import AXES, Box, side_names
@@ -161,12 +161,11 @@ def check_half(dtype: np.dtype[Any], force: Sequence[float], box: Box, viscosity
         return
     steps = min(walls) ** 2 / (8.0 * viscosity)
     if steps > LOST / 100:
-        warnings.warn(
+        warn(
             f"dtype='float16' with a force: between walls {min(walls)} cells apart the flow grows over H^2 / 8 nu = "
             f"{steps:.0f} steps, and what a step adds is lost by rounding: from rest it ends about "
             f"{steps / (steps + LOST):.0%} low. Start from the velocity that you expect, or take dtype='float32'",
             RuntimeWarning,
-            stacklevel=3,
         )
 
 
@@ -190,11 +189,10 @@ def check_viscosity(viscosity: Any) -> float:
             if found < LEAST
             else "walls and small structures are wrong: take a smaller velocity for the same Reynolds number"
         )
-        warnings.warn(
+        warn(
             f"with a viscosity of {found:.3g} cells^2 a step (relaxation time {found / SOUND_SPEED_SQUARED + 0.5:.8g}"
             f" steps, and 1/2 is its limit) {advice}",
             RuntimeWarning,
-            stacklevel=3,
         )
     return found
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import KDTree
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.loop import Loop
@@ -90,6 +89,8 @@ def locate(mesh: Mesh, points: FloatArray) -> tuple[npt.NDArray[np.int64], Float
     distances : (m,)
         From their centroids, infinite for none.
     """
+    from scipy.spatial import KDTree
+
     found, distances = np.full(len(points), -1, dtype=np.int64), np.full(len(points), np.inf)
     size = mesh.cells.size
     if not len(points) or not size:

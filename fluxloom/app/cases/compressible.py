@@ -40,8 +40,8 @@ from fluxloom.fv.sides import Family
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit
-from fluxloom.solvers.compressible_multigrid import Multigrid
+from fluxloom.solvers.compressible_cycles import Multigrid
+from fluxloom.solvers.compressible_implicit_choices import Implicit
 
 __all__ = ["CompressibleApplication", "CompressibleCase"]
 

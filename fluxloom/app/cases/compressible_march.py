@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fluxloom.app.case import Table
 from fluxloom.app.cases.strategy_tables import strategy_table
-from fluxloom.solvers.compressible_implicit import Implicit
-from fluxloom.solvers.compressible_multigrid import Multigrid
+from fluxloom.solvers.compressible_cycles import Multigrid
+from fluxloom.solvers.compressible_implicit_choices import Implicit
 
 __all__ = ["ImplicitTable", "MarchTable", "MultigridTable", "RotationTable"]
 
@@ -63,11 +63,11 @@ class MarchTable(Table):
 
 
 class ImplicitTable(strategy_table(Implicit)):
-    """``[implicit]``: see `fluxloom.solvers.compressible_implicit.Implicit`, whose names and defaults it has."""
+    """``[implicit]``: the names and defaults of `fluxloom.solvers.compressible_implicit_choices.Implicit`."""
 
 
 class MultigridTable(strategy_table(Multigrid)):
-    """``[multigrid]``: see `fluxloom.solvers.compressible_multigrid.Multigrid`, whose names and defaults it has."""
+    """``[multigrid]``: the names and defaults of `fluxloom.solvers.compressible_cycles.Multigrid`."""
 
 
 def _listed(rate: Any) -> Any:

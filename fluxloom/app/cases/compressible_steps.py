@@ -11,8 +11,8 @@ from fluxloom.app.cases.flow_reports import executables
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
-from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
+from fluxloom.solvers.compressible_cycles import Multigrid
+from fluxloom.solvers.compressible_implicit_choices import Implicit, ImplicitStep
 
 __all__ = ["ImplicitRun", "LocalRun", "MultigridRun", "Ramp", "Steps", "Taken", "TimeRun"]
 
@@ -185,6 +185,8 @@ class ImplicitRun:
     remembers = ("_products", "_refused", "memory")
 
     def __init__(self, flow: CompressibleFlow, implicit: Implicit) -> None:
+        from fluxloom.solvers.compressible_implicit import SteadySteps
+
         self.flow, self.steps = flow, SteadySteps(flow, implicit)
         self._last: ImplicitStep | None = None
         self._products, self._refused = 0, 0
@@ -254,6 +256,8 @@ class MultigridRun:
     remembers = ("_lessened",)
 
     def __init__(self, flow: CompressibleFlow, multigrid: Multigrid) -> None:
+        from fluxloom.solvers.compressible_multigrid import MultigridSteps
+
         self.flow, self.steps = flow, MultigridSteps(flow, multigrid)
         self._lessened = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from fluxloom.core.advice import one_line_warnings
 from fluxloom.core.errors import FluxloomError, OutOfMemory
 
 __all__ = ["main"]
@@ -38,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from fluxloom.app.cli.console import show_error
 
     try:
-        build(words)(args=words, prog_name="fluxloom")
+        with one_line_warnings():
+            build(words)(args=words, prog_name="fluxloom")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except FluxloomError as error:

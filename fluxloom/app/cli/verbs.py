@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.cli import bench, check, codegen, devices, doctor, mesh, plot, run, tune, verify
 from fluxloom.app.cli.console import Session
 from fluxloom.app.system import fluxloom_version, python_version
+from fluxloom.core.registry import load_object
 
 __all__ = ["build"]
 
 HELP = "Computational fluid dynamics on every kind of processor: kernels in plain Python, generated C."
+VERBS = ("run", "check", "codegen", "tune", "bench", "verify", "plot", "doctor", "devices", "mesh")
+"""In the order of ``--help``; each is a module beside this one."""
 
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -22,16 +24,19 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
     Parameters
     ----------
     arguments
-        The words it is about to be called with, for the record of runs and benchmarks.
+        The words it is about to be called with, for the record of runs and benchmarks. If the first is a verb, no
+        other is imported.
     """
     app = typer.Typer(
         name="fluxloom", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "obj": Session(tuple(arguments))},
     )  # fmt: skip
     app.callback()(_options)
-    for verb in (run, check, codegen, tune, bench, verify, plot, doctor, devices):
-        app.command(verb.NAME)(verb.command)
-    app.add_typer(mesh.build(), name="mesh")
+    for verb in arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS:
+        if verb == "mesh":
+            app.add_typer(load_object("fluxloom.app.cli.mesh:build")(), name=verb)
+        else:
+            app.command(verb)(load_object(f"fluxloom.app.cli.{verb}:command"))
     return app
 
 

@@ -11,16 +11,9 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.core.registry import Registry
-from fluxloom.mesh.io.adapter import meshio_suffixes, read_meshio, write_meshio
-from fluxloom.mesh.io.cgns import read_cgns
-from fluxloom.mesh.io.gmsh import read_gmsh, write_gmsh
-from fluxloom.mesh.io.su2 import read_su2, write_su2
-from fluxloom.mesh.io.vtk import is_raw_vtu, read_vtu, write_vtu
+from fluxloom.core.registry import Registry, load_object
 from fluxloom.mesh.io.vtk_cells import Fields
-from fluxloom.mesh.io.vtkhdf import read_vtkhdf, write_vtkhdf
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.orient import orient as orient_cells
 
 __all__ = ["MeshFormat", "formats", "read", "read_fields", "write"]
 
@@ -50,11 +43,12 @@ class MeshFormat:
 def formats() -> Registry[MeshFormat]:
     """Return a registry of the built-in formats, open to the entry points ``fluxloom.mesh_formats``."""
     registry: Registry[MeshFormat] = Registry("mesh format", group="fluxloom.mesh_formats", error=MeshError)
-    registry.register("su2", MeshFormat((".su2",), _plain(read_su2), write_su2))
-    registry.register("gmsh", MeshFormat((".msh",), _plain(read_gmsh), write_gmsh))
-    registry.register("cgns", MeshFormat((".cgns",), _plain(read_cgns), None))
-    registry.register("vtu", MeshFormat((".vtu",), _read_vtu, write_vtu, data=True))
-    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read_vtkhdf, write_vtkhdf, data=True))
+    registry.register("su2", MeshFormat((".su2",), _plain(_late("su2:read_su2")), _late("su2:write_su2")))
+    registry.register("gmsh", MeshFormat((".msh",), _plain(_late("gmsh:read_gmsh")), _late("gmsh:write_gmsh")))
+    registry.register("cgns", MeshFormat((".cgns",), _plain(_late("cgns:read_cgns")), None))
+    registry.register("vtu", MeshFormat((".vtu",), _read_vtu, _late("vtk:write_vtu"), data=True))
+    read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
+    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True))
     return registry
 
 
@@ -83,6 +77,8 @@ def read(path: str | Path, *, format: str | None = None, orient: bool = True, **
     DeviceUnavailable
         When the format needs a package that is not installed.
     """
+    from fluxloom.mesh.orient import orient as orient_cells
+
     mesh = read_fields(path, format=format, **options).mesh
     return orient_cells(mesh)[0] if orient else mesh
 
@@ -95,7 +91,7 @@ def read_fields(path: str | Path, *, format: str | None = None, **options: Any) 
     if chosen is not None and chosen.read is None:
         raise MeshError(f"{path}: the format {name!r} can be written but not read")
     with activity("reading the mesh", str(path)):
-        return read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
+        return _read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
 
 
 def write(
@@ -129,6 +125,8 @@ def write(
     """
     name, chosen = _choose(path, format)
     if chosen is None:
+        from fluxloom.mesh.io.adapter import write_meshio
+
         write_meshio(path, mesh, cell_data=cell_data, point_data=point_data)
         return
     if chosen.write is None:
@@ -142,6 +140,8 @@ def write(
 
 def _choose(path: str | Path, format: str | None) -> tuple[str, MeshFormat | None]:
     """Return the format of a file; None stands for meshio."""
+    from fluxloom.mesh.io.adapter import meshio_suffixes
+
     registry = formats()
     if format is not None:
         return (format, None) if format == "meshio" else (format, registry[format])
@@ -170,4 +170,21 @@ def _plain(reader: Callable[..., MeshData]) -> Callable[..., Fields]:
 
 def _read_vtu(path: str | Path) -> Fields:
     """Read raw VTU files natively, others through meshio."""
-    return read_vtu(path) if is_raw_vtu(path) else read_meshio(path)
+    from fluxloom.mesh.io.vtk import is_raw_vtu, read_vtu
+
+    return read_vtu(path) if is_raw_vtu(path) else _read_meshio(path)
+
+
+def _read_meshio(path: str | Path) -> Fields:
+    from fluxloom.mesh.io.adapter import read_meshio
+
+    return read_meshio(path)
+
+
+def _late(place: str) -> Callable[..., Any]:
+    """Return a function of a module beside this one, which is imported when the function is called."""
+
+    def called(*given: Any, **options: Any) -> Any:
+        return load_object(f"{__package__}.{place}")(*given, **options)
+
+    return called

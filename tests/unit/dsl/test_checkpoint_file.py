@@ -217,6 +217,7 @@ def test_disk_that_is_full_does_not_end_the_run(share: float, written: Path) -> 
             some(7)
         assert "cannot be written: File too large" in str(caught[0].message)
         assert "The run goes on" in str(caught[0].message)
+        assert caught[0].filename == __file__  # the line of the user, not one of ours
         assert (saver.saved, saver.failed) == (0, 1)
         assert written.read_bytes() == before
         assert sorted(p.name for p in written.parent.iterdir()) == ["run.h5"]
