@@ -97,11 +97,11 @@ class Chain:
         if observer is not None and observer.chain(self):
             return
         plain = self._plain
+        if self.context.checker is not None or (plain is None and not self.context.device.native):
+            for step in self.steps:
+                step()
+            return
         if plain is None:
-            if not self.context.device.native:
-                for step in self.steps:
-                    step()
-                return
             plain = self.build()
         traffic, fused, ranked = self._traffic, self._fused, self.context.ranked
         if traffic is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -89,6 +90,7 @@ class Kernel(KernelMarker):
         self.constants: tuple[ConstantParameter, ...] = self.signature.constants
         self.defaults: Mapping[str, Any] = self.signature.defaults
         self._specialised = Specialisations()
+        self._fixed: LoweredKernel | None = None
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -99,6 +101,12 @@ class Kernel(KernelMarker):
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    def lowered_as(self, lowered: LoweredKernel) -> Kernel:
+        """Return a kernel of the same source and constants for loops of one kind: those of this lowered form."""
+        other = copy.copy(self)
+        other.parameters, other._fixed = lowered.parameters, lowered
+        return other
 
     def lower(self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any] = MappingProxyType({})) -> LoweredKernel:
         """Specialise the kernel to the shapes of a loop and the values of its baked constants, once for each.
@@ -118,6 +126,8 @@ class Kernel(KernelMarker):
         AccessError
             When a ``Write`` component is read too early or not written on some path.
         """
+        if self._fixed is not None:
+            return self._fixed
         return self._specialised.get(shapes, baked, lambda: lower(self.source, self.signature, shapes, baked))
 
 
