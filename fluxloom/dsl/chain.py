@@ -168,7 +168,7 @@ class Chain:
     # ----------------------------------------------------------------------------------- reports
     def reports(self) -> list[LoopReport]:
         """Return the counters of each fused group, and of each loop that ran by itself in this chain."""
-        if self._plain is None:
+        if self._plain is None or self.context.checker is not None:
             return [loop.report() for loop in unique(self.loops)]
         rows = self._fused.reports() if self._fused is not None else []
         return rows + [r for r in self._plain.reports() if r.calls or not rows]

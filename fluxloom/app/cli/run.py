@@ -20,6 +20,7 @@ from fluxloom.app.case_errors import placed
 from fluxloom.app.cli.console import (
     Advance,
     CaseArgument,
+    CheckLoopsOption,
     DeviceOption,
     FusedOption,
     OutputOption,
@@ -64,12 +65,10 @@ def command(
     case: CaseArgument,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
-    ranks: RanksOption = None,
-    transport: TransportOption = None,
+    ranks: RanksOption = None, transport: TransportOption = None,
     schedule: ScheduleOption = None,
     iterations: Annotated[
-        int | None,
-        typer.Option("--iterations", "-n", min=1, metavar="N", help="Iterations to run.", show_default=False),
+        int | None, typer.Option("--iterations", "-n", min=1, metavar="N", help="How many to run.", show_default=False)
     ] = None,
     out: OutputOption = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no pictures.")] = False,
@@ -80,6 +79,7 @@ def command(
     python_profile: Annotated[
         bool, typer.Option("--python-profile", help="Print where the Python time went.")
     ] = False,
+    check_loops: CheckLoopsOption = None,
 ) -> None:
     """Run a case file and write its results; options go before what the file says."""
     words = session.obj if isinstance(session.obj, Session) else Session()
