@@ -17,7 +17,7 @@ from fluxloom.app.application import Ending, Nodal, Runner
 from fluxloom.app.files import ResidualLog
 from fluxloom.app.gathering import find_lost
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import LoopCheckError, SolverError
 
 __all__ = ["March", "Progress", "Silent", "march"]
 
@@ -184,6 +184,8 @@ def march(
                 if number < iterations and interruption.agreed():
                     return way.end("interrupted")
     except SolverError as error:
+        if isinstance(error, LoopCheckError):
+            error.args = (f"{error}\n    in iteration {way.done + 1}",)
         if ranks.size > 1:
             raise
         return way.end("failed", str(error))

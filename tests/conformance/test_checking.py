@@ -165,7 +165,9 @@ def test_values(device: str, kernel: fl.Kernel, left: Any, right: Any, stored: s
 
 
 @pytest.mark.parametrize("device", FORMS)
-@pytest.mark.parametrize(("kernel", "operation"), [(add, int.__add__), (subtract, int.__sub__), (multiply, int.__mul__)])
+@pytest.mark.parametrize(
+    ("kernel", "operation"), [(add, int.__add__), (subtract, int.__sub__), (multiply, int.__mul__)]
+)
 def test_integers_at_the_limits(device: str, kernel: fl.Kernel, operation: Callable[[int, int], int]) -> None:
     """Exactly what does not fit into 64 bits is an overflow."""
     numbers = [LOW, LOW + 1, LOW // 2, -(2**32), -3, -2, -1, 0, 1, 2, 3, 2**31, 2**32, HIGH // 2, HIGH // 3, HIGH]
