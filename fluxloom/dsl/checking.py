@@ -58,12 +58,18 @@ class LoopChecker:
         context = self.context
         observer, context.observer, context.checker = context.observer, None, None
         try:
-            check = self._checks.get(loop)
-            if check is None:
-                check = self._checks[loop] = _LoopCheck(loop, self)
-            check.run(loop.constants)
+            self._check(loop).run(loop.constants)
         finally:
             context.observer, context.checker = observer, self
+
+    def loop_of(self, loop: Loop) -> Loop | None:
+        """Return the loop that checks another one; None if nothing in it can go wrong."""
+        return self._check(loop).loop
+
+    def _check(self, loop: Loop) -> _LoopCheck:
+        if loop not in self._checks:
+            self._checks[loop] = _LoopCheck(loop, self)
+        return self._checks[loop]
 
     def numbers(self, over: Set) -> Dat:
         """Return a dat with the number of each element, the rank's included."""
