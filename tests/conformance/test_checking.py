@@ -117,7 +117,11 @@ INTEGERS: list[tuple[fl.Kernel, int, int, str, str]] = [
     (copied, 2**16, 2**15, "int32", f"integer overflow: {2**31} is written to 'r', of int32"),
     (copied, -1, 1, "uint8", "integer overflow: -1 is written to 'r', of uint8"),
 ]
-FAULTS = [pytest.param(*f, id=f"{f[0].name}-{k}") for k, f in enumerate((*REALS, *INTEGERS))]
+FAULTS = [
+    pytest.param(device, *fault, id=f"{device}-{fault[0].name}-{k}",
+                 marks=[*MARKS.get(device, []), *([pytest.mark.long] if device == "opencl" and k % 5 else [])])
+    for device in ("reference", "cpu", "opencl", "cuda") for k, fault in enumerate((*REALS, *INTEGERS))
+]  # fmt: skip
 
 
 def pairs(ctx: fl.Context, kernel: fl.Kernel, dtype: str, stored: str) -> tuple[Loop, fl.Dat, fl.Dat]:
@@ -147,8 +151,7 @@ def found(call: Callable[[], Any], what: str, element: int, mark: str = "# fault
     return error
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("kernel", "left", "right", "stored", "what"), FAULTS)
+@pytest.mark.parametrize(("device", "kernel", "left", "right", "stored", "what"), FAULTS)
 def test_values(device: str, kernel: fl.Kernel, left: Any, right: Any, stored: str, what: str) -> None:
     """The first element with a fault is named with its values; what the loop writes stays as it was."""
     dtype = "int64" if isinstance(left, int) else "float64"
@@ -232,7 +235,7 @@ def in_a_helper(u: Read, i: Read, r: Write):
     r[0] = chosen(u, i[0] + 0)  # fault
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", FORMS)
 @pytest.mark.parametrize("index", [-1, 3])
 @pytest.mark.parametrize("kernel", [of_component, of_local, to_local, of_table, in_the_second, in_a_helper],
                          ids=lambda k: k.name)  # fmt: skip
@@ -316,7 +319,7 @@ def flux(x: Read, r: Inc):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("strategy", [None, "atomic", "gather", "two_pass"])
+@pytest.mark.parametrize("strategy", [None, pytest.param("two_pass", marks=pytest.mark.long)])
 def test_through_a_map(device: str, strategy: str | None) -> None:
     """Increments through a map, however their races are avoided."""
     ctx = context(device, check=True)
