@@ -124,11 +124,12 @@ FAULTS = [
 ]  # fmt: skip
 
 
-def pairs(ctx: fl.Context, kernel: fl.Kernel, dtype: str, stored: str) -> tuple[Loop, fl.Dat, fl.Dat]:
-    """Return a loop over N elements with two values each, all of them 1."""
+def pairs(ctx: fl.Context, kernel: fl.Kernel, dtype: str, stored: str) -> tuple[Loop, fl.Dat, fl.Dat, fl.Dat]:
+    """Return a loop over N elements with two values each, all of them 1, these, and what it writes."""
     s = ctx.set(N, "items")
     a, b = ctx.dat(s, np.ones(N, dtype), "a"), ctx.dat(s, np.ones(N, dtype), "b")
-    return Loop(kernel, s, a, b, ctx.dat(s, np.zeros(N, stored), "r")), a, b
+    r = ctx.dat(s, np.zeros(N, stored), "r")
+    return Loop(kernel, s, a, b, r), a, b, r
 
 
 def planted(a: fl.Dat, value: Any) -> None:
@@ -156,15 +157,15 @@ def test_values(device: str, kernel: fl.Kernel, left: Any, right: Any, stored: s
     """The first element with a fault is named with its values; what the loop writes stays as it was."""
     dtype = "int64" if isinstance(left, int) else "float64"
     ctx = context(device, check=True)
-    loop, a, b = pairs(ctx, kernel, dtype, stored)
+    loop, a, b, r = pairs(ctx, kernel, dtype, stored)
     loop()
-    before = loop.written[0].read()
+    before = r.read()
     planted(a, left)
     planted(b, right)
     error = found(loop, what, BAD)
     assert "call 2 of the loop" in str(error)
     assert "the element read a = [" in str(error)
-    np.testing.assert_array_equal(loop.written[0].read(), before)
+    np.testing.assert_array_equal(r.read(), before)
 
 
 @pytest.mark.parametrize("device", FORMS)
