@@ -309,6 +309,55 @@ def test_rows(device: str, index: Any) -> None:
     found(loop, f"leg {bad} of 'u' is outside 0 ... {lengths[BAD] - 1}", BAD)
 
 
+@fl.kernel
+def scaled_row(a: RW, x: Read, d: Read):
+    for j in range(len(a)):
+        a[j] = a[j] - x[j]
+    for j in range(len(a)):
+        a[j] = 1.0 / a[j]  # fault
+    a[0] = a[0] * d[0]
+
+
+@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("layout", [fl.CSR(), pytest.param(fl.SlicedELL(8), marks=pytest.mark.long)])
+def test_entries(device: str, layout: Any) -> None:
+    """Rows that are changed and read again, in any layout."""
+    ctx = context(device, check=True)
+    rows, columns = ctx.set(N, "rows"), ctx.set(N, "columns")
+    offsets = np.concatenate([[0], np.cumsum(1 + np.arange(N) % 4)])
+    matrix = ctx.ragged(rows, columns, offsets, np.arange(offsets[-1]) % N, "matrix", layout)
+    a = ctx.dat(matrix.entries, np.full(offsets[-1], 3.0), "a")
+    x, d = ctx.dat(columns, np.ones(N), "x"), ctx.dat(rows, np.full(N, 8.0), "d")
+    loop = Loop(scaled_row, rows, a[matrix.to_entries], x[matrix], d)
+    loop()
+    np.testing.assert_allclose(a.read()[:5], [4.0, 4.0, 0.5, 4.0, 0.5])
+    values = a.read()
+    values[offsets[BAD] + 1] = 1.0
+    a.write(values)
+    found(loop, "division by zero: 1.0 / 0.0", BAD)
+
+
+@fl.kernel
+def of_slots(f: RW, w: Read):
+    f[0] = f[0] / w[0]  # fault
+    f[1] = 2.0 * f[0]
+
+
+@pytest.mark.parametrize("device", FORMS)
+def test_slots(device: str) -> None:
+    """Single components of elements, read and written."""
+    ctx = context(device, check=True)
+    links, cells = ctx.set(N, "links"), ctx.set(N, "cells")
+    both = np.repeat(np.arange(N)[:, None], 2, 1)
+    slots = ctx.slots(links, cells, both, np.broadcast_to([2, 0], (N, 2)), "slots")
+    f, w = ctx.dat(cells, np.ones((N, 3)), "f", layout=fl.SoA()), ctx.dat(links, np.ones(N), "w")
+    loop = Loop(of_slots, links, f[slots], w)
+    loop()
+    np.testing.assert_allclose(f.read()[BAD], [2.0, 1.0, 1.0])
+    planted(w, 0.0)
+    found(loop, "division by zero: 1.0 / 0.0", BAD)
+
+
 # -------------------------------------------------------------------------------------- kinds of loops
 
 
