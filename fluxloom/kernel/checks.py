@@ -271,7 +271,7 @@ class _Rewriter(ValueChecker):
             most = float(np.finfo(stored.name).max)
             unlike = both("or", unlike, Compare(Kind.BOOL, ">", value, Constant(Kind.REAL, most)),
                           Compare(Kind.BOOL, "<", value, Constant(Kind.REAL, -most)))  # fmt: skip
-        text = f"{{0}} is written to {parameter!r}: not finite as {stored.name}, while all that the element read is finite"
+        text = f"{{0}} is written to {parameter!r}: not finite in {stored.name}, but all that the element read is"
         failure = self._fails(text, value)
         excused = Conditional(Kind.INT, Call(Kind.BOOL, "isnan", (value,)), integer(2), integer(1))
         self.out.append(If(unlike, (If(compare(self.excused, "<", excused), (failure,), ()),), ()))
