@@ -55,8 +55,6 @@ class Request:
         Whether pictures are drawn.
     profile
         Whether the time of every loop is measured, and compared with the memory bandwidth.
-    check
-        Whether loops are checked while they run.
     overwrite
         Whether the run begins anew, whatever is in the directory.
     asked
@@ -70,7 +68,6 @@ class Request:
     directory: Path
     pictures: bool = True
     profile: bool = False
-    check: bool = False
     overwrite: bool = False
     asked: bool = False
 

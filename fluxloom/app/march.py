@@ -18,7 +18,7 @@ from fluxloom.app.interruption import Interruption
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.stall import unconverged
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import LoopCheckError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
 
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
@@ -175,6 +175,8 @@ def march(
                 return way.end(_diverged(found))
     except SolverError as error:
         if ranks.size > 1:
+            if isinstance(error, LoopCheckError):
+                error.args = (f"step {way.steps + 1}: {error}",)
             raise
         return way.end(Outcome(RunStatus.DIVERGED, f"step {way.steps + 1}: {error}"))
     return way.end(_judged(runner, way.steps, iterations, log.values, asked=asked))

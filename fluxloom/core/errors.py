@@ -20,6 +20,7 @@ __all__ = [
     "ExportError",
     "FluxloomError",
     "KernelError",
+    "LoopCheckError",
     "LoopError",
     "MeshError",
     "OutOfMemory",
@@ -146,6 +147,28 @@ class Divergence(SolverError):
             f"{self}{text}", field=self.field, value=self.value, element=self.element, number=self.number,
             place=self.place, step=self.step, time=self.time, reason=self.reason,
         )  # fmt: skip
+
+class LoopCheckError(SolverError):
+    """A loop did what Python would not do: the checking mode, or the reference device, found it.
+
+    Attributes
+    ----------
+    loop, kernel
+        Names of the loop and of its kernel.
+    what
+        What went wrong, with its values.
+    filename, line
+        Where in the user's source; empty and 0 where no line is to blame.
+    element
+        The number of the element in its set, on its rank; -1 where no element is to blame.
+    """
+
+    def __init__(
+        self, message: str, *, loop: str, kernel: str, what: str, filename: str = "", line: int = 0, element: int = -1
+    ) -> None:
+        self.loop, self.kernel, self.what = loop, kernel, what
+        self.filename, self.line, self.element = filename, line, element
+        super().__init__(message)
 
 
 class OutOfMemory(SolverError):

@@ -98,11 +98,11 @@ class Chain:
         if observer is not None and observer.chain(self):
             return
         plain = self._plain
+        if self.context.checker is not None or (plain is None and not self.context.device.native):
+            for step in self.steps:
+                step()
+            return
         if plain is None:
-            if not self.context.device.native:
-                for step in self.steps:
-                    step()
-                return
             plain = self.build()
         traffic, fused, ranked = self._traffic, self._fused, self.context.ranked
         if traffic is not None:
@@ -182,7 +182,7 @@ class Chain:
     # ----------------------------------------------------------------------------------- reports
     def reports(self) -> list[LoopReport]:
         """Return the counters of each fused group, and of each loop that ran by itself in this chain."""
-        if self._plain is None:
+        if self._plain is None or self.context.checker is not None:
             return [loop.report() for loop in unique(self.loops)]
         rows = self._fused.reports() if self._fused is not None else []
         return rows + [r for r in self._plain.reports() if r.calls or not rows]

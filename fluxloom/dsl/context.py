@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,12 @@ def open_device(text: str, threads: int = 0) -> Device:
     return make(threads, choice)
 
 
+def _checker(context: Context) -> Callable[[Any], None]:
+    from fluxloom.dsl.checking import LoopChecker
+
+    return LoopChecker(context)
+
+
 class Context:
     """Where sets, dats and loops live.
 
@@ -100,6 +107,9 @@ class Context:
         messages at hand.
     overlap
         Whether loops run while messages travel. Without, the same loops wait for them: to see what overlapping gains.
+    check
+        Whether every loop is checked before it runs, see docs/guide/checking.md; by default if the environment says
+        ``FLUXLOOM_CHECK=1``.
 
     Raises
     ------
@@ -119,6 +129,7 @@ class Context:
         comm: Comm | None = None,
         transport: str = "auto",
         overlap: bool = True,
+        check: bool | None = None,
     ) -> None:
         if transport not in ("auto", *TRANSPORTS):
             raise CommError(f"transport {transport!r}{did_you_mean(str(transport), TRANSPORTS)}: one of auto, "
@@ -133,6 +144,9 @@ class Context:
         self.comm: Comm = comm if comm is not None else SelfComm()
         self.observer: Observer | None = None
         """Sees every loop and chain before it runs, and may run it in its own way."""
+        self.check = os.environ.get("FLUXLOOM_CHECK", "0") not in ("", "0") if check is None else bool(check)
+        self.checker: Callable[[Any], None] | None = _checker(self) if self.check else None
+        """In the checking mode, checks a loop before it runs."""
         self.device: Device = device if isinstance(device, Device) else open_device(device, threads)
         self.schedule = schedule if schedule is not None else Schedule.auto()
         self.tuning = tuning

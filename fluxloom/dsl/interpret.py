@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,17 @@ from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound
+from fluxloom.dsl.check_errors import check_error, element_error
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import EntriesMap, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.sets import Grid, Subset
 from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.stencil_writes import spreads
 from fluxloom.kernel.analysis import used_components
+from fluxloom.kernel.checks import Checked, index_checks
+from fluxloom.kernel.explain import examine
 
-__all__ = ["run_reference"]
+__all__ = ["element_values", "kernel_types", "longest_rows", "run_reference"]
 
 Array = npt.NDArray[Any]
 
@@ -30,19 +33,61 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
     Increments are collected in private zeroed values and added after each element, as every other
     device does; arithmetic is in the compute precision of the loop.
     """
-    shared: dict[int, Array] = {}
-    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
-    views = [_View(a, p.name, p.access, bound, shared) for a, p in pairs]
+    views = _views(bound)
+    names = [p.name for p in bound.kernel.parameters]
+    guard = index_checks(bound.lowered, kernel_types(bound), longest_rows(bound))
     baked = {c.name: bound.constants_baked[c.name] for c in bound.kernel.constants if c.baked}
     elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
     with np.errstate(all="ignore"):
         for element in elements:
             values = [v.load(int(element)) for v in views]
-            bound.kernel(*values, **constants, **baked)
+            if guard is not None:
+                _check_indices(bound, guard, int(element), dict(zip(names, values, strict=True)), constants)
+            try:
+                bound.kernel(*values, **constants, **baked)
+            except IndexError as error:
+                raise element_error(bound, int(element), str(error)) from error
             for view, value in zip(views, values, strict=True):
                 view.store(value)
     for view in views:
         view.finish()
+
+
+def _views(bound: Bound) -> list[_View]:
+    shared: dict[int, Array] = {}
+    pairs = zip(bound.arguments, bound.kernel.parameters, strict=True)
+    return [_View(a, p.name, p.access, bound, shared) for a, p in pairs]
+
+
+def element_values(bound: Bound) -> Callable[[int], dict[str, Array]]:
+    """Return what gives the arrays that the kernel of a loop gets for an element, by parameter."""
+    names, views = [p.name for p in bound.kernel.parameters], _views(bound)
+    return lambda element: {name: view.load(element) for name, view in zip(names, views, strict=True)}
+
+
+def kernel_types(bound: Bound) -> dict[str, Scalar]:
+    """Return in which type the values of each parameter are stored."""
+    return {p.name: a.data.scalar for p, a in zip(bound.kernel.parameters, bound.arguments, strict=True)}
+
+
+def longest_rows(bound: Bound) -> dict[str, int]:
+    """Return the entries of the longest row of each parameter through a ragged map, at least one."""
+    found = {}
+    for parameter, arg in zip(bound.kernel.parameters, bound.arguments, strict=True):
+        through = arg.map.ragged if isinstance(arg.map, EntriesMap) else arg.map
+        if isinstance(through, RaggedMap):
+            found[parameter.name] = max(1, int(np.diff(through.offsets).max(initial=0)))
+    return found
+
+
+def _check_indices(
+    bound: Bound, guard: Checked, element: int, values: Mapping[str, Array], constants: Mapping[str, Any]
+) -> None:
+    """Raise for an index that Python counts from the end: generated code does not."""
+    given = {**values, guard.number: np.array([element])}
+    found = examine(guard, given, constants, bound.compute.numpy)
+    if found is not None:
+        raise check_error(bound, guard, element, *found, values)
 
 
 class _View:

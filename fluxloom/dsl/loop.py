@@ -174,6 +174,8 @@ class Loop:
         observer = self.context.observer
         if observer is not None and observer.loop(self):
             return
+        if self.context.checker is not None:
+            self.context.checker(self)
         native = self._native
         if native is None:
             if not self.context.device.native:

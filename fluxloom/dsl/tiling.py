@@ -82,7 +82,8 @@ class TiledChain:
         every = [*steps] * self.steps_at_once
         self.context: Context = every[0].context
         self.transient = tuple(transient)
-        self.reason = why_not_tiled(every, self.context.device)
+        checked = "each loop is checked before it runs" if self.context.checker is not None else ""
+        self.reason = checked or why_not_tiled(every, self.context.device)
         """Why it does not run in tiles; empty if it does."""
         self.chain = Chain(every, transient=transient, fuse=bool(self.reason), name=name)
         """The same without tiles."""

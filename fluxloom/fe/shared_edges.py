@@ -91,6 +91,7 @@ def _assembled(mesh: PointMesh, schedule: Schedule | None) -> tuple[EdgeOperator
     """
     if not mesh.points.size:
         raise MeshError(f"{mesh.mesh.path}: rank {mesh.context.comm.rank} has no points: run with fewer ranks")
-    alone = Context(mesh.context.device, schedule=mesh.context.schedule, tuning=mesh.context.tuning)
+    own = mesh.context
+    alone = Context(own.device, schedule=own.schedule, tuning=own.tuning, check=own.check)
     cells, order = mesh.local_mesh()
     return EdgeOperators.of(alone, cells, schedule=schedule), order

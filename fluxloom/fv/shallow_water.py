@@ -342,7 +342,8 @@ def correct(
     u[0] = depth
     u[1] = depth * a
     u[2] = depth * b
-    scale = shape[1] / (sqrt(a * a + b * b) + sqrt(g * depth))
+    speed = sqrt(a * a + b * b) + sqrt(g * depth)
+    scale = shape[1] / select(depth > eps, speed, 1.0)
     ahead[0] = min(ahead[0], now[1])
     ahead[1] = min(ahead[1], select(depth > eps, scale, _LARGE))
     inflow[0] -= 0.5 * dt * res[3]
@@ -356,7 +357,8 @@ def time_scale(u: Read, shape: Read, ahead: Min, *, g: float, eps: float):
     f = desingularised(u[0], eps)
     a = f * u[1]
     b = f * u[2]
-    scale = shape[1] / (sqrt(a * a + b * b) + sqrt(g * max(0.0, u[0])))
+    speed = sqrt(a * a + b * b) + sqrt(g * max(0.0, u[0]))
+    scale = shape[1] / select(u[0] > eps, speed, 1.0)
     ahead[1] = min(ahead[1], select(u[0] > eps, scale, _LARGE))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import linecache
 import sys
@@ -93,6 +94,7 @@ class Kernel(KernelMarker):
         self._specialised = Specialisations()
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
+        self._fixed: LoweredKernel | None = None
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -143,7 +145,7 @@ class Kernel(KernelMarker):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Its data parameters, in order."""
-        return self.signature.parameters
+        return self.signature.parameters if self._fixed is None else self._fixed.parameters
 
     @property
     def constants(self) -> tuple[ConstantParameter, ...]:
@@ -161,6 +163,12 @@ class Kernel(KernelMarker):
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
+
+    def lowered_as(self, lowered: LoweredKernel) -> Kernel:
+        """Return a kernel of the same source and constants for loops of one kind: those of this lowered form."""
+        other = copy.copy(self)
+        other._fixed = lowered
+        return other
 
     def lower(self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any] = MappingProxyType({})) -> LoweredKernel:
         """Specialise the kernel to the shapes of a loop and the values of its baked constants, once for each.
@@ -180,6 +188,8 @@ class Kernel(KernelMarker):
         AccessError
             When a ``Write`` component is read too early or not written on some path.
         """
+        if self._fixed is not None:
+            return self._fixed
         from fluxloom.kernel.lowering import lower
 
         return self._specialised.get(shapes, baked, lambda: lower(self.source, self.signature, shapes, baked))

@@ -48,7 +48,7 @@ class KernelLowerer(LoopLowerer):
             raise
         for name in names.values():
             builder.flow.bound.pop(name, None)
-        builder.where = scope.call or scope.source.location(node)
+        builder.where = scope.place(node)
         return result
 
     def _returned(self, scope: Scope, nodes: list[ast.stmt]) -> Value | None:
@@ -58,7 +58,7 @@ class KernelLowerer(LoopLowerer):
             return None
         self.block(scope, nodes[:-1])
         last = nodes[-1]
-        self.builder.where = scope.call or scope.source.location(last)
+        self.builder.where = scope.place(last)
         if isinstance(last, ast.Return):
             if last.value is None:
                 return None

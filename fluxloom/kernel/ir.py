@@ -63,10 +63,14 @@ RAGGED = -1
 
 @dataclass(frozen=True)
 class Location:
-    """Where a node came from in the user's source (1-based line, 0-based column)."""
+    """Where a node came from in the user's source (1-based line, 0-based column).
+
+    ``inside`` is the file and line in a helper, whose call is at the line and column.
+    """
 
     line: int = 0
     column: int = 0
+    inside: tuple[str, int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

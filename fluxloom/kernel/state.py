@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -65,6 +66,12 @@ class Scope:
     names: Mapping[str, str]
     call: Location | None = None
     active: tuple[FunctionSource, ...] = ()
+
+    def place(self, node: ast.AST) -> Location:
+        """Return where a node is: in the kernel, or at the call in the kernel and at a line inside a helper."""
+        if self.call is None:
+            return self.source.location(node)
+        return replace(self.call, inside=(self.source.filename, getattr(node, "lineno", self.source.first_line)))
 
 
 class Builder:

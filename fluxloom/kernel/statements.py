@@ -40,7 +40,7 @@ class StatementLowerer(ExpressionLowerer):
         """Lower one statement."""
         if isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             return
-        self.builder.where = scope.call or scope.source.location(node)
+        self.builder.where = scope.place(node)
         handler: Callable[[Scope, ast.stmt], None] | None = getattr(self, f"visit_{type(node).__name__}", None)
         if handler is None:
             raise scope.source.error(node, f"{type(node).__name__} is not part of the kernel language")

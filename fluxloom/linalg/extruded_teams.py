@@ -64,7 +64,7 @@ class Teams:
         if groups > 1:
             self.context = Context(
                 context.device, comm=_split(comm, self.team), schedule=context.schedule, tuning=context.tuning,
-                transport=context.transport,
+                transport=context.transport, check=context.check,
             )  # fmt: skip
         self._lengths: list[int] = []
         self._place: Numbers | None = None

@@ -294,7 +294,7 @@ def _alone(context: Context) -> Context:
     """Return a context of the device for this rank alone: rings are sets that no other rank knows."""
     if not context.ranked:
         return context
-    return Context(context.device, schedule=context.schedule, tuning=context.tuning)
+    return Context(context.device, schedule=context.schedule, tuning=context.tuning, check=context.check)
 
 
 def _nothing() -> None:

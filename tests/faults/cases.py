@@ -227,37 +227,35 @@ iterations = ITERATIONS
 threads = 1
 """
 
+DT = ("dt = 0.02", "dt = 0.02\nsteady = {residual}")
+TOO_LONG = ("dt = 0.02", "dt = {factor}")
+AT_REST = ('velocity_x = "0"', 'velocity_x = "1 / (x - x)"')
+THICKER = ("viscosity = 0.01", "viscosity = 0.02")
+HILL = 'scalar = "exp(-20 * (x - 0.5)**2)"'
+SINE = 'velocity_x = "0.1 * sin(2 * pi * y)"'
+BED = 'expression = "-10 + 0.001 * x"'
+SPEED = "lattice_velocity = 0.05"
+
 CASES: dict[str, Small] = {
     "airfoil": Small(AIRFOIL, ("mach = 0.4", "mach = 0.5"), too_long=("cfl = 0.9", "cfl = {factor}")),
     "compressible": Small(
-        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), target=("end = 100.0", "drop = {residual}"), too_long=("cfl = 0.5", "cfl = {factor}"),
-        start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
+        COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), target=("end = 100.0", "drop = {residual}"),
+        too_long=("cfl = 0.5", "cfl = {factor}"), start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
     ),
-    "incompressible": Small(
-        INCOMPRESSIBLE, ("viscosity = 0.01", "viscosity = 0.02"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
-        too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
-    ),
-    "edge_flow": Small(
-        EDGE_FLOW, ("viscosity = 0.01", "viscosity = 0.02"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
-        too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
-    ),
-    "staggered": Small(
-        STAGGERED, ("viscosity = 0.01", "viscosity = 0.02"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
-        too_long=("dt = 0.02", "dt = {factor}"), start=('velocity_x = "0"', 'velocity_x = "1 / (x - x)"'),
-    ),
+    "incompressible": Small(INCOMPRESSIBLE, THICKER, target=DT, too_long=TOO_LONG, start=AT_REST),
+    "edge_flow": Small(EDGE_FLOW, THICKER, target=DT, too_long=TOO_LONG, start=AT_REST),
+    "staggered": Small(STAGGERED, THICKER, target=DT, too_long=TOO_LONG, start=AT_REST),
     "edge_transport": Small(
-        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target=("dt = 0.02", "dt = 0.02\nsteady = {residual}"),
-        too_long=("dt = 0.02", "dt = {factor}"),
-        start=('scalar = "exp(-20 * (x - 0.5)**2)"', 'scalar = "1 / (x - x)"'),
+        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target=DT, too_long=TOO_LONG,
+        start=(HILL, 'scalar = "1 / (x - x)"'),
     ),
     "lattice": Small(
-        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"),
-        target=("lattice_velocity = 0.05", "lattice_velocity = 0.05\nlook = 1\nsteady = {residual}"),
-        too_long=("lattice_velocity = 0.05", "lattice_velocity = {factor}"),
-        start=('velocity_x = "0.1 * sin(2 * pi * y)"', 'velocity_x = "1 / (x - x)"'), fields="final.vti",
+        LATTICE, ("viscosity = 0.05", "viscosity = 0.04"), target=(SPEED, f"{SPEED}\nlook = 1\nsteady = {{residual}}"),
+        too_long=(SPEED, "lattice_velocity = {factor}"), start=(SINE, 'velocity_x = "1 / (x - x)"'),
+        fields="final.vti",
     ),
     "tsunami": Small(
-        TSUNAMI, ('-10 + 0.001 * x', '-12 + 0.001 * x'), too_long=("cfl = 0.5", "cfl = {factor}"),
-        start=('expression = "-10 + 0.001 * x"', 'expression = "-10 / (x - x)"'),
+        TSUNAMI, ("-10 + 0.001 * x", "-12 + 0.001 * x"), too_long=("cfl = 0.5", "cfl = {factor}"),
+        start=(BED, 'expression = "-10 / (x - x)"'),
     ),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from fluxloom.codegen.unit import Unit, generate
 from fluxloom.core.dtypes import scalar
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Numbering
+from fluxloom.dsl.checking import LoopChecker
 from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
@@ -142,6 +143,25 @@ def product(dialect: str, layout, **choices) -> list[Group]:
     return alone(Loop(spmv, rows, a[m.to_entries], x[m], y, schedule=Schedule(stream=False, **choices)))
 
 
+@fl.kernel
+def faulty(w: Read, k: Read, u: Read, r: Inc):
+    """What may go wrong: an index, a division, integers, and what is written."""
+    j = 2 * k[0] + 1
+    r[0] += w[j] / (u[1] - u[0])
+    r[1] -= w[0]
+
+
+def checked(dialect: str) -> list[Group]:
+    """The loop that checks another one in the checking mode."""
+    ctx = context(dialect)
+    edges, nodes = ctx.set(4, "edges"), ctx.set(4, "nodes")
+    ends = ctx.map(edges, nodes, [[0, 1], [1, 2], [2, 3], [3, 0]], "ends")
+    w, k = ctx.dat(edges, shape=(3,)), ctx.dat(edges, dtype="int64")
+    found = LoopChecker(ctx).loop_of(Loop(faulty, edges, w, k, ctx.dat(nodes)[ends], ctx.dat(nodes)[ends]))
+    assert found is not None
+    return alone(found)
+
+
 def rolled(dialect: str, points: int = 66) -> list[Group]:
     """A nest of loops that stay loops, with tables; more points than loops may have that are written out."""
     ctx = context(dialect)
@@ -252,6 +272,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "returned": lambda: returned(dialect),
         "drain": lambda: members(dialect),
         "rolled": lambda: rolled(dialect),
+        "checked": lambda: checked(dialect),
         "legs": lambda: legs(dialect),
         "airfoil_fused": lambda: fused(dialect),
     }

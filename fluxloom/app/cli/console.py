@@ -24,6 +24,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 __all__ = [
     "Advance",
     "CaseArgument",
+    "CheckLoopsOption",
     "DeviceOption",
     "FusedOption",
     "JsonOption",
@@ -43,6 +44,8 @@ __all__ = [
 
 WIDEST = 10_000
 """Characters of a line that no table reaches."""
+
+_CHECK = "FLUXLOOM_CHECK"
 
 CaseArgument = Annotated[
     Path,
@@ -65,6 +68,25 @@ ScheduleOption = Annotated[
     typer.Option(
         "--schedule", metavar="TEXT", show_default=False,
         help='Schedule of every loop: "auto", or a race strategy with options ("gather,block=256,lanes=8").',
+    ),
+]  # fmt: skip
+
+
+
+def _check_loops(session: typer.Context, value: bool | None) -> bool | None:
+    """Let every context that this command makes check its loops, or not."""
+    if value is not None:
+        before = os.environ.get(_CHECK)
+        os.environ[_CHECK] = str(int(value))
+        session.call_on_close(lambda: os.environ.pop(_CHECK) if before is None else os.environ.update({_CHECK: before}))
+    return value
+
+
+CheckLoopsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--check-loops", callback=_check_loops, show_default=False,
+        help="Check every loop before it runs: NaN, indices, integers, division by zero. Several times slower.",
     ),
 ]  # fmt: skip
 FusedOption = Annotated[

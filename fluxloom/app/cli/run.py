@@ -10,6 +10,7 @@ import typer
 from fluxloom.app.checks import check_ranks
 from fluxloom.app.cli.console import (
     CaseArgument,
+    CheckLoopsOption,
     DeviceOption,
     FusedOption,
     OutputOption,
@@ -34,8 +35,7 @@ def command(
     case: CaseArgument,
     device: DeviceOption = None,
     threads: ThreadsOption = None,
-    ranks: RanksOption = None,
-    transport: TransportOption = None,
+    ranks: RanksOption = None, transport: TransportOption = None,
     schedule: ScheduleOption = None,
     iterations: Annotated[
         int | None,
@@ -57,6 +57,7 @@ def command(
     python_profile: Annotated[
         bool, typer.Option("--python-profile", help="Print where the Python time went.")
     ] = False,
+    check_loops: CheckLoopsOption = None,
 ) -> None:
     """Run a case file and write its results; options go before what the file says.
 

@@ -85,9 +85,11 @@ class HostSide:
         # What has no part in ranks: for the message, which is of this rank alone.
         alone = context
         if context.ranked:
-            alone = Context(context.device, schedule=context.schedule, tuning=context.tuning)
+            alone = Context(context.device, schedule=context.schedule, tuning=context.tuning, check=context.check)
         apart = context.device.items and not here
-        self._alone, self._host = alone, Context("cpu", threads=threads, tuning=context.tuning) if apart else alone
+        self._alone, self._host = alone, alone
+        if apart:
+            self._host = Context("cpu", threads=threads, tuning=context.tuning, check=context.check)
         over, d, real = self._set(), fields.box.dimensions, fields.real
         above, u, force = (
             self._host.dat(over, name=f"host {name}", shape=shape, dtype=real, layout=SoA())
