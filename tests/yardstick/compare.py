@@ -1,0 +1,154 @@
+"""Compare the record of a run with the one that is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.yardstick.digests import difference, relative
+
+KINDS = ("asked", "status", "files", "summary", "fields", "tables")
+WORDS = ("asked", "status", "files")
+"""Kinds of which there is only equal and not equal."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that is not as it was.
+
+    Attributes
+    ----------
+    kind
+        Of `KINDS`.
+    name
+        The field, column, row or key.
+    amount
+        The difference relative to the largest value; infinite where there is none: something is new, gone or a word.
+    text
+        What happened, for words and for what is new or gone.
+    """
+
+    kind: str
+    name: str
+    amount: float
+    text: str = ""
+
+    def __str__(self) -> str:
+        if self.text:
+            return f"{self.name}: {self.text}"
+        return f"{self.name} by {self.amount:.1e}" if math.isfinite(self.amount) else f"{self.name} does not fit"
+
+
+def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
+    """Return everything in which two records differ, in the order of `KINDS`."""
+    found: list[Change] = []
+    for kind in KINDS:
+        ours, theirs = new.get(kind, {}), old.get(kind, {})
+        if kind == "files":
+            ours, theirs = dict.fromkeys(ours, ""), dict.fromkeys(theirs, "")
+        found += [Change(kind, name, math.inf, "is gone") for name in theirs if name not in ours]
+        found += [Change(kind, name, math.inf, "is new") for name in ours if name not in theirs]
+        for name in (name for name in theirs if name in ours):
+            found += _changed(kind, name, ours[name], theirs[name])
+    return found
+
+
+def _changed(kind: str, name: str, new: Any, old: Any) -> Iterator[Change]:
+    """Yield the changes of one entry, which both records have."""
+    if kind in WORDS:
+        if new != old:
+            yield Change(kind, name, math.inf, f"{_short(old)} -> {_short(new)}")
+    elif kind == "summary":
+        if new != old:
+            yield Change(kind, name, _numbers(new, old))
+    elif kind == "fields":
+        if new["sha"] != old["sha"] or new["type"] != old["type"]:
+            yield Change(kind, name, difference(new, old))
+    else:
+        yield from _table(name, new, old)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _numbers(new: list[float], old: list[float]) -> float:
+    """Return the largest relative difference of some numbers of a line."""
+    if len(new) != len(old):
+        return math.inf
+    return max((relative(abs(a - b), max(abs(a), abs(b))) for a, b in zip(new, old, strict=True)), default=0.0)
+
+
+def _table(name: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Change]:
+    """Yield the changes of the columns of a table."""
+    if new["rows"] != old["rows"]:
+        yield Change("tables", name, math.inf, f"{old['rows']} rows -> {new['rows']} rows")
+        return
+    ours, theirs = new["columns"], old["columns"]
+    yield from (Change("tables", f"{name}:{column}", math.inf, "is gone") for column in theirs if column not in ours)
+    yield from (Change("tables", f"{name}:{column}", math.inf, "is new") for column in ours if column not in theirs)
+    for column in (column for column in theirs if column in ours):
+        (sha, *a), (was, *b) = ours[column], theirs[column]
+        if sha != was:
+            yield Change("tables", f"{name}:{column}", _column(a, b, old["rows"]))
+
+
+def _column(new: list[float | None], old: list[float | None], rows: int) -> float:
+    """Return by how much a column differs, relative to its largest value."""
+    if len(new) != len(old) or None in new or None in old or not old:
+        return math.inf
+    last, least, most, sketch = (abs(a - b) for a, b in zip(new, old, strict=True) if a is not None and b is not None)
+    return relative(max(last, least, most, sketch / math.sqrt(rows)), max(abs(old[1] or 0.0), abs(old[2] or 0.0)))
+
+
+# ------------------------------------------------------------------------------------------- the verdict
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison of a case says.
+
+    Attributes
+    ----------
+    case
+        Its name.
+    word
+        ``"same bits"``, ``"same to 1e-12"`` (the tolerance that was used), ``"DIFFERS"``, ``"NEW"``, ``"FAILED"``, or ``"left out"``.
+    text
+        What differs.
+    good
+        Whether nothing has to be explained.
+    """
+
+    case: str
+    word: str
+    text: str = ""
+    good: bool = True
+
+
+def judge(name: str, new: Mapping[str, Any], old: Mapping[str, Any] | None, tolerance: float, kinds: tuple[str, ...]) -> Verdict:
+    """Return the verdict on a record: changes up to the tolerance are none; with 0.0 only equal bits are equal."""
+    if old is None:
+        return Verdict(name, "NEW", "there is no record of it: --update writes one", False)
+    found = [change for change in changes(new, old) if change.kind in kinds]
+    worst = sorted((c for c in found if c.amount > tolerance or not tolerance), key=lambda c: -_rank(c))
+    if worst:
+        more = f"; and {len(worst) - 3} more" if len(worst) > 3 else ""
+        return Verdict(name, "DIFFERS", "; ".join(map(str, worst[:3])) + more, False)
+    if found:
+        return Verdict(name, f"same to {tolerance:.0e}", f"{max(found, key=_rank)}")
+    return Verdict(name, "same bits")
+
+
+def _rank(change: Change) -> float:
+    """Return what sorts changes: words first, as infinite ones, then by amount."""
+    return change.amount
+
+
+def lines(verdicts: list[Verdict]) -> list[str]:
+    """Return the table of verdicts."""
+    wide, word = (max((len(getattr(v, name)) for v in verdicts), default=0) for name in ("case", "word"))
+    return [f"{v.case:<{wide}}  {v.word:<{word}}  {v.text}".rstrip() for v in verdicts]
