@@ -33,7 +33,7 @@ def read_package(root: Path) -> tuple[dict[str, str], frozenset[str]]:
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}, packages
 
 
-def imports_of(name: str, source: str, is_package: bool, modules: frozenset[str]) -> list[Import]:
+def imports_of(name: str, tree: ast.Module, is_package: bool, modules: frozenset[str]) -> list[Import]:
     """Return everything a module imports, ``importlib.import_module("x")`` included."""
     package = name if is_package else name.rpartition(".")[0]
     found: list[Import] = []
@@ -51,7 +51,7 @@ def imports_of(name: str, source: str, is_package: bool, modules: frozenset[str]
         for child in ast.iter_child_nodes(node):
             visit(child, "in a function" if inside and when == "import time" else when)
 
-    visit(ast.parse(source, filename=name), "import time")
+    visit(tree, "import time")
     return found
 
 

@@ -100,7 +100,7 @@ def violations(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
         if name not in FACADE and owner(name) not in LAYERS:
             found.append(f"{name}: belongs to no layer; add its package to LAYERS")
             continue
-        items = imports_of(name, source, name in packages, modules)
+        items = imports_of(name, ast.parse(source, filename=name), name in packages, modules)
         found += [f"{name}:{item.line}: {text}" for item in items if (text := complaint(name, item))]
         edges[name] = {item.target for item in items if item.when == "import time"} & modules - {name}
         if name not in FACADE and LAYERS[owner(name)] in NO_DEVICE_NAMES_IN:

@@ -1,16 +1,21 @@
 """`make yardstick`: run every case short, and compare its numbers and the digests of its fields with the records.
 
     python -m tests.yardstick [--update] [--only NAME,...] [--records FOLDER] [--device cpu] [--ranks 1] ...
+
+With `--update --records FOLDER` before a change and `--records FOLDER` after it any two states of the code are compared
+bit by bit on any machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -25,28 +30,27 @@ RECORDS = HERE / "records"
 def main(words: list[str] | None = None) -> int:
     """Run and compare, or write records; return 0 where nothing has to be explained, else 1."""
     given = options().parse_args(words)
-    where = Where(given.device, given.ranks, given.threads)
-    cases = chosen(read_table(Path(given.table)), given.only)
+    where, records, begin = Where(given.device, given.ranks, given.threads), Path(given.records), time.perf_counter()
+    cases = chosen(read_table(), given.only)
     if given.ranks > 1:
         cases = [case for case in cases if case.ranks and not case.script]
-    key, begin = machine(where), time.perf_counter()
+    key = machine(where)
     with tempfile.TemporaryDirectory(prefix="yardstick-") as folder, ThreadPoolExecutor(given.jobs) as pool:
-        work = [pool.submit(_one, case, where, Path(given.keep or folder)) for case in cases]
-        runs = []
+        work = [pool.submit(_one, case, where, key, Path(given.keep or folder)) for case in cases]
+        verdicts = []
         for case, item in zip(cases, work, strict=True):
-            runs.append(item.result())
-            if given.verbose and runs[-1] is not None:
-                print(f"{case.name} {runs[-1].seconds:.1f} s", file=sys.stderr, flush=True)
-    records = Path(given.records)
-    verdicts = [_verdict(case, run, key, records, given) for case, run in zip(cases, runs, strict=True)]
+            run = item.result()
+            verdicts.append(_verdict(case, run, records, given))
+            if given.verbose:
+                print(f"{case.name}: {verdicts[-1].word}, {run.seconds:.1f} s", file=sys.stderr, flush=True)
+            if given.update and run.record and "failed" not in run.record["status"]:
+                store(records, case.name, run.record)
     print("\n".join(lines(verdicts)))
-    if given.update:
-        for case, run in zip(cases, runs, strict=True):
-            if run is not None and "failed" not in run.record["status"]:
-                store(records, case.name, {"machine": key} | run.record)
     bad = sum(not verdict.good for verdict in verdicts)
-    written = f"; records are in {records}" if given.update else ""
-    print(f"{len(verdicts)} cases, {bad} to be explained, {time.perf_counter() - begin:.0f} s{written}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = f"{time.perf_counter() - begin:.0f} s, of processors {used.ru_utime + used.ru_stime:.0f} s"
+    written = f"; the records in {records} are those of now" if given.update else ""
+    print(f"{len(verdicts)} cases, {bad} to be explained ({took}){written}")
     return 0 if given.update or not bad else 1
 
 
@@ -56,17 +60,15 @@ def options() -> argparse.ArgumentParser:
     add = found.add_argument
     add("--update", action="store_true", help="write the records; say in design/ why they change")
     add("--only", default="*", help="names of cases, with commas between them; * and ? as in names of files")
-    add("--records", default=str(RECORDS), help="folder of records: with --update in a folder of your own first, any two "
-        "states of the code are compared bit by bit on your machine")  # fmt: skip
+    add("--records", default=str(RECORDS), help="folder of records (those of the repository)")
     add("--device", default="cpu", help="cpu, opencl, cuda, reference")
     add("--ranks", type=int, default=1, help="ranks of one thread each")
     add("--threads", type=int, default=2, help="of cases that do not say how many (2)")
-    add("--tolerance", type=float, default=None, help="relative; on the machine of the records bits count, elsewhere what the case says")
+    add("--tolerance", type=float, help="relative; by default that of the case, and bits on the machine of the records")
     add("--kinds", default=",".join(KINDS), help=f"what is compared: {', '.join(KINDS)}")
     add("--jobs", type=int, default=2, help="cases at a time (2)")
-    add("--table", default=str(HERE / "cases.toml"), help="the table of cases")
-    add("--keep", default="", help="a folder in which the runs stay")
-    add("--verbose", action="store_true", help="tell the time of each case")
+    add("--keep", default="", help="a new folder in which the runs stay")
+    add("--verbose", action="store_true", help="tell of each case when it is done")
     return found
 
 
@@ -78,28 +80,29 @@ def chosen(cases: tuple[Case, ...], names: str) -> list[Case]:
     return [case for case in cases if any(fnmatch(case.name, p) for p in patterns)]
 
 
-def _one(case: Case, where: Where, folder: Path) -> Run | None:
-    """Run one case in a folder of its own; None where its data are not here."""
-    if missing_data(case, data_folders()):
-        return None
+def _one(case: Case, where: Where, key: dict[str, str], folder: Path) -> Run:
+    """Run one case in a folder of its own; a record without entries where its data are not here."""
+    if missing := missing_data(case, data_folders()):
+        return Run({}, f"no {', '.join(missing)} in shared/data", 0.0)
     place = folder / case.name
     place.mkdir(parents=True)
-    return run_case(case, where, place)
+    run = run_case(case, where, place)
+    return replace(run, record={"machine": key, **run.record})
 
 
-def _verdict(case: Case, run: Run | None, key: dict[str, str], records: Path, given: argparse.Namespace) -> Verdict:
+def _verdict(case: Case, run: Run, records: Path, given: argparse.Namespace) -> Verdict:
     """Return what is to be said about one case."""
-    if run is None:
-        return Verdict(case.name, "left out", f"no {', '.join(missing_data(case, data_folders()))} in shared/data")
+    if not run.record:
+        return Verdict(case.name, "left out", run.said)
+    said = "\n    " + run.said.replace("\n", "\n    ")
     if "failed" in run.record["status"]:
-        return Verdict(case.name, "FAILED", run.said, False)
+        return Verdict(case.name, "FAILED", said, False)
     old = load(records, case.name)
-    same = old is not None and old["machine"] == key and not case.unrepeatable
+    same = old is not None and old["machine"] == run.record["machine"] and not case.unrepeatable
     tolerance = given.tolerance if given.tolerance is not None else 0.0 if same else case.tolerance
-    verdict = judge(case.name, run.record, old, tolerance, tuple(given.kinds.split(",")))
-    if not verdict.good and run.record["status"]["exit"]:
-        return Verdict(case.name, verdict.word, f"{verdict.text}\n    {run.said}".replace("\n", "\n    "), False)
-    return verdict
+    verdict = judge(case.name, run.record, old, tolerance, given.kinds.split(","))
+    lost = not verdict.good and run.record["status"]["exit"]
+    return replace(verdict, text=verdict.text + said) if lost else verdict
 
 
 def load(records: Path, name: str) -> dict[str, Any] | None:

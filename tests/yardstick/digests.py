@@ -1,9 +1,10 @@
 """What is kept of an array: its bits as a digest, and enough numbers to tell how far another one is from it.
 
-Beside extremes, mean and norm a record has a *sketch*: sums of all values with signs that are as good as random. Of the
-difference d of two arrays of n values a sum with random signs has the variance |d|^2, so that the root of the mean
-square of the differences of `SIGNS` such sums is an estimate of |d|, from two records alone, without the arrays (N. Alon,
-Y. Matias, M. Szegedy, *Journal of Computer and System Sciences* 58 (1999) 137-147). Values that change places are seen too.
+Beside extremes, mean and norm a record has a *sketch*: sums of all values with signs that are as good as random. Of
+the difference d of two arrays a sum with random signs has the variance ``|d|^2``, so that the root of the mean square
+of the differences of `SIGNS` such sums is an estimate of ``|d|``, from two records alone, without the arrays (N. Alon,
+Y. Matias, M. Szegedy, *Journal of Computer and System Sciences* 58 (1999) 137-147). Values that change places are seen
+too.
 """
 
 from __future__ import annotations

@@ -16,8 +16,15 @@ import numpy as np
 
 from tests.yardstick.digests import Array, digest, sha
 
-WALL_CLOCK = re.compile(r"second|^ms\b|_ms$|mlups|gb/?s\b|\bpace\b|elapsed|wall.?clock", re.IGNORECASE)
-"""Names of columns and rows that tell how long something took; they are never compared."""
+WALL_CLOCK = re.compile(
+    r"second|^ms\b|_ms$|mlups|gb/?s\b|\bpace\b|elapsed|wall.?clock|"
+    r"^split$|^copies$|, time$|^rate$|^ideal rate$|^memory$",
+    re.IGNORECASE,
+)
+"""Names of columns and of rows of the summary that tell how long something took; they are never compared."""
+
+RATE = re.compile(r"MLUPS|GB/s|\bms\b|\bns\b|iterations/s")
+"""What a text that tells how fast something was has in it."""
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])")
 FIELDS = (".vtkhdf", ".vtu", ".vti")
@@ -42,7 +49,7 @@ def read_results(folder: Path) -> dict[str, Any]:
         elif path.suffix == ".csv":
             record["tables"][name] = table(path)
         elif path.suffix in (".stl", ".msh", ".su2"):
-            record["fields"][name] = digest(np.frombuffer(path.read_bytes(), dtype=np.uint8), 0)
+            record["fields"][name] = digest(np.frombuffer(path.read_bytes(), dtype="V1"))
     return record
 
 
@@ -55,7 +62,7 @@ def summary(run: dict[str, Any]) -> dict[str, list[float]]:
 
 def timed(name: str, text: str = "") -> bool:
     """Whether a row or a column holds a wall-clock time or a rate."""
-    return bool(WALL_CLOCK.search(name) or re.search(r"MLUPS|GB/s|\bms\b|ns/|/s of|iterations/s", text))
+    return bool(WALL_CLOCK.search(name) or RATE.search(text))
 
 
 def numbers(text: str) -> list[float]:
@@ -100,7 +107,7 @@ def arrays(path: Path) -> Iterator[tuple[str, Array]]:
         else:
             topology += name.encode() + np.ascontiguousarray(values).tobytes()
     if topology:
-        yield "(cells)", np.frombuffer(bytes.fromhex(sha(topology)), dtype=np.uint8)
+        yield "(cells)", np.frombuffer(topology, dtype="V1")
 
 
 def hdf5_arrays(path: Path) -> Iterator[tuple[str, Array]]:

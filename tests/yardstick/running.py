@@ -61,7 +61,7 @@ class Run:
 
 
 def machine(where: Where) -> dict[str, str]:
-    """Return all that bits may depend on beside the code: results are compared bit by bit only where this is the same."""
+    """Return all that bits may depend on beside the code: bits are compared only where this is the same."""
     compiler = os.environ.get("FLUXLOOM_CC") or os.environ.get("CC") or "cc"
     names = ("FLUXLOOM_CFLAGS", "PYOPENCL_BUILD_OPTIONS")
     return {

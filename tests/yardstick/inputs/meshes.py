@@ -19,7 +19,8 @@ def bow(path: Path, along: int = 48, across: int = 16) -> None:
         radius = 1.0 + (last - 1.0) * j / across
         return -radius * cos(angle), radius * sin(angle)
 
-    quads = [(node(i, j), node(i, j + 1), node(i + 1, j + 1), node(i + 1, j)) for j in range(across) for i in range(along)]
+    cells = [(i, j) for j in range(across) for i in range(along)]
+    quads = [(node(i, j), node(i, j + 1), node(i + 1, j + 1), node(i + 1, j)) for i, j in cells]
     points = [place(i, j) for j in range(across + 1) for i in range(along + 1)]
     sides = {
         "cylinder": [(node(i, 0), node(i + 1, 0)) for i in range(along)],
