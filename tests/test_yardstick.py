@@ -159,6 +159,16 @@ def test_numbers_and_tolerance(tmp_path: Path) -> None:
     assert "2 rows -> 3 rows" in longer.text
 
 
+def test_gaps_in_a_table(tmp_path: Path) -> None:
+    """A value that is not finite is no number: one more is a difference at any tolerance."""
+    table = TABLE.replace("0.5", "nan")
+    old = results(tmp_path / "a", RUN, table)
+    assert judge("a", results(tmp_path / "b", RUN, table), old, 0.0).good
+    assert judge("a", results(tmp_path / "c", RUN, table.replace("0.25", "0.2500001")), old, 1e-3).good
+    for text in (TABLE, table.replace("0.25", "inf")):
+        assert not judge("a", results(tmp_path / "d", RUN, text), old, 1e9).good
+
+
 def test_numbers_in_texts() -> None:
     """Commas part thousands, signs and exponents count, names with digits do not."""
     assert numbers("-1.5e-03 of 1,024 m3 (Re 10), p2 3.5 %") == [-1.5e-3, 1024.0, 10.0, 3.5]

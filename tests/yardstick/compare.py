@@ -104,10 +104,13 @@ def _table(name: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterato
 
 def _column(new: list[float | None], old: list[float | None], rows: int) -> float:
     """Return by how much a column differs, relative to its largest value."""
-    if len(new) != len(old) or None in new or None in old or not old:
+    if len(new) != len(old) or not old or any((a is None) != (b is None) for a, b in zip(new, old, strict=True)):
         return math.inf
-    last, least, most, sketch = (abs(a - b) for a, b in zip(new, old, strict=True) if a is not None and b is not None)
-    return relative(max(last, least, most, sketch / math.sqrt(rows)), max(abs(old[1] or 0.0), abs(old[2] or 0.0)))
+    last, least, most, sketch, *lost = ((a or 0.0) - (b or 0.0) for a, b in zip(new, old, strict=True))
+    if any(lost):
+        return math.inf
+    scale = max(abs(old[1] or 0.0), abs(old[2] or 0.0))
+    return relative(max(abs(last), abs(least), abs(most), abs(sketch) / math.sqrt(rows)), scale)
 
 
 # ------------------------------------------------------------------------------------------- the verdict

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,7 @@ def numbers(text: str) -> list[float]:
 
 
 def table(path: Path) -> dict[str, Any]:
-    """Return the record of a table: of each column its digest, last value, norm and one sum of its sketch."""
+    """Return the record of a table: of each column its digest, last value, extremes and one sum of its sketch."""
     with path.open(encoding="utf-8", newline="") as file:
         heading, *rows = [row for row in csv.reader(file) if row and not row[0].startswith("#")]
     columns = {}
@@ -84,8 +85,9 @@ def table(path: Path) -> dict[str, Any]:
         except ValueError:
             columns[name] = [sha("\n".join(texts).encode())]
             continue
-        last = float(texts[-1]) if texts else None
-        columns[name] = [whole["sha"], last, whole.get("least"), whole.get("most"), whole.get("sketch", [None])[0]]
+        last = float(texts[-1]) if texts and math.isfinite(float(texts[-1])) else None
+        lost = [whole["not_finite"]] if "not_finite" in whole else []
+        columns[name] = [whole["sha"], last, whole.get("least"), whole.get("most"), *whole.get("sketch", [None]), *lost]
     return {"rows": len(rows), "columns": columns}
 
 

@@ -28,7 +28,7 @@ class Case:
     iterations
         What `fluxloom run -n` is told; 0: what the file says.
     change
-        Keys of the case that get other values, as `"mesh.nx" = 40`; None takes a key away.
+        Keys of the case that get other values, as `"mesh.nx" = 40`; `"none!"` takes a key away.
     before
         Scripts with their arguments that run first in the same folder: they make meshes and bodies.
     data
@@ -62,10 +62,10 @@ class Case:
 
 def read_table(path: Path = HERE / "cases.toml") -> tuple[Case, ...]:
     """Return the cases of a table, whose names differ."""
-    found = tuple(
-        Case(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
-    )
+    entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["case"]
+    for entry in entries:
+        entry |= {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+    found = tuple(Case(**entry) for entry in entries)
     names = [case.name for case in found]
     if double := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"{path}: two cases are called {', '.join(sorted(double))}")
@@ -73,7 +73,7 @@ def read_table(path: Path = HERE / "cases.toml") -> tuple[Case, ...]:
 
 
 def changed_text(text: str, change: Mapping[str, Any]) -> str:
-    """Return a case file with other values for some keys; a value of None, in TOML `"none!"`, takes the key away."""
+    """Return a case file with other values for some keys; the value `"none!"` takes a key away."""
     given = tomllib.loads(text)
     for name, value in change.items():
         *tables, key = name.split(".")
