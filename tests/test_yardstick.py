@@ -14,7 +14,7 @@ import pytest
 
 from tests.yardstick.__main__ import RECORDS, load, main, store
 from tests.yardstick.compare import changes, judge
-from tests.yardstick.digests import difference, digest
+from tests.yardstick.digests import difference, digest, relative
 from tests.yardstick.results import numbers, read_results, timed
 from tests.yardstick.table import ROOT, changed_text, read_table
 
@@ -64,7 +64,7 @@ def test_quick_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "NEW" in capsys.readouterr().out
     record = load(tmp_path, QUICK)
     assert record is not None
-    stored = judge(QUICK, record, load(RECORDS, QUICK), CASES[QUICK].tolerance)
+    stored = judge(QUICK, record, load(RECORDS, QUICK), CASES[QUICK].tolerance, zero=CASES[QUICK].zero)
     assert stored.good, stored.text
     assert {"exit": 0, "iterations": 20}.items() <= record["status"].items()
     assert {"final.vtkhdf:u", "final.vtkhdf:p"} <= record["fields"].keys()
@@ -89,6 +89,10 @@ def test_case_that_is_not_there() -> None:
 # ------------------------------------------------------------------------------------------- what is compared
 
 
+def differ(new: np.ndarray, old: np.ndarray) -> float:
+    return relative(*difference(digest(new), digest(old)))
+
+
 @pytest.mark.parametrize("count", [1, 50, 4000])
 @pytest.mark.parametrize("size", [1e-13, 1e-6, 1e-2])
 def test_difference_is_estimated(count: int, size: float) -> None:
@@ -97,8 +101,8 @@ def test_difference_is_estimated(count: int, size: float) -> None:
     old = random.uniform(-3.0, 3.0, count)
     new = old + size * random.standard_normal(count)
     exact = math.sqrt(float(((new - old) ** 2).mean())) / float(np.abs(old).max())
-    assert 0.2 * exact < difference(digest(new), digest(old)) < 6.0 * exact
-    assert difference(digest(old), digest(old.copy())) == 0.0
+    assert 0.2 * exact < differ(new, old) < 6.0 * exact
+    assert differ(old.copy(), old) == 0.0
 
 
 def test_difference_sees_places_types_and_gaps() -> None:
@@ -106,12 +110,12 @@ def test_difference_sees_places_types_and_gaps() -> None:
     old = np.linspace(0.0, 1.0, 100)
     moved = old.copy()
     moved[[20, 60]] = moved[[60, 20]]
-    assert 0.01 < difference(digest(moved), digest(old)) < 0.2
-    assert 1e-9 < difference(digest(old.astype("f4")), digest(old)) < 1e-7
-    assert difference(digest(-0.0 * old), digest(0.0 * old)) == 0.0
-    assert difference(digest(old[:-1]), digest(old)) == math.inf
-    assert difference(digest(np.where(old == 0.0, np.nan, old)), digest(old)) == math.inf
-    assert difference(digest(old[:3]), digest(np.zeros(3))) == math.inf
+    assert 0.01 < differ(moved, old) < 0.2
+    assert 1e-9 < differ(old.astype("f4"), old) < 1e-7
+    assert differ(-0.0 * old, 0.0 * old) == 0.0
+    assert differ(old[:-1], old) == math.inf
+    assert differ(np.where(old == 0.0, np.nan, old), old) == math.inf
+    assert differ(old[:3], np.zeros(3)) == math.inf
 
 
 def results(folder: Path, run: dict[str, Any], table: str) -> dict[str, Any]:
@@ -154,6 +158,8 @@ def test_numbers_and_tolerance(tmp_path: Path) -> None:
     wrong = judge("a", new, old, 1e-10)
     assert (wrong.good, wrong.word) == (False, "DIFFERS")
     assert "history.csv:drag by" in wrong.text
+    assert judge("a", new, old, 1e-10, zero=1e-8).good
+    assert not judge("a", new, old, 0.0, zero=1e-8).good
     longer = judge("a", results(tmp_path / "c", RUN, TABLE + "3,0.2,10\n"), old, 1e-3)
     assert not longer.good
     assert "2 rows -> 3 rows" in longer.text

@@ -100,7 +100,7 @@ def _verdict(case: Case, run: Run, records: Path, given: argparse.Namespace) -> 
     old = load(records, case.name)
     same = old is not None and old["machine"] == run.record["machine"] and not case.unrepeatable
     tolerance = given.tolerance if given.tolerance is not None else 0.0 if same else case.tolerance
-    verdict = judge(case.name, run.record, old, tolerance, given.kinds.split(","))
+    verdict = judge(case.name, run.record, old, tolerance, given.kinds.split(","), case.zero)
     lost = not verdict.good and run.record["status"]["exit"]
     return replace(verdict, text=verdict.text + said) if lost else verdict
 

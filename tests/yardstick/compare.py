@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.yardstick.digests import difference, relative
+from tests.yardstick.digests import NO_FIT, difference, relative
 
 KINDS = ("asked", "status", "files", "summary", "fields", "tables")
 WORDS = ("asked", "status", "files")
@@ -30,16 +30,24 @@ class Change:
         Of `KINDS`.
     name
         The field, column, row or key.
-    amount
-        The difference relative to the largest value; infinite where there is none: something is new, gone or a word.
+    change
+        The difference; infinite where there is none: something is new, gone or a word.
+    scale
+        The largest value.
     text
         What happened, for words and for what is new or gone.
     """
 
     kind: str
     name: str
-    amount: float
+    change: float = math.inf
+    scale: float = 1.0
     text: str = ""
+
+    @property
+    def amount(self) -> float:
+        """The difference relative to the largest value."""
+        return relative(self.change, self.scale)
 
     def __str__(self) -> str:
         if self.text:
@@ -54,8 +62,8 @@ def changes(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Change]:
         ours, theirs = new.get(kind, {}), old.get(kind, {})
         if kind == "files":
             ours, theirs = dict.fromkeys(ours, ""), dict.fromkeys(theirs, "")
-        found += [Change(kind, name, math.inf, "is gone") for name in theirs if name not in ours]
-        found += [Change(kind, name, math.inf, "is new") for name in ours if name not in theirs]
+        found += [Change(kind, name, text="is gone") for name in theirs if name not in ours]
+        found += [Change(kind, name, text="is new") for name in ours if name not in theirs]
         for name in (name for name in theirs if name in ours):
             found += _changed(kind, name, ours[name], theirs[name])
     return found
@@ -65,13 +73,13 @@ def _changed(kind: str, name: str, new: Any, old: Any) -> Iterator[Change]:
     """Yield the changes of one entry, which both records have."""
     if kind in WORDS:
         if new != old:
-            yield Change(kind, name, math.inf, f"{_short(old)} -> {_short(new)}")
+            yield Change(kind, name, text=f"{_short(old)} -> {_short(new)}")
     elif kind == "summary":
         if new != old:
-            yield Change(kind, name, _numbers(new, old))
+            yield Change(kind, name, *_numbers(new, old))
     elif kind == "fields":
         if new["sha"] != old["sha"] or new["type"] != old["type"]:
-            yield Change(kind, name, difference(new, old))
+            yield Change(kind, name, *difference(new, old))
     else:
         yield from _table(name, new, old)
 
@@ -81,36 +89,37 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _numbers(new: list[float], old: list[float]) -> float:
-    """Return the largest relative difference of some numbers of a line."""
+def _numbers(new: list[float], old: list[float]) -> tuple[float, float]:
+    """Return the difference and the size of that number of a line which differs most."""
     if len(new) != len(old):
-        return math.inf
-    return max((relative(abs(a - b), max(abs(a), abs(b))) for a, b in zip(new, old, strict=True)), default=0.0)
+        return NO_FIT
+    pairs = [(abs(a - b), max(abs(a), abs(b))) for a, b in zip(new, old, strict=True)]
+    return max(pairs, key=lambda pair: relative(*pair), default=(0.0, 1.0))
 
 
 def _table(name: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Change]:
     """Yield the changes of the columns of a table."""
     if new["rows"] != old["rows"]:
-        yield Change("tables", name, math.inf, f"{old['rows']} rows -> {new['rows']} rows")
+        yield Change("tables", name, text=f"{old['rows']} rows -> {new['rows']} rows")
         return
     ours, theirs = new["columns"], old["columns"]
-    yield from (Change("tables", f"{name}:{column}", math.inf, "is gone") for column in theirs if column not in ours)
-    yield from (Change("tables", f"{name}:{column}", math.inf, "is new") for column in ours if column not in theirs)
+    yield from (Change("tables", f"{name}:{column}", text="is gone") for column in theirs if column not in ours)
+    yield from (Change("tables", f"{name}:{column}", text="is new") for column in ours if column not in theirs)
     for column in (column for column in theirs if column in ours):
         (sha, *a), (was, *b) = ours[column], theirs[column]
         if sha != was:
-            yield Change("tables", f"{name}:{column}", _column(a, b, old["rows"]))
+            yield Change("tables", f"{name}:{column}", *_column(a, b, old["rows"]))
 
 
-def _column(new: list[float | None], old: list[float | None], rows: int) -> float:
-    """Return by how much a column differs, relative to its largest value."""
+def _column(new: list[float | None], old: list[float | None], rows: int) -> tuple[float, float]:
+    """Return by how much a column differs, and its largest value."""
     if len(new) != len(old) or not old or any((a is None) != (b is None) for a, b in zip(new, old, strict=True)):
-        return math.inf
+        return NO_FIT
     last, least, most, sketch, *lost = ((a or 0.0) - (b or 0.0) for a, b in zip(new, old, strict=True))
     if any(lost):
-        return math.inf
+        return NO_FIT
     scale = max(abs(old[1] or 0.0), abs(old[2] or 0.0))
-    return relative(max(abs(last), abs(least), abs(most), abs(sketch) / math.sqrt(rows)), scale)
+    return max(abs(last), abs(least), abs(most), abs(sketch) / math.sqrt(rows)), scale
 
 
 # ------------------------------------------------------------------------------------------- the verdict
@@ -141,9 +150,14 @@ class Verdict:
 
 
 def judge(
-    name: str, new: Mapping[str, Any], old: Mapping[str, Any] | None, tolerance: float, kinds: Sequence[str] = KINDS
-) -> Verdict:
-    """Return the verdict on a record: changes up to the tolerance are none; with 0.0 only equal bits are equal."""
+    name: str, new: Mapping[str, Any], old: Mapping[str, Any] | None, tolerance: float, kinds: Sequence[str] = KINDS,
+    zero: float = 0.0,
+) -> Verdict:  # fmt: skip
+    """Return the verdict on a record: changes up to the tolerance are none; with 0.0 only equal bits are equal.
+
+    With a tolerance changes up to ``zero``, in the unit of the value, are none either: a force across a plane of
+    symmetry is zero but for rounding, and all of it may change.
+    """
     if old is None:
         return Verdict(name, "NEW", "there is no record of it: --update writes one", False)
     found = [change for change in changes(new, old) if change.kind in kinds]
@@ -151,7 +165,7 @@ def judge(
     made = [change for change in found if change.name.endswith(MADE) and change.amount == math.inf]
     if tolerance and made and new["machine"]["packages"] != old["machine"]["packages"]:
         return Verdict(name, "left out", f"{made[0].name} is another one: other versions of what makes meshes")
-    worst = [change for change in found if change.amount > tolerance or not tolerance]
+    worst = [one for one in found if not tolerance or (one.amount > tolerance and one.change > zero)]
     if worst:
         more = f"; and {len(worst) - SHOWN} more" if len(worst) > SHOWN else ""
         word = "renamed" if all(change.text for change in worst) else "DIFFERS"

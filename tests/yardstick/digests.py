@@ -20,6 +20,9 @@ import numpy.typing as npt
 SIGNS = 4
 """Sums of a sketch: the estimate of a difference is right within a factor of about two."""
 
+NO_FIT = (math.inf, 1.0)
+"""The difference of what cannot be compared."""
+
 Array = npt.NDArray[Any]
 
 
@@ -52,20 +55,18 @@ def digest(values: Array, sums: int = SIGNS) -> dict[str, Any]:
     return {name: float(value) if isinstance(value, np.floating) else value for name, value in record.items()}
 
 
-def difference(new: Mapping[str, Any], old: Mapping[str, Any]) -> float:
-    """Return by how much arrays differ, relative to the largest value of the old one; infinite where they do not fit.
+def difference(new: Mapping[str, Any], old: Mapping[str, Any]) -> tuple[float, float]:
+    """Return by how much arrays differ, and the largest value of the old one; infinite and 1 where they do not fit.
 
     The largest of the changes of extremes and mean and of the estimated root of the mean square of the difference; 0.0
     for arrays of the same values, though their bits may differ.
     """
-    if new["sha"] == old["sha"] and new["type"] == old["type"]:
-        return 0.0
     if new["shape"] != old["shape"] or new.get("not_finite") != old.get("not_finite") or "sketch" not in old:
-        return math.inf
+        return NO_FIT
     count = max(1, math.prod(old["shape"]))
     sums = root_mean_square([a - b for a, b in zip(new["sketch"], old["sketch"], strict=True)])
     change = max([abs(new[name] - old[name]) for name in ("least", "most", "mean")] + [sums / math.sqrt(count)])
-    return relative(change, max(abs(old["least"]), abs(old["most"])))
+    return change, max(abs(old["least"]), abs(old["most"]))
 
 
 def root_mean_square(values: Sequence[float]) -> float:

@@ -118,7 +118,7 @@ def hdf5_arrays(path: Path) -> Iterator[tuple[str, Array]]:
 
     found: list[tuple[str, Array]] = []
 
-    def visit(name: str, item: object) -> None:
+    def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
             found.append((name, np.asarray(item[()])))
 

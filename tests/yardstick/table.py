@@ -36,11 +36,11 @@ class Case:
     files
         Files of the repository that the case reads.
     tolerance
-        Largest relative difference that other compilers, processors and devices make.
+        Largest difference that other compilers, processors and devices make, relative to the largest value.
+    zero
+        Largest difference of values that are zero but for rounding.
     unrepeatable
         Why two runs on the same machine differ; empty where they have the same bits, as they should.
-    quick
-        Whether the tests of the yardstick run it.
     ranks
         Whether its solver runs on several ranks.
     """
@@ -55,8 +55,8 @@ class Case:
     data: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     tolerance: float = 1e-9
+    zero: float = 1e-12
     unrepeatable: str = ""
-    quick: bool = False
     ranks: bool = True
 
 
