@@ -22,7 +22,7 @@ EXTRAS := $(EXTRAS),compiler
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-long lint types docs bench clean distclean
+.PHONY: help env demo test test-long yardstick lint types docs bench clean distclean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ test: env ## run the tests (ARGS="-k name" passes options on)
 test-long: env ## run every test, the long ones too
 	@POCL="$(POCL)" sh tests/pocl.sh $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) -m "long or not long" $(ARGS)
+
+yardstick: env ## run every case short and compare with its record (ARGS="--update", "--help")
+	$(BIN)/python -m tests.yardstick $(ARGS)
 
 lint: env ## check the code with ruff
 	$(BIN)/python -m ruff check .

@@ -1,0 +1,75 @@
+"""Read the package as syntax trees: its modules, and what each of them imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "fluxloom"
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module name, where, and whether importing the module executes it."""
+
+    target: str
+    line: int
+    when: str  # "import time", "in a function", "for types"
+
+
+def module_name(path: Path, root: Path) -> str:
+    """Return the dotted name of a source file below ``root``."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def read_package(root: Path) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the source of every module of the package, and which of them are packages."""
+    files = {module_name(path, root): path for path in sorted((root / PACKAGE).rglob("*.py"))}
+    packages = frozenset(name for name, path in files.items() if path.name == "__init__.py")
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}, packages
+
+
+def imports_of(name: str, tree: ast.Module, is_package: bool, modules: frozenset[str]) -> list[Import]:
+    """Return everything a module imports, ``importlib.import_module("x")`` included."""
+    package = name if is_package else name.rpartition(".")[0]
+    found: list[Import] = []
+
+    def visit(node: ast.AST, when: str) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            found.extend(Import(target, node.lineno, when) for target in targets(node, package, modules))
+        if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            for child in node.body:
+                visit(child, "for types")
+            for child in node.orelse:
+                visit(child, when)
+            return
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, "in a function" if inside and when == "import time" else when)
+
+    visit(tree, "import time")
+    return found
+
+
+def targets(
+    node: ast.Import | ast.ImportFrom | ast.Call, package: str, modules: frozenset[str]
+) -> Iterator[str]:
+    """Yield the absolute module names that one node imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+        base = ".".join([*above, *([node.module] if node.module else [])])
+        for alias in node.names:
+            full = f"{base}.{alias.name}"
+            yield full if full in modules else base
+    elif ast.unparse(node.func) in ("importlib.import_module", "import_module", "__import__") and node.args:
+        argument = node.args[0]
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            yield argument.value
+        else:
+            yield "?"
