@@ -6,13 +6,10 @@ import contextlib
 import os
 import time
 import uuid
-from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from fluxloom.app.application import Application, Runner, Updating, Writer
-from fluxloom.app.case import CaseModel
+from fluxloom.app.application import Runner, Updating, Writer
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
 from fluxloom.app.cli.console import Advance, show_error, table
@@ -23,6 +20,7 @@ from fluxloom.app.interruption import leaving_by_signal
 from fluxloom.app.job_output import JobOutput
 from fluxloom.app.job_record import first_record
 from fluxloom.app.march import March, Silent, march
+from fluxloom.app.request import Request
 from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import ResidualLog
@@ -36,40 +34,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import TimedComm
 from fluxloom.mesh.rows import together
 
-__all__ = ["Job", "Request"]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user wants.
-
-    Attributes
-    ----------
-    case, application
-        The checked case, and its solver.
-    file, command
-        Where it was read, and the command line.
-    directory
-        Where results go.
-    pictures
-        Whether pictures are drawn.
-    profile
-        Whether the time of every loop is measured, and compared with the memory bandwidth.
-    overwrite
-        Whether the run begins anew, whatever is in the directory.
-    asked
-        Whether the number of steps comes from the command line: then it is what the user wants, not a limit.
-    """
-
-    case: CaseModel
-    application: Application
-    file: str
-    command: str
-    directory: Path
-    pictures: bool = True
-    profile: bool = False
-    overwrite: bool = False
-    asked: bool = False
+__all__ = ["Job"]
 
 
 class _FromFirstStep:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fluxloom.app.guards import Guards
 from fluxloom.app.march import March
 from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, exchanges_of, rows_of_ranks, spread
+from fluxloom.app.request import Request
 from fluxloom.app.results.folder import RECORD, ResultFolder
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
@@ -25,9 +26,6 @@ from fluxloom.core.status import RunStatus
 from fluxloom.device.bandwidth import Bandwidth, meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
-
-if TYPE_CHECKING:
-    from fluxloom.app.job import Request
 
 __all__ = ["JobOutput"]
 

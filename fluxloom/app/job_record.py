@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fluxloom.app.application import Runner
 from fluxloom.app.crew import Crew
+from fluxloom.app.request import Request
 from fluxloom.app.system import commit, fluxloom_version, package_version, python_version
 from fluxloom.dsl.context import Context
-
-if TYPE_CHECKING:
-    from fluxloom.app.job import Request
 
 __all__ = ["first_record"]
 

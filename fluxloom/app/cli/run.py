@@ -22,9 +22,10 @@ from fluxloom.app.cli.console import (
     output,
 )
 from fluxloom.app.crew import require_one, starts_ranks
-from fluxloom.app.job import Job, Request
+from fluxloom.app.job import Job
 from fluxloom.app.loading import load_case
 from fluxloom.app.ranks import start
+from fluxloom.app.request import Request
 from fluxloom.comm import detect, ending_together
 
 NAME = "run"

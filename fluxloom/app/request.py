@@ -1,0 +1,44 @@
+"""What the user wants of a run: a checked case, where its results go, and what of it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fluxloom.app.application import Application
+from fluxloom.app.case import CaseModel
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user wants.
+
+    Attributes
+    ----------
+    case, application
+        The checked case, and its solver.
+    file, command
+        Where it was read, and the command line.
+    directory
+        Where results go.
+    pictures
+        Whether pictures are drawn.
+    profile
+        Whether the time of every loop is measured, and compared with the memory bandwidth.
+    overwrite
+        Whether the run begins anew, whatever is in the directory.
+    asked
+        Whether the number of steps comes from the command line: then it is what the user wants, not a limit.
+    """
+
+    case: CaseModel
+    application: Application
+    file: str
+    command: str
+    directory: Path
+    pictures: bool = True
+    profile: bool = False
+    overwrite: bool = False
+    asked: bool = False
