@@ -40,7 +40,8 @@ class Case:
     zero
         Largest difference of values that are zero but for rounding.
     unrepeatable
-        Why two runs on the same machine differ; empty where they have the same bits, as they should.
+        Why two runs on the same machine differ; empty where they have the same bits, as they should. Of the others
+        words and rows of the summary are compared alone, with the tolerance.
     ranks
         Whether its solver runs on several ranks.
     """
