@@ -23,7 +23,8 @@ from fluxloom.app.summary import HEADINGS, LEFT, LoopRow, overall
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.status import RunStatus
-from fluxloom.device.bandwidth import Bandwidth, meter_for
+from fluxloom.device.bandwidth import Bandwidth
+from fluxloom.device.measured import measured_bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.identity import unique
 
@@ -183,11 +184,14 @@ class _Loops:
 
 
 def _bandwidth(context: Context) -> Bandwidth | None:
-    """Measure the memory bandwidth with the threads of the run; None where loops are not native."""
+    """Return the memory bandwidth with the threads of the run; None where loops are not native.
+
+    It is measured once a machine; by several ranks, which share the memory, all at the same time.
+    """
     if not context.device.native:
         return None
     try:
-        return meter_for(context.device, context.threads).measure(3)
+        return measured_bandwidth(context.device, context.threads, fresh=context.comm.size > 1)
     except FluxloomError as error:
         messages().print(f"warning: the bandwidth was not measured: {error}", style="yellow", markup=False)
         return None
