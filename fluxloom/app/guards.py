@@ -8,7 +8,7 @@ look, and at the end of a run at once. So the step of a violation is known to li
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf, isfinite, isnan, nan
 from typing import Any
 
@@ -165,6 +165,16 @@ class Guards:
             self._pending = steps, time, self._taken()
             return None
         return self._judged(self._looked(steps, time), steps)
+
+    def caught(self, error: Divergence, steps: int, time: float | None) -> Violation:
+        """Return what a step has raised, with the place that the fields show."""
+        broken = Broken("finite", "", error.value, extreme="lost", reason=str(error))
+        found = self._violation(broken, steps, time, since=steps - 1)
+        if found.number < 0 and error.number >= 0:
+            given = {"field": error.field, "element": error.element, "number": error.number, "place": error.place}
+            found = replace(found, **given)
+        text = str(error).partition(found.advice)[0].rstrip(": ;") if found.advice else str(error)
+        return replace(found, reason=text)
 
     def finish(self, steps: int | None = None, time: float | None = None) -> Violation | None:
         """Return what is wrong with the flow as it is now; to be asked before a run is called good."""

@@ -27,7 +27,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.sides import Family
 from fluxloom.solvers.compressible_balance import FlowBalance
-from fluxloom.solvers.compressible_budget import left, marked
+from fluxloom.solvers.compressible_budget import left, marking
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
@@ -81,9 +81,9 @@ class CompressibleFlow:
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
     passed
-        Mass and energy that left through the boundary, ``(2,)``; see `observe`.
+        Mass and energy that left, ``(2,)``; see `keep_balance`.
     clipped
-        How often the state of an element stayed, as its new one was not positive; see `observe`.
+        How often the state of an element stayed; see `mark_clipped`.
 
     Raises
     ------
@@ -240,27 +240,30 @@ class CompressibleFlow:
             for k, (a, b, c) in enumerate(stages)
         ]  # fmt: skip
         find = [self.right_hand_side(states[k], limited) for k in range(len(stages))]
-        mark, leave = marked(self, states), left(self, stages)
 
         def rest(leave: Sequence[Sequence[Loop]]) -> list[Loop | Reset]:
-            parts = [[*find[k], Reset(self.norm), ahead[k], *mark[k], *leave[k]] for k in range(1, end + 1)]
-            return [*mark[0], *leave[0], *chain.from_iterable(parts)]
+            parts = [[*find[k], Reset(self.norm), ahead[k], *leave[k]] for k in range(1, end + 1)]
+            return [*leave[0], *chain.from_iterable(parts)]
 
         least = Loop(least_step, self.elements, self.volume, self.speed, self.least)
         same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
-        nothing: Sequence[Sequence[Loop]] = [()] * len(stages)
-        iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *rest(nothing)], name="iteration")
+        bare = rest([()] * len(stages))
+        iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *bare], name="iteration")
         before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest(leave)], name="step")
+        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest(left(self, stages))], name="step")
 
-    def observe(self, *, balance: bool = False, clipped: bool = False) -> None:
-        """From now on sum up `passed` in steps that are one for all cells, or count `clipped` in explicit stages."""
-        if balance:
-            self.passed = self.context.scalar(np.zeros(2), "passed")
-        if clipped:
-            self.clipped = self.context.dat(self.elements, name="clipped")
+    def keep_balance(self) -> None:
+        """Sum up in `passed` what leaves through the boundary from now on, in steps that are one for all cells."""
+        self.passed = self.context.scalar(np.zeros(2), "passed")
         self._stages = {}
         self.freeze(self.frozen)
+
+    def mark_clipped(self) -> None:
+        """Count in `clipped` which cells explicit stages of the last step left as they were."""
+        if self.clipped is None:
+            self.clipped = self.context.dat(self.elements, name="clipped")
+            self._marks = Chain(marking(self, self._between), fuse=False, name="clipped")
+        self._marks()
 
     # --------------------------------------------------------------------------------------- running
     def start(self, values: Field) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import clipped_states, through_boundary
+from fluxloom.solvers.compressible_scheme import STAGES
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
 
-__all__ = ["left", "marked"]
+__all__ = ["left", "marking"]
 
 _SMALL = 1e-9
 """Part of a state by which a residual would have to change it, for a state that stays to count as clipped."""
@@ -38,12 +39,16 @@ def left(flow: CompressibleFlow, stages: Stages) -> list[list[Loop]]:
     ]  # fmt: skip
 
 
-def marked(flow: CompressibleFlow, states: Sequence[Dat]) -> list[list[Loop]]:
-    """Return for each stage the loops that count the cells which it leaves as they were; none without `clipped`."""
-    if flow.clipped is None:
-        return [[] for _ in states[1:]]
+def marking(flow: CompressibleFlow, between: Sequence[Dat]) -> list[Loop]:
+    """Return the loops that count in ``clipped`` the cells which one of the last two stages left as they were.
+
+    They run after the step: what its stages found is still there.
+    """
+    assert flow.clipped is not None
+    last = (len(STAGES[flow.scheme.time]) - 2) % len(between)
+    states = [*([between[1 - last]] if len(between) > 1 else []), between[last], flow.w]
     return [
-        [Loop(clipped_states, flow.elements, before, flow.res, flow.step, after, flow.clipped, share=_SMALL,
-              nv=flow.components)]
+        Loop(clipped_states, flow.elements, before, flow.res, flow.step, after, flow.clipped, share=_SMALL,
+             nv=flow.components)
         for before, after in pairwise(states)
     ]  # fmt: skip

@@ -146,8 +146,8 @@ class CompressibleRunner:
         found = self.steps.step()
         self._fixed += found.fixed
         self._bad += found.bad
-        if found.bad and flow.clipped is None and self.steps.explicit:
-            flow.observe(clipped=True)  # now that there are some: where
+        if found.bad and self.steps.explicit:
+            flow.mark_clipped()
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         for observer in self.observers:

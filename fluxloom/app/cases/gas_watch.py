@@ -31,7 +31,7 @@ def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
     in_time = plan.end > 0.0 and flow.source is None and flow.rotation is None and flow.balance is None
     kept = in_time and table.balance > 0.0
     if kept and flow.open:
-        flow.observe(balance=True)
+        flow.keep_balance()
     most = ["nu_tilde"] if flow.turbulent else ["none"]
     look = Reduction(
         flow.context,
