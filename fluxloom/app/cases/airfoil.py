@@ -217,7 +217,7 @@ class AirfoilRunner:
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return airfoil_watch(self, table)
+        return airfoil_watch(self.solver, self.constants.gamma, table)
 
     def mesh(self) -> MeshData:
         """Return the whole mesh with the two sides of the cut joined; on several ranks it is made anew."""

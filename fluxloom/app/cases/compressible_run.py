@@ -252,7 +252,9 @@ class CompressibleRunner:
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return compressible_watch(self, table)
+        return compressible_watch(
+            self.flow, table, self.clipped_states, end=self.plan.end, explicit=self.steps.explicit
+        )
 
     def why_stalled(self, found: Stall) -> str:
         """Return why the residual gets no lower."""

@@ -189,7 +189,7 @@ class EdgeFlowRunner(PointRunner):
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return edge_flow_watch(self, table)
+        return edge_flow_watch(self.solver, self.plan, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

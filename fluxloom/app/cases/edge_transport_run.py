@@ -107,7 +107,7 @@ class EdgeTransportRunner(PointRunner):
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return edge_transport_watch(self, table)
+        return edge_transport_watch(self.solver, self.plan, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf, isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.case import GuardTable
+from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.guard_rules import AtMost, Finite, Growth
 from fluxloom.app.watch import LOST, Numbers, Reduction, Rule, Watch
 from fluxloom.comm.base import Comm
@@ -17,13 +17,10 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
 from fluxloom.fv.scalar_sides import FixedFlux
-
-if TYPE_CHECKING:
-    from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
-    from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
-    from fluxloom.app.cases.flow_plan import FlowPlan
-    from fluxloom.app.cases.incompressible_run import IncompressibleRunner
-    from fluxloom.app.cases.staggered_run import StaggeredRunner
+from fluxloom.solvers.edge_flow import EdgeFlow
+from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.solvers.incompressible import Incompressible
+from fluxloom.solvers.staggered import Staggered
 
 __all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 
@@ -73,9 +70,8 @@ def _steps(table: GuardTable, plan: FlowPlan, stable: Callable[[], float]) -> tu
     return [rule], [host]
 
 
-def incompressible_watch(runner: IncompressibleRunner, table: GuardTable) -> Watch:
+def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable) -> Watch:
     """Return what guards look at in flow on finite volumes."""
-    flow, plan = runner.solver, runner.plan
     comm, cv = flow.context.comm, flow.volumes
     volume = float(comm.reduce(np.array([cv.volumes[: cv.owned].sum()]), "sum")[0])
     given, start = flow.given.read(), flow.velocity()
@@ -136,9 +132,8 @@ def _eddy_rule(table: GuardTable, viscosity: float, field: str) -> Rule:
                   f"{table.viscosity:g} times the viscosity")  # fmt: skip
 
 
-def edge_flow_watch(runner: EdgeFlowRunner, table: GuardTable) -> Watch:
+def edge_flow_watch(flow: EdgeFlow, plan: FlowPlan, table: GuardTable) -> Watch:
     """Return what guards look at in flow on edges."""
-    flow, plan = runner.solver, runner.plan
     comm, loops = flow.context.comm, flow.loops
     mass = flow.operators.mass
     volume = float(comm.reduce(np.array([mass.read().sum()]), "sum")[0])
@@ -155,9 +150,8 @@ def edge_flow_watch(runner: EdgeFlowRunner, table: GuardTable) -> Watch:
     return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
 
 
-def edge_transport_watch(runner: EdgeTransportRunner, table: GuardTable) -> Watch:
+def edge_transport_watch(flow: EdgeTransport, plan: FlowPlan, table: GuardTable) -> Watch:
     """Return what guards look at in transport on edges."""
-    flow, plan = runner.solver, runner.plan
     comm = flow.context.comm
     given = max(_largest(comm, flow.c.read()), _largest(comm, flow.given.read()))
     source = _largest(comm, flow.source.read())
@@ -168,9 +162,8 @@ def edge_transport_watch(runner: EdgeTransportRunner, table: GuardTable) -> Watc
     return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
 
 
-def staggered_watch(runner: StaggeredRunner, table: GuardTable) -> Watch:
+def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch:
     """Return what guards look at in flow on a staggered grid."""
-    flow, plan = runner.solver, runner.plan
     comm, fields = flow.context.comm, flow.fields
     volume, start = flow.grid.volume, flow.velocity()
     speed = max(_largest(comm, [fields.given.tolist()]), _largest(comm, start),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -12,10 +11,8 @@ from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Clipped, Finite, 
 from fluxloom.app.watch import LOST, Reduction, Rule, Watch
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_conserved, look_at_gas
-
-if TYPE_CHECKING:
-    from fluxloom.app.cases.airfoil import AirfoilRunner
-    from fluxloom.app.cases.compressible_run import CompressibleRunner
+from fluxloom.solvers.airfoil import Airfoil
+from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["airfoil_watch", "compressible_watch"]
 
@@ -24,11 +21,24 @@ _LONGEST: Mapping[str, float] = {"rk2": 0.8, "ssp-rk3": 0.8, "rk5-first": 2.5, "
 """CFL numbers with which explicit steps are stable."""
 
 
-def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
-    """Return what guards look at in compressible flow."""
-    flow, plan = runner.flow, runner.plan
-    d, nv, explicit = flow.dimension, flow.components, runner.steps.explicit
-    in_time = plan.end > 0.0 and flow.source is None and flow.rotation is None and flow.balance is None
+def compressible_watch(
+    flow: CompressibleFlow, table: GuardTable, clipped: Callable[[], tuple[float, float]], *, end: float, explicit: bool
+) -> Watch:
+    """Return what guards look at in compressible flow.
+
+    Parameters
+    ----------
+    flow, table
+        The flow, and what guards are set to.
+    clipped
+        Returns states clipped so far, and all of these.
+    end
+        Time of the end; 0: towards a steady flow.
+    explicit
+        Whether steps are.
+    """
+    d, nv = flow.dimension, flow.components
+    in_time = end > 0.0 and flow.source is None and flow.rotation is None and flow.balance is None
     kept = in_time and table.balance > 0.0
     if kept and flow.open:
         flow.keep_balance()
@@ -47,11 +57,11 @@ def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
     if table.growth:
         rules.append(Growth("energy", "total energy", "p", table.growth, lambda _: 0.0))
     if table.viscosity and flow.turbulent:
-        limit = table.viscosity * _viscosity(runner)
+        limit = table.viscosity * _viscosity(flow)
         rules.append(AtMost("viscosity", "nu_tilde", "|nu_tilde|", "nu_tilde", limit,
                             f"{table.viscosity:g} times the viscosity"))  # fmt: skip
     if table.clipped and explicit:
-        rules.append(Clipped(table.clipped, table.clipped_steps, runner.clipped_states))
+        rules.append(Clipped(table.clipped, table.clipped_steps, clipped))
     if table.courant and explicit:
         rules.append(AtMost("courant", "courant", "CFL number over the largest stable one", "", table.courant,
                             f"time.cfl is {flow.cfl:g}"))  # fmt: skip
@@ -59,12 +69,11 @@ def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
     def host() -> Mapping[str, float]:
         return {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
 
-    return Watch(_EVERY, [look], rules, [host], plan.end == 0.0, runner.clipped_states if explicit else None)
+    return Watch(_EVERY, [look], rules, [host], end == 0.0, clipped if explicit else None)
 
 
-def _viscosity(runner: CompressibleRunner) -> float:
+def _viscosity(flow: CompressibleFlow) -> float:
     """Return the least kinematic viscosity of the start, or 1 where there is none. Collective."""
-    flow = runner.flow
     if flow.gas.viscosity is None:
         return 1.0
     states = flow.states()[:, : flow.dimension + 2]
@@ -72,9 +81,9 @@ def _viscosity(runner: CompressibleRunner) -> float:
     return float(flow.context.comm.reduce(np.array([np.min(nu, initial=np.inf)]), "min")[0])
 
 
-def airfoil_watch(runner: AirfoilRunner, table: GuardTable) -> Watch:
+def airfoil_watch(solver: Airfoil, gamma: float, table: GuardTable) -> Watch:
     """Return what guards look at in the Airfoil benchmark."""
-    solver, gm1 = runner.solver, runner.constants.gamma - 1.0
+    gm1 = gamma - 1.0
     look = Reduction(
         solver.context,
         lambda sums, least: Loop(look_at_conserved, solver.cells, solver.q, sums, least, gm1=gm1),

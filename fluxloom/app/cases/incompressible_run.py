@@ -148,7 +148,7 @@ class IncompressibleRunner(FlowRunner):
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return incompressible_watch(self, table)
+        return incompressible_watch(self.solver, self.plan, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

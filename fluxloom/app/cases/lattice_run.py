@@ -327,7 +327,7 @@ class LatticeRunner:
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return lattice_watch(self, table)
+        return lattice_watch(self.flow, self.case, self.boundary, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fluxloom.app.case import GuardTable
+from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import SOUND
 from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Finite
 from fluxloom.app.watch import LOST, Reduction, Rule, Watch
@@ -18,9 +17,6 @@ from fluxloom.lbm.immersed.moving import RigidGroup
 from fluxloom.lbm.output import form_of
 from fluxloom.solvers.lattice import LatticeBoltzmann
 
-if TYPE_CHECKING:
-    from fluxloom.app.cases.lattice_run import LatticeRunner
-
 __all__ = ["lattice_watch"]
 
 _EVERY = 100
@@ -28,9 +24,10 @@ _DRIFT = 1e-3
 """Part of the mass that rounding in single precision, and links that interpolate, may bring or take in a long run."""
 
 
-def lattice_watch(runner: LatticeRunner, table: GuardTable) -> Watch:
+def lattice_watch(
+    flow: LatticeBoltzmann, case: LatticeCase, boundary: ImmersedBoundary | None, table: GuardTable
+) -> Watch:
     """Return what guards look at in lattice Boltzmann flow."""
-    flow, case = runner.flow, runner.case
     cells = float(max(1, np.count_nonzero(flow.fluid)))
     look = Reduction(
         flow.context, lambda *found: _loop(flow, *found), [LOST, "excess"], ["density"], ["square"],
@@ -48,7 +45,7 @@ def lattice_watch(runner: LatticeRunner, table: GuardTable) -> Watch:
             AtMost("mach", "body", "speed of a body in cells a step", "", limit, advice=more),
             AtMost("mach", "square", "speed in cells a step", "speed", limit, advice=more, root=True),
         ]
-    host = () if runner.boundary is None else (lambda: {"body": _fastest(runner.boundary)},)
+    host = () if boundary is None else (lambda: {"body": _fastest(boundary)},)
     return Watch(_EVERY, [look], rules, host, case.time.steady > 0.0)
 
 

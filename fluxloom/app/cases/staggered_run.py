@@ -155,7 +155,7 @@ class StaggeredRunner(FlowRunner):
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return staggered_watch(self, table)
+        return staggered_watch(self.solver, self.plan, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from fluxloom.app.case import GuardTable
 from fluxloom.app.guard_rules import AtLeast, Balance, Finite
 from fluxloom.app.watch import LOST, Reduction, Rule, Watch
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_water
-
-if TYPE_CHECKING:
-    from fluxloom.app.cases.tsunami_run import TsunamiRunner
+from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
 __all__ = ["tsunami_watch"]
 
@@ -20,9 +17,8 @@ _SINGLE = 1e-3
 """Part of the volume that rounding may bring or take where it is summed in single precision."""
 
 
-def tsunami_watch(runner: TsunamiRunner, table: GuardTable) -> Watch:
-    """Return what guards look at in shallow water, at every report."""
-    solver = runner.solver
+def tsunami_watch(solver: ShallowWater, last: Callable[[], Survey], table: GuardTable) -> Watch:
+    """Return what guards look at in shallow water, at every report; ``last`` returns what it said."""
     look = Reduction(
         solver.context, lambda sums, least: Loop(look_at_water, solver.mesh.cells, solver.u, sums, least),
         [LOST], ["depth"],
@@ -35,7 +31,7 @@ def tsunami_watch(runner: TsunamiRunner, table: GuardTable) -> Watch:
         rules.append(Balance("volume", "water", part, "came"))
 
     def host() -> Mapping[str, float]:
-        seen = runner.last
+        seen = last()
         return {"volume": seen.volume, "came": seen.inflow}
 
     return Watch(1, [look], rules, [host])
