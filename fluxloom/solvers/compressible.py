@@ -25,6 +25,7 @@ from fluxloom.fv.compressible_kernels import advance, common_step, complete, lea
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.guard_kernels import clipped_states, through_boundary
 from fluxloom.fv.sides import Family
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left, marking
@@ -250,7 +251,15 @@ class CompressibleFlow:
         bare = rest([()] * len(stages))
         iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *bare], name="iteration")
         before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest(left(self, stages))], name="step")
+        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest(left(stages, self._leaving()))], name="step")
+
+    def _leaving(self) -> Callable[[float], Loop] | None:
+        """Return what makes the loop that adds what leaves in a stage to `passed`; None where that is not wanted."""
+        passed, face = self.passed, self.face[self.edge[0]]
+        if passed is None or not self.open:
+            return None
+        return lambda weight: Loop(through_boundary, self.boundary, self.outflow, face, self.dt, passed,
+                                   weight=weight, d=self.dimension)  # fmt: skip
 
     def keep_balance(self) -> None:
         """Sum up in `passed` what leaves through the boundary from now on, in steps that are one for all cells."""
@@ -261,8 +270,14 @@ class CompressibleFlow:
     def mark_clipped(self) -> None:
         """Count in `clipped` which cells explicit stages of the last step left as they were."""
         if self.clipped is None:
-            self.clipped = self.context.dat(self.elements, name="clipped")
-            self._marks = Chain(marking(self, self._between), fuse=False, name="clipped")
+            clipped = self.clipped = self.context.dat(self.elements, name="clipped")
+
+            def count(before: Dat, after: Dat, share: float) -> Loop:
+                return Loop(clipped_states, self.elements, before, self.res, self.step, after, clipped, share=share,
+                            nv=self.components)  # fmt: skip
+
+            loops = marking(self.w, self._between, len(STAGES[self.scheme.time]), count)
+            self._marks = Chain(loops, fuse=False, name="clipped")
         self._marks()
 
     # --------------------------------------------------------------------------------------- running

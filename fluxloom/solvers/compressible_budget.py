@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
 
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.guard_kernels import clipped_states, through_boundary
-from fluxloom.solvers.compressible_scheme import STAGES
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.compressible import CompressibleFlow
 
 __all__ = ["left", "marking"]
 
@@ -23,32 +17,31 @@ _SMALL = 1e-9
 Stages = Sequence[tuple[float, float, float]]
 
 
-def left(flow: CompressibleFlow, stages: Stages) -> list[list[Loop]]:
-    r"""Return for each stage the loops that add what leaves in it to ``passed``; none without `passed`.
+def left(stages: Stages, add: Callable[[float], Loop] | None) -> list[list[Loop]]:
+    r"""Return for each stage the loops that add what leaves in it, with its weight; none without such a loop.
 
     Of ``U = a U_start + b U + c dt R / V`` a residual has in the end the weight :math:`c_k \prod_{j > k} b_j`.
     """
-    if flow.passed is None or not flow.open:
+    if add is None:
         return [[] for _ in stages]
     weights = [c * prod(later[1] for later in stages[k + 1 :]) for k, (_, _, c) in enumerate(stages)]
-    return [
-        [] if not weight else
-        [Loop(through_boundary, flow.boundary, flow.outflow, flow.face[flow.edge[0]], flow.dt, flow.passed,
-              weight=weight, d=flow.dimension)]
-        for weight in weights
-    ]  # fmt: skip
+    return [[add(weight)] if weight else [] for weight in weights]
 
 
-def marking(flow: CompressibleFlow, between: Sequence[Dat]) -> list[Loop]:
-    """Return the loops that count in ``clipped`` the cells which one of the last two stages left as they were.
+def marking(w: Dat, between: Sequence[Dat], stages: int, count: Callable[[Dat, Dat, float], Loop]) -> list[Loop]:
+    """Return the loops that count the cells which one of the last two stages left as they were.
 
     They run after the step: what its stages found is still there.
+
+    Parameters
+    ----------
+    w, between
+        States after the step, and between its stages.
+    stages
+        How many there are.
+    count
+        Returns the loop for states before and after a stage, and the least change of a state that counts.
     """
-    assert flow.clipped is not None
-    last = (len(STAGES[flow.scheme.time]) - 2) % len(between)
-    states = [*([between[1 - last]] if len(between) > 1 else []), between[last], flow.w]
-    return [
-        Loop(clipped_states, flow.elements, before, flow.res, flow.step, after, flow.clipped, share=_SMALL,
-             nv=flow.components)
-        for before, after in pairwise(states)
-    ]  # fmt: skip
+    last = (stages - 2) % len(between)
+    states = [*([between[1 - last]] if len(between) > 1 else []), between[last], w]
+    return [count(before, after, _SMALL) for before, after in pairwise(states)]
