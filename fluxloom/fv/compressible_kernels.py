@@ -262,8 +262,9 @@ def face_states(
 @kernel
 def least_step(volume: Read, speed: Read, least: Min):
     """The least time that a wave needs through a cell, ``2 V / sum A (|u_n| + c)``; -1 where a speed is not finite."""
-    if volume[0] > 0.0:  # boundary elements have neither a volume nor a speed
-        least[0] = min(least[0], select(isfinite(speed[0]), volume[0] / speed[0], -1.0))
+    a = select(volume[0] > 0.0, speed[0], 1.0)  # boundary elements have neither a volume nor a speed
+    time = select(isfinite(speed[0]), volume[0] / a, -1.0)
+    least[0] = min(least[0], select(volume[0] > 0.0, time, 1.0e300))
 
 
 @kernel

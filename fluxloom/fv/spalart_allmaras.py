@@ -73,7 +73,8 @@ def shared(nut, nu, share):
 @func
 def modified(omega, bar):
     """Return the modified vorticity, ``omega + bar`` where that is enough above zero, and never below ``0.3 omega``."""
-    low = omega + omega * (_C2 * _C2 * omega + _C3 * bar) / ((_C3 - 2.0 * _C2) * omega - bar)
+    under = select(bar >= -_C2 * omega, 1.0, (_C3 - 2.0 * _C2) * omega - bar)
+    low = omega + omega * (_C2 * _C2 * omega + _C3 * bar) / under
     return select(bar >= -_C2 * omega, omega + bar, low)
 
 
