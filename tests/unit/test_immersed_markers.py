@@ -187,7 +187,7 @@ def test_near_markers_have_balanced_weights_only() -> None:
         epsilon(interpolation(box, ROMA, twice))
 
 
-@pytest.mark.parametrize("periodic", itertools.product((False, True), repeat=2))
+@pytest.mark.parametrize("periodic", list(itertools.product((False, True), repeat=2)))
 def test_cells_around_supports(periodic: tuple[bool, bool]) -> None:
     """Every cell that is at most so far from a support, across joined sides too, once and in order."""
     rng, box = np.random.default_rng(9), Box((7, 9), periodic)
