@@ -10,6 +10,7 @@
 # mixed       one GPU with the cores of the processor, 720 k ... 40 M cells
 # lattice     lattice Boltzmann on one GPU: single, half and double precision, in place, a cavity, immersed bodies
 # lattices    the same flow on 1, 2, 4 ... GPUs, and that ranks give the numbers of one rank
+# four        much of it side by side on 1, 2, 4 ... GPUs, with a table: bench/gpu_jobs (GPU_JOBS="lattices airfoil ...")
 # small       that the mixed run and all kinds of ranks give the numbers of one rank
 set -u
 cd "$(dirname "$0")/.."
@@ -62,6 +63,9 @@ for wanted in "$@"; do
                 fluxloom "lattices-weak-$n" 200 bench lbm --ranks "cuda*$n" --cells "512,512,$((512 * n))" --json "$out/lbm-weak-x$n.json"
             done
             step lattices-tests 300 "$python" -m pytest -q -p no:cacheprovider -m cuda tests/parallel/test_lattice_ranks.py tests/parallel/test_halo_numbers.py ;;
+        four)
+            LINES_SHOWN=60 step four "${LIMIT:-3600}" "$python" bench/gpu_jobs "$out/four" --limit "$((${LIMIT:-3600} - 5))" \
+                ${GPU_JOBS:-lattices airfoil compressible flows weak poisson deterministic bits grades faults} ;;
         *) echo "no step $wanted" >&2; exit 2 ;;
     esac
 done

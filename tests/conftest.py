@@ -13,6 +13,12 @@ from pathlib import Path
 
 import pytest
 
+# Before NumPy is imported, here, in the workers of xdist and in all processes that tests start: reference solutions
+# call BLAS for matrices so small that as many threads as a large machine has cores, times the workers, do little else
+# than wait for each other. OMP_NUM_THREADS stays as it is: it is that of the loops that are tested.
+for _library in ("OPENBLAS", "MKL", "BLIS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 MARKERS = ("cuda", "nvcc", "opencl", "mpi")

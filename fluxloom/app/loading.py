@@ -60,7 +60,7 @@ def load_case(path: str | Path) -> tuple[CaseModel, Application]:
             return parse_case(Document(Path(path), tables, {}))
         if name.isidentifier() and (hint := did_you_mean(name, known)):
             raise CaseError(f"{name}: neither a case file nor a solver{hint}")
-    with activity("reading the case", name):
+    with activity("reading the case", str(path)):
         return parse_case(read_toml(path))
 
 

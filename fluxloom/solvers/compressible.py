@@ -251,7 +251,8 @@ class CompressibleFlow:
         bare = rest([()] * len(stages))
         iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *bare], name="iteration")
         before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *rest(left(stages, self._leaving()))], name="step")
+        whole = rest(left(stages, self._leaving()))
+        return iteration, before, Chain([same, Reset(self.norm), ahead[0], *whole], name="step")
 
     def _leaving(self) -> Callable[[float], Loop] | None:
         """Return what makes the loop that adds what leaves in a stage to `passed`; None where that is not wanted."""

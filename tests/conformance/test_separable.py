@@ -42,10 +42,19 @@ def check(device: str, mapping: str, form: str, given, *, chunk: int = 0, forwar
     solver = SeparableSolver(given, context(device).device, form=form, mapping=mapping, chunk=chunk)
     found = solver(f)
     assert np.abs(found - u).max() < forward
-    # parallel cyclic reduction loses more where one or two columns leave systems that are nearly singular
-    hard = mapping == "block" and given.y.length < 3
-    assert backward_error(given, found, f) < (1000 if hard else 100)
+    assert backward_error(given, found, f) < largest_backward_error(mapping, given.x.length)
     np.testing.assert_array_equal(solver(f), found)
+
+
+def largest_backward_error(mapping: str, rows: int) -> float:
+    """Return what the residual may be, in units of rounding.
+
+    Parallel cyclic reduction divides every row anew by what is left of its diagonal. Its solution is as near as that of
+    a sparse direct solver, but its residual grows as the condition of a system, the square of its rows, where few
+    columns leave some that are nearly singular: on 65, 129, 257, 515 and 1025 rows 18, 36, 193, 400 and 1830 were the
+    largest for 1 to 8 columns, and 0.9 to 30 with the mapping "partition".
+    """
+    return max(100.0, rows**2 / 200) if mapping == "block" else 100.0
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -124,7 +133,7 @@ def test_511_by_511(device, mapping, form):
     f = given.times(u)
     found = SeparableSolver(given, context(device).device, form=form, mapping=mapping)(f)
     assert np.abs(found - u).max() < (1e-11 if form == "product" else 5e-11)
-    assert backward_error(given, found, f) < 100
+    assert backward_error(given, found, f) < 100  # with so many columns no system is nearly singular
 
 
 @pytest.mark.nvcc

@@ -185,3 +185,18 @@ def test_near_markers_have_balanced_weights_only() -> None:
     twice = np.concatenate([ball.positions[:5], ball.positions[:5]])
     with pytest.raises(SolverError, match="too near to each other"):
         epsilon(interpolation(box, ROMA, twice))
+
+
+@pytest.mark.parametrize("periodic", list(itertools.product((False, True), repeat=2)))
+def test_cells_around_supports(periodic: tuple[bool, bool]) -> None:
+    """Every cell that is at most so far from a support, across joined sides too, once and in order."""
+    rng, box = np.random.default_rng(9), Box((7, 9), periodic)
+    for points, margin, count in itertools.product((1, 3), (0, 2), (0, 1, 6)):
+        first = rng.integers(-2, 9, (count, 2))
+        reach = np.arange(-margin, points + margin)
+        wanted = set()
+        for y, x in first:
+            for i, j in itertools.product(y + reach, x + reach):
+                if (periodic[0] or 0 <= i < 7) and (periodic[1] or 0 <= j < 9):
+                    wanted.add(int(box.place([np.array(i), np.array(j)])))
+        assert support(box, first, points, margin).tolist() == sorted(wanted)

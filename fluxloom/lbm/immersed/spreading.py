@@ -78,22 +78,35 @@ def support_places(box: Box, first: Numbers, points: int, names: Sequence[str] =
 def support(box: Box, first: Numbers, points: int, margin: int = 0) -> Numbers:
     """Return the cells of all supports together, in ascending order, with a margin of cells around each.
 
-    The margin is cut off at sides that are not periodic.
+    The margin is cut off at sides that are not periodic. All supports have the same shape, so that their union is the
+    set of their first cells, widened along one axis after the other.
     """
-    low, high = first - margin, first + points - 1 + margin
-    for axis, (length, joined) in enumerate(zip(box.shape, box.periodic, strict=True)):
+    low, width = first - margin, points + 2 * margin
+    if not len(low):
+        return np.zeros(0, dtype=np.int64)
+    base = low.min(axis=0)
+    extent = low.max(axis=0) - base + width
+    found = np.unique(np.ravel_multi_index(tuple((low - base).T), tuple(extent)))
+    for axis in range(box.dimensions):
+        found = _widened(found, width, int(np.prod(extent[axis + 1 :])))
+    cells = [values + base[k] for k, values in enumerate(np.unravel_index(found, tuple(extent)))]
+    inside = np.ones(found.size, dtype=bool)
+    for values, length, joined in zip(cells, box.shape, box.periodic, strict=True):
         if not joined:
-            low[:, axis], high[:, axis] = np.clip(low[:, axis], 0, length), np.clip(high[:, axis], -1, length - 1)
-    low = np.unique(np.concatenate([low, high], axis=1), axis=0)
-    width = points + 2 * margin
-    offsets = np.stack(np.meshgrid(*[np.arange(width)] * box.dimensions, indexing="ij"), axis=-1)
-    offsets = offsets.reshape(-1, box.dimensions)
-    found = [np.zeros(0, dtype=np.int64)]
-    for part in np.array_split(low, max(1, len(low) // 4096)):
-        cells = part[:, None, : box.dimensions] + offsets
-        kept = (cells <= part[:, None, box.dimensions :]).all(axis=2)
-        found.append(np.unique(box.place([cells[..., k][kept] for k in range(box.dimensions)])))
-    return np.unique(np.concatenate(found))
+            inside &= (values >= 0) & (values < length)
+    return np.unique(box.place([values[inside] for values in cells]))
+
+
+def _widened(numbers: Numbers, width: int, stride: int) -> Numbers:
+    """Return all ``numbers + k stride`` with ``0 <= k < width``, in ascending order."""
+    done = 1
+    while done < width:
+        more = min(done, width - done)
+        both = np.concatenate([numbers, numbers + more * stride])
+        both.sort(kind="stable")  # two runs in order
+        numbers = both[np.concatenate([[True], both[1:] != both[:-1]])]
+        done += more
+    return numbers
 
 
 def interpolation(box: Box, delta: Delta, positions: npt.ArrayLike, names: Sequence[str] = ()) -> csr_array:
