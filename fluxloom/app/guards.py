@@ -212,7 +212,7 @@ class Guards:
         for one in self._watch.reductions:
             found = one.collect()
             values |= found | {LOST: values.get(LOST, 0.0) + found.get(LOST, 0.0)}
-        self._values = values = values | known
+        self._values = values = values | dict(known)
         return Numbers(steps, time, values, last)
 
     # ----------------------------------------------------------------------------------------- judgement

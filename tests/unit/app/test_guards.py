@@ -146,15 +146,16 @@ class Run:
         case, application = load_case(path)
         context = Context(device, threads=1, tuning=False)
         self.runner: Any = application.build(case, context)
-        if isinstance(self.runner, Writer):
-            self.runner.begin(folder)
+        writer: object = self.runner
+        if isinstance(writer, Writer):
+            writer.begin(folder)
         self.guards = Guards(case.guards, self.runner, context)
         self.guards.begin()
         self.limit = case.run.iterations
 
     def go(self) -> Violation | None:
         """Return what ended it; None: it came to its end."""
-        step = 0
+        step, ending = 0, isinstance(self.runner, Ending)
         for step in range(1, self.limit + 1):
             try:
                 self.runner.advance()
@@ -163,7 +164,7 @@ class Run:
             found = self.guards.stepped(step, None, self.runner.residual())
             if found is not None:
                 return found
-            if isinstance(self.runner, Ending) and self.runner.finished:
+            if ending and self.runner.finished:
                 break
         return self.guards.finish(step)
 
