@@ -139,7 +139,7 @@ def main() -> None:
         off, on = (statistics.median(column) for column in zip(*blocks, strict=True))
         more = statistics.median(100.0 * (b - a) / a for a, b in blocks)
         least, look = min(off for off, _ in blocks), sides[1].look()
-        text = f"{name:16s} {off:9.4f} ms/step without, {on:9.4f} with, {more:+6.2f} % ({len(blocks)} blocks of {every})"
+        text = f"{name:16s} {off:9.4f} ms/step without, {on:9.4f} with, {more:+6.2f} % (blocks of {every} steps)"
         print(f"{text}; a look {look:.3f} ms, {100.0 * look / (every * least):.2f} %", flush=True)
 
 
