@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fluxloom.app.application import Nodal, Runner
 from fluxloom.app.case import GuardTable
 from fluxloom.app.gathering import find_lost
-from fluxloom.app.watch import LOST, Broken, Numbers, Watch, Watched
+from fluxloom.app.watch import HUGE, LOST, Broken, Numbers, Watch, Watched
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
@@ -297,7 +297,7 @@ class Guards:
     def record(self) -> dict[str, Any]:
         """Return for ``run.json``: looks, the steps between them, and the numbers of the last one."""
         clipped = self._clipped()
-        numbers = {key: value for key, value in self._values.items() if isfinite(value)}
+        numbers = {key: value for key, value in self._values.items() if abs(value) < HUGE}
         found: Mapping[str, Any] = {"looks": self._looks, "every": self._every, "last_good_step": self._good}
         return {**found, "clipped": clipped, "clipped_since": self._clipped_since, "numbers": numbers}
 

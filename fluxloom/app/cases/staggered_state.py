@@ -53,7 +53,7 @@ def interpolated(path: Path, grid: StaggeredGrid) -> list[Array]:
     Raises
     ------
     CaseError
-        If the file is of another box.
+        If the file is of another box, or a value of it is not finite.
     """
     from scipy.interpolate import RegularGridInterpolator
 
@@ -75,7 +75,11 @@ def interpolated(path: Path, grid: StaggeredGrid) -> list[Array]:
     other = StaggeredGrid(faces, periodic)
     found: list[Array] = []
     for a, name in enumerate(names):
-        lines, values = _wrapped(other, a, np.asarray(state[f"velocity_{name}"], dtype=np.float64))
+        given = np.asarray(state[f"velocity_{name}"], dtype=np.float64)
+        for k in np.flatnonzero(~np.isfinite(given))[:1].tolist():
+            where = ", ".join(f"{line.ravel()[k]:g}" for line in np.broadcast_arrays(*other.places(a)))
+            raise CaseError(f"{path}: velocity_{name} is {given.ravel()[k]:g} at ({where})")
+        lines, values = _wrapped(other, a, given)
         interpolate = RegularGridInterpolator(lines[::-1], values, bounds_error=False, fill_value=None)  # pyright: ignore[reportArgumentType]
         places = np.stack(np.broadcast_arrays(*reversed(grid.places(a))), axis=-1)
         found.append(np.asarray(interpolate(places)))

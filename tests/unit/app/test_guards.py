@@ -262,6 +262,17 @@ def test_a_start_without_pressure_is_refused(tmp_path: Path) -> None:
         run.guards.begin()
 
 
+def test_a_file_with_nan_is_refused(tmp_path: Path) -> None:
+    staggered = CAVITY.replace('"incompressible"', '"staggered"')
+    run = Run(tmp_path, staggered + "[checkpoint]\nevery = 50\n")
+    assert run.go() is None
+    found = dict(np.load(tmp_path / "checkpoint.npz"))
+    found["velocity_x"][3, 4] = np.nan
+    np.savez(tmp_path / "other.npz", allow_pickle=False, **found)
+    with pytest.raises(CaseError, match=r"other.npz: velocity_x is nan at \(0.333333, 0.291667\)"):
+        Run(tmp_path, staggered + f'[initial]\nfile = "{tmp_path / "other.npz"}"\n')
+
+
 def test_eddy_viscosity_of_a_model(tmp_path: Path) -> None:
     text = CAVITY + '[les]\nmodel = "smagorinsky"\n[guards]\nviscosity = 1e-3\n'
     found = Run(tmp_path, text).go()
