@@ -167,14 +167,9 @@ class RunCheckpoint:
         raise CheckpointError(f"{told[0]}; no other checkpoint is whole")
 
     # ----------------------------------------------------------------------------------------- take
-    def stepped(self, steps: int) -> None:
-        """Take note that so many iterations are done in all, and take a checkpoint if one is due."""
-        self._steps = steps
-        if self._due(steps):
-            self.save()
-
-    def _due(self, steps: int) -> bool:
-        table = self._table
+    def due(self, steps: int) -> bool:
+        """Take note that so many iterations are done in all; return whether a checkpoint is due."""
+        self._steps, table = steps, self._table
         if not (table.every or table.seconds) or steps % max(1, table.every):
             return False
         if not table.seconds:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fluxloom.app.application import Nodal, Runner
 from fluxloom.app.case import GuardTable
 from fluxloom.app.gathering import find_lost
-from fluxloom.app.watch import LOST, Broken, Numbers, Watch, Watched
+from fluxloom.app.watch import HUGE, LOST, Broken, Numbers, Watch, Watched
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
@@ -176,15 +176,22 @@ class Guards:
         text = str(error).partition(found.advice)[0].rstrip(": ;") if found.advice else str(error)
         return replace(found, reason=text)
 
-    def finish(self, steps: int | None = None, time: float | None = None) -> Violation | None:
-        """Return what is wrong with the flow as it is now; to be asked before a run is called good."""
+    def look(self, steps: int, time: float | None, *, last: bool = False) -> Violation | None:
+        """Return what is wrong with the flow as it is now: to be asked before it is kept, or a run is called good.
+
+        Parameters
+        ----------
+        steps, time
+            Behind which step, and when.
+        last
+            Whether the run ends here.
+        """
         if self._watch is None:
             return None
         found = self._collected()
         if found is not None:
             return found
-        steps = self._good if steps is None else steps
-        return self._judged(self._looked(steps, time, last=True), steps)
+        return self._judged(self._looked(steps, time, last=last), steps)
 
     def _looked(self, steps: int, time: float | None, *, last: bool = False) -> Numbers:
         """Return the numbers of the flow as it is now."""
@@ -212,7 +219,7 @@ class Guards:
         for one in self._watch.reductions:
             found = one.collect()
             values |= found | {LOST: values.get(LOST, 0.0) + found.get(LOST, 0.0)}
-        self._values = values = values | known
+        self._values = values = values | dict(known)
         return Numbers(steps, time, values, last)
 
     # ----------------------------------------------------------------------------------------- judgement
@@ -297,7 +304,7 @@ class Guards:
     def record(self) -> dict[str, Any]:
         """Return for ``run.json``: looks, the steps between them, and the numbers of the last one."""
         clipped = self._clipped()
-        numbers = {key: value for key, value in self._values.items() if isfinite(value)}
+        numbers = {key: value for key, value in self._values.items() if abs(value) < HUGE}
         found: Mapping[str, Any] = {"looks": self._looks, "every": self._every, "last_good_step": self._good}
         return {**found, "clipped": clipped, "clipped_since": self._clipped_since, "numbers": numbers}
 

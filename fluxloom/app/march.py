@@ -18,7 +18,7 @@ from fluxloom.app.interruption import Interruption
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.stall import unconverged
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import LoopCheckError, SolverError
+from fluxloom.core.errors import Divergence, LoopCheckError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
 
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
@@ -36,8 +36,12 @@ class Progress(Protocol):
 class Saver(Protocol):
     """Takes checkpoints."""
 
-    def stepped(self, steps: int) -> None:
-        """Take one behind a step, where one is due. Collective."""
+    def due(self, steps: int) -> bool:
+        """Whether one is due behind a step. Collective."""
+        ...
+
+    def save(self) -> object:
+        """Take one. Collective."""
         ...
 
 
@@ -166,18 +170,22 @@ def march(
                     return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
                 if isinstance(runner, Ending) and runner.finished:
                     break
-                if saver is not None:
-                    saver.stepped(number)
+                if saver is not None and saver.due(number):
+                    if guards is not None and (found := guards.look(number, _time(runner))) is not None:
+                        return way.end(_diverged(found))
+                    saver.save()
                 if number < iterations and (caught := interruption.agreed()):
                     reason = f"{signal.Signals(caught).name} after {number:,} steps"
                     return way.end(Outcome(RunStatus.INTERRUPTED, reason, signal=caught))
-            if guards is not None and way.done and (found := guards.finish(way.steps, _time(runner))) is not None:
+            if guards is not None and way.done and (found := guards.look(way.steps, _time(runner), last=True)) is not None:
                 return way.end(_diverged(found))
     except SolverError as error:
         if ranks.size > 1:
             if isinstance(error, LoopCheckError):
                 error.args = (f"step {way.steps + 1}: {error}",)
             raise
+        if guards is not None and isinstance(error, Divergence):
+            return way.end(_diverged(guards.caught(error, way.steps + 1, _time(runner))))
         return way.end(Outcome(RunStatus.DIVERGED, f"step {way.steps + 1}: {error}"))
     return way.end(_judged(runner, way.steps, iterations, log.values, asked=asked))
 

@@ -50,7 +50,7 @@ def interpolated(path: Path, grid: StaggeredGrid) -> list[Array]:
     Raises
     ------
     CaseError
-        If the file is of another box.
+        If the file is of another box, or a value of it is not finite.
     """
     from scipy.interpolate import RegularGridInterpolator
 
@@ -67,7 +67,11 @@ def interpolated(path: Path, grid: StaggeredGrid) -> list[Array]:
             )
     found: list[Array] = []
     for a in range(d):
-        lines, values = _wrapped(other, a, whole[(*other.face_window(a), a)])
+        given = whole[(*other.face_window(a), a)]
+        for k in np.flatnonzero(~np.isfinite(given))[:1].tolist():
+            where = ", ".join(f"{line.ravel()[k]:g}" for line in np.broadcast_arrays(*other.places(a)))
+            raise CaseError(f"{path}: velocity_{names[a]} is {given.ravel()[k]:g} at ({where})")
+        lines, values = _wrapped(other, a, given)
         interpolate = RegularGridInterpolator(lines[::-1], values, bounds_error=False, fill_value=None)  # pyright: ignore[reportArgumentType]
         places = np.stack(np.broadcast_arrays(*reversed(grid.places(a))), axis=-1)
         found.append(np.asarray(interpolate(places)))

@@ -13,6 +13,9 @@ from fluxloom.solvers.shallow_water import ShallowWater, Survey
 
 __all__ = ["tsunami_watch"]
 
+_FEW, _SPARSE = 200, 5
+"""Reports up to which guards look at each, and of how many they look at one where there are more."""
+
 _SINGLE = 1e-3
 """Part of the volume that rounding may bring or take where it is summed in single precision."""
 
@@ -34,4 +37,4 @@ def tsunami_watch(solver: ShallowWater, last: Callable[[], Survey], table: Guard
         seen = last()
         return {"volume": seen.volume, "came": seen.inflow}
 
-    return Watch(1, [look], rules, [host])
+    return Watch(1 if runner.plan.intervals <= _FEW else _SPARSE, [look], rules, [host])

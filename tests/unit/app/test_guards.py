@@ -146,15 +146,16 @@ class Run:
         case, application = load_case(path)
         context = Context(device, threads=1, tuning=False)
         self.runner: Any = application.build(case, context)
-        if isinstance(self.runner, Writer):
-            self.runner.begin(folder)
+        writer: object = self.runner
+        if isinstance(writer, Writer):
+            writer.begin(folder)
         self.guards = Guards(case.guards, self.runner, context)
         self.guards.begin()
         self.limit = case.run.iterations
 
     def go(self) -> Violation | None:
         """Return what ended it; None: it came to its end."""
-        step = 0
+        step, ending = 0, isinstance(self.runner, Ending)
         for step in range(1, self.limit + 1):
             try:
                 self.runner.advance()
@@ -163,9 +164,9 @@ class Run:
             found = self.guards.stepped(step, None, self.runner.residual())
             if found is not None:
                 return found
-            if isinstance(self.runner, Ending) and self.runner.finished:
+            if ending and self.runner.finished:
                 break
-        return self.guards.finish(step)
+        return self.guards.look(step, None, last=True)
 
 
 # ------------------------------------------------------------------------------------------------ compressible
@@ -259,6 +260,17 @@ def test_a_start_without_pressure_is_refused(tmp_path: Path) -> None:
     run.runner.flow.w.write(states)
     with pytest.raises(CaseError, match=r"pressure -0.25 in cell 21 at \(-0.425, -0.425\)"):
         run.guards.begin()
+
+
+def test_a_file_with_nan_is_refused(tmp_path: Path) -> None:
+    staggered = CAVITY.replace('"incompressible"', '"staggered"')
+    run = Run(tmp_path, staggered + "[checkpoint]\nevery = 50\n")
+    assert run.go() is None
+    found = dict(np.load(tmp_path / "checkpoint.npz"))
+    found["velocity_x"][3, 4] = np.nan
+    np.savez(tmp_path / "other.npz", allow_pickle=False, **found)
+    with pytest.raises(CaseError, match=r"other.npz: velocity_x is nan at \(0.333333, 0.291667\)"):
+        Run(tmp_path, staggered + f'[initial]\nfile = "{tmp_path / "other.npz"}"\n')
 
 
 def test_eddy_viscosity_of_a_model(tmp_path: Path) -> None:
