@@ -112,7 +112,7 @@ def leg(
         begun.finish(pictures=False)
     log.close()
     fields = runner.fields()
-    size = runner.points if hasattr(begun, "points") else runner.cells
+    size = begun.points if hasattr(begun, "points") else runner.cells
     numbers = np.arange(size) if runner.part is None else runner.part.numbers[: runner.part.owned]
     whole: dict[str, npt.NDArray[Any]] = {}
     for places, values in ranks.allgather((numbers, dict(fields))):

@@ -164,13 +164,9 @@ class _Job:
         self.checkpoint = RunCheckpoint(
             self.case.checkpoint, self.case, runner, context, self.directory, {"log": log}, self._tell
         )
-        resumed = self.checkpoint.resume()
-        if resumed is not None:
+        if (resumed := self.checkpoint.resume()) is not None:
             self.done = resumed.steps
-            time_ = "" if resumed.time is None else f", time {resumed.time:.6g}"
-            self._tell(f"resumed from step {resumed.steps:,}{time_}, {resumed.path}")
-            for line in resumed.told:
-                self._tell(line)
+            self._tell("\n".join(resumed.lines))
         # MERGE: state ends here
         # Only now: what is wrong with the case or the device costs nobody the results that were there.
         if resumed is None:
