@@ -125,8 +125,7 @@ class LatticeBoltzmann:
         self.context, self.lattice = context, checks.check_lattice(lattice)
         self.viscosity = checks.check_viscosity(viscosity)
         self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
-        boundaries = boundaries or {}
-        checks.check_conditions(boundaries, bodies)
+        checks.check_conditions(boundaries := boundaries or {}, bodies)
         turned = cells == "all" and rows_turn(boundaries)
         self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries), turned)
         self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
@@ -138,8 +137,7 @@ class LatticeBoltzmann:
         self.memory = memory_of(cells, context, lattice, self.box, labels, cut, shares)
         self._declare(layout)
         self.conditions = Conditions(self.space, boundaries, bodies, labels)
-        self._steps, self._start, self._looks = Steps(self), Start(self), Looks(self)
-        self.steps = 0
+        self._steps, self._start, self._looks, self.steps = Steps(self), Start(self), Looks(self), 0
         if any(self.force):  # half of the force is in populations at rest
             self.initialise()
 

@@ -1,4 +1,4 @@
-"""Runs of all solvers that are killed and go on: fields and tables are those of one run, bit by bit; what is refused."""
+"""Runs of all solvers that are killed and go on: fields and tables are those of one run, bit by bit."""
 
 from __future__ import annotations
 
