@@ -201,8 +201,8 @@ class Memory:
     # ------------------------------------------------------------------------------------------ find
     def _find(self) -> _Found:
         """Look at all that can be reached."""
-        for owner in self._owners.values():
-            getattr(owner, "chains", None)  # makes those that are there only when they are wanted
+        for owner in self._owners.values():  # makes those that are there only when they are wanted
+            _ = getattr(owner, "chains", None), getattr(owner, "chain", None)
         found, seen = _Found(), set[int]()
         self._look(list(self._owners.items()), found, seen)
         beside = _Found()  # what only parts hold whose dats no step needs from the one before
