@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fluxloom.app.checkpoint import Resumed, RunCheckpoint
 from fluxloom.app.loading import parse_case
 from fluxloom.app.march import march
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.toml import Document
 from fluxloom.comm.base import Comm, SelfComm
@@ -93,17 +94,19 @@ def leg(
     context = Context(device, threads=1, comm=ranks, tuning=False)
     runner = application.build(model, context)
     first, told = ranks.rank == 0, list[str]()
-    log = ResidualLog(directory / "residual.csv" if first else None)
+    log = ResidualLog()
     checkpoint = RunCheckpoint(model.checkpoint, model, runner, context, directory, {"log": log}, told.append)
     if poison:
         _poison(context, checkpoint)
     resumed = checkpoint.resume()
     begun: Any = runner
+    folder = ResultFolder(directory if first else None)
     if hasattr(begun, "begin"):
-        begun.begin(directory)
-    log.begin()
+        begun.begin(folder)
+    if first:
+        log.begin(folder / "residual.csv")
     done = 0 if resumed is None else resumed.steps
-    march(runner, iterations, log, comm=ranks, first=done, stepped=checkpoint.stepped)
+    march(runner, iterations, log, comm=ranks, first=done, asked=True, saver=checkpoint)
     if killed:
         return Leg({}, {}, resumed, log.iterations[-1] if log.iterations else 0, tuple(told))
     if save:
@@ -112,7 +115,7 @@ def leg(
         begun.finish(pictures=False)
     log.close()
     fields = runner.fields()
-    size = runner.points if hasattr(begun, "points") else runner.cells
+    size = begun.points if hasattr(begun, "points") else runner.cells
     numbers = np.arange(size) if runner.part is None else runner.part.numbers[: runner.part.owned]
     whole: dict[str, npt.NDArray[Any]] = {}
     for places, values in ranks.allgather((numbers, dict(fields))):

@@ -46,6 +46,12 @@ class Resumed:
     path: Path
     told: tuple[str, ...] = ()
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the user is told."""
+        time = "" if self.time is None else f", time {self.time:.6g}"
+        return (f"resumed from step {self.steps:,}{time}, {self.path}", *self.told)
+
 
 class RunCheckpoint:
     """Takes checkpoints of a run, and lets it go on from the last one. On several ranks every method is collective.

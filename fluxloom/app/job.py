@@ -164,9 +164,7 @@ class Job:
     def _greet(self, earlier: Earlier, resumed: Resumed | None) -> None:
         """Say whether the run goes on or begins, where there was one before."""
         if resumed is not None:
-            at = f", time {resumed.time:.6g}" if resumed.time is not None else ""
-            self._tell(f"resumed from step {resumed.steps:,}{at}, {resumed.path}")
-            for line in resumed.told:
+            for line in resumed.lines:
                 self._tell(line)
         elif earlier.record is not None:
             why = "" if not earlier.goes_on else "there is no checkpoint to go on from: "

@@ -177,7 +177,8 @@ def march(
                 if number < iterations and (caught := interruption.agreed()):
                     reason = f"{signal.Signals(caught).name} after {number:,} steps"
                     return way.end(Outcome(RunStatus.INTERRUPTED, reason, signal=caught))
-            if guards is not None and way.done and (found := guards.look(way.steps, _time(runner), last=True)) is not None:
+            found = guards.look(way.steps, _time(runner), last=True) if guards is not None and way.done else None
+            if found is not None:
                 return way.end(_diverged(found))
     except SolverError as error:
         if ranks.size > 1:

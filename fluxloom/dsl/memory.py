@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, MethodType
@@ -35,10 +35,11 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.checkpoint_rules import call_of
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.memory_values import decoded, encoded
 from fluxloom.dsl.state import State, StateFile
 from fluxloom.dsl.steps import Reset
 
-__all__ = ["Memory", "decoded", "encoded"]
+__all__ = ["Memory"]
 
 _LEAVES = (
     "fluxloom.codegen.", "fluxloom.comm.", "fluxloom.core.", "fluxloom.device.", "fluxloom.dsl.", "fluxloom.graph.",
@@ -51,9 +52,6 @@ _NEW = 1
 
 _GOING = " going"
 """Name of the chains whose next call is one of many, not the first."""
-
-_SHORT = 16
-"""Numbers in a row that are written one by one."""
 
 
 @dataclass(eq=False)
@@ -203,8 +201,8 @@ class Memory:
     # ------------------------------------------------------------------------------------------ find
     def _find(self) -> _Found:
         """Look at all that can be reached."""
-        for owner in self._owners.values():
-            getattr(owner, "chains", None)  # makes those that are there only when they are wanted
+        for owner in self._owners.values():  # makes those that are there only when they are wanted
+            _ = getattr(owner, "chains", None), getattr(owner, "chain", None)
         found, seen = _Found(), set[int]()
         self._look(list(self._owners.items()), found, seen)
         beside = _Found()  # what only parts hold whose dats no step needs from the one before
@@ -347,68 +345,3 @@ class _Needs:
             data = [a.data for a in step.bound.arguments if isinstance(a.data, Global)]
             before |= {id(item): item for item in data if id(item) not in written}
         return cls(tuple(before.values()), tuple(d for use in found.uses for d in use.changed))
-
-
-# ----------------------------------------------------------------------------------- values of the host
-
-
-def encoded(value: Any, key: str, tables: dict[str, npt.NDArray[Any]]) -> Any:
-    """Return a value of the host as JSON can hold it; arrays, and long lists of numbers, go to ``tables``.
-
-    Raises
-    ------
-    CheckpointError
-        For a value of a type that no file can hold.
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.ndarray) and value.dtype.kind in "US":
-        return {"text": value.tolist()}
-    if isinstance(value, np.ndarray):
-        tables[key] = value
-        return {"table": key, "as": "array"}
-    if isinstance(value, np.random.Generator):
-        return {"random": value.bit_generator.state}
-    if isinstance(value, Mapping):
-        return {"items": [[k, encoded(v, f"{key}[{k}]", tables)] for k, v in value.items()]}
-    if isinstance(value, list | tuple | deque):
-        rows = list(value)
-        if len(rows) > _SHORT and (found := _rectangle(rows)) is not None:
-            tables[key] = found
-            return {"table": key, "as": "rows" if found.ndim > 1 else "list"}
-        items = [encoded(v, f"{key}[{k}]", tables) for k, v in enumerate(rows)]
-        return {"list": items, "tuple": isinstance(value, tuple)}
-    raise CheckpointError(f"{key}: no checkpoint can hold a {type(value).__name__}")
-
-
-def _rectangle(rows: list[Any]) -> npt.NDArray[Any] | None:
-    """Return floats, or tuples of floats of one length, as an array; None if they are something else."""
-    if all(isinstance(row, float) for row in rows):
-        return np.array(rows)
-    width = len(rows[0]) if isinstance(rows[0], tuple) else 0
-    same = width and all(isinstance(row, tuple) and len(row) == width for row in rows)
-    return np.array(rows) if same and all(isinstance(x, float) for row in rows for x in row) else None
-
-
-def decoded(value: Any, tables: Mapping[str, npt.NDArray[Any]]) -> Any:
-    """Return what `encoded` was given."""
-    if not isinstance(value, dict):
-        return value
-    if "table" in value:
-        found = tables[value["table"]]
-        makers: dict[str, Callable[[Any], Any]] = {
-            "array": np.array, "list": lambda a: a.tolist(), "rows": lambda a: [tuple(row) for row in a.tolist()],
-        }  # fmt: skip
-        return makers[value["as"]](found)
-    if "text" in value:
-        return np.array(value["text"])
-    if "random" in value:
-        kind = getattr(np.random, value["random"]["bit_generator"])()
-        kind.state = value["random"]
-        return np.random.Generator(kind)
-    if "items" in value:
-        return {k: decoded(v, tables) for k, v in value["items"]}
-    items = [decoded(v, tables) for v in value["list"]]
-    return tuple(items) if value["tuple"] else items

@@ -186,11 +186,11 @@ class ExtrudedPoisson:
     @property
     def warm(self) -> bool:
         """Whether the vectors of the batches are the last solution, from which the next solve starts as it is."""
-        return self.teams.direct and self.x.version == self._seen
+        return self._start or (self.teams.direct and self.x.version == self._seen)
 
     @warm.setter
     def warm(self, warm: bool) -> None:
-        self._start = bool(warm)
+        self._start = warm
 
     def divide(self, bounds: Sequence[int]) -> None:
         """Give each team its frequencies: team ``q`` has ``bounds[q] ... bounds[q + 1] - 1``. Collective; ends tuning.
@@ -201,12 +201,8 @@ class ExtrudedPoisson:
             If a team is left without a frequency.
         """
         ends = tuple(int(k) for k in bounds)
-        if (
-            len(ends) != self.teams.groups + 1
-            or ends[0]
-            or ends[-1] != self.frequencies.count
-            or min(np.diff(ends)) < 1
-        ):
+        whole = len(ends) == self.teams.groups + 1 and not ends[0] and ends[-1] == self.frequencies.count
+        if not whole or min(np.diff(ends)) < 1:
             raise SolverError(f"{self.name}: {self.frequencies.count} frequencies cannot be divided at {list(ends)}")
         self._tuner = None
         self._take(Division(ends))
@@ -259,8 +255,7 @@ class ExtrudedPoisson:
         return status
 
     def _timed(self, batch: Solves, share: float) -> Status:
-        start = time.perf_counter()
-        status = batch.solve(share)
+        start, status = time.perf_counter(), batch.solve(share)
         batch.seconds = time.perf_counter() - start
         return status
 

@@ -100,7 +100,7 @@ class LatticeBoltzmann:
         Steps done.
     """
 
-    remembers = ("steps", "pulling")
+    remembers = ("steps",)
 
     def __init__(
         self,
@@ -125,8 +125,7 @@ class LatticeBoltzmann:
         self.context, self.lattice = context, checks.check_lattice(lattice)
         self.viscosity = checks.check_viscosity(viscosity)
         self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
-        boundaries = {} if boundaries is None else boundaries
-        checks.check_conditions(boundaries, bodies)
+        checks.check_conditions(boundaries := boundaries or {}, bodies)
         turned = cells == "all" and rows_turn(boundaries)
         self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries), turned)
         self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
@@ -138,10 +137,9 @@ class LatticeBoltzmann:
         self.memory = memory_of(cells, context, lattice, self.box, labels, cut, shares)
         self._declare(layout)
         self.conditions = Conditions(self.space, boundaries, bodies, labels)
-        self._steps, self._start, self._looks = Steps(self), Start(self), Looks(self)
-        self.steps = 0
-        if any(self.force):
-            self.initialise()  # half of the force is in populations at rest
+        self._steps, self._start, self._looks, self.steps = Steps(self), Start(self), Looks(self), 0
+        if any(self.force):  # half of the force is in populations at rest
+            self.initialise()
 
     # ------------------------------------------------------------------------------------ declaration
     def _declare(self, layout: Layout | None) -> None:
@@ -194,16 +192,6 @@ class LatticeBoltzmann:
         if self.forcing == "field" or self.immersed is not None:
             return self.force_field
         return self._acting
-
-    @property
-    def pulling(self) -> list[float]:
-        """The force that acts everywhere, as `set_force` left it."""
-        return list(self.force)
-
-    @pulling.setter
-    def pulling(self, force: Sequence[float]) -> None:
-        if self.forcing == "uniform" and list(force) != list(self.force):
-            self.set_force(force)
 
     # ------------------------------------------------------------------------------------------ steps
     def immerse(self, boundary: Any) -> None:

@@ -186,25 +186,6 @@ def test_ranks_find_what_one_does(
         assert {"pull", "totals_local", looks} <= one["loops"] <= found[0]["loops"]
 
 
-@pytest.mark.parametrize("name", ["cylinder in-place", long("cylinder"), long("cylinder push"), long("moving")])
-def test_goes_on_with_other_ranks(name: str, alone: Any, tmp_path: Path) -> None:
-    """One rank is cut off; three go on from its checkpoint, and one from theirs."""
-
-    def cut_off(comm: Comm, until: int) -> None:
-        runner = build(comm, case_of(name))
-        runner.begin(ResultFolder(tmp_path))
-        while runner.flow.steps < until:
-            runner.advance()
-
-    cut_off(SelfComm(), 8)
-    run_threads(3, cut_off, 15)
-    found = ran(SelfComm(), tmp_path, case_of(name))
-    one = alone(name)[1]
-    np.testing.assert_allclose(found["rows"], one["rows"], rtol=1e-9, atol=1e-13)
-    for name, values in one["fields"].items():
-        np.testing.assert_allclose(found["fields"][name], values, rtol=0, atol=1e-12, err_msg=name)
-
-
 @pytest.mark.parametrize(
     ("ranks", "changes", "message"),
     [

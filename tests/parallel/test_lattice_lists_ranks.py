@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.cases.lattice_state import read_checkpoint, restore, write_checkpoint
 from fluxloom.app.ranks import Starter
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.memory import Memory
 from fluxloom.dsl.spans import Limits, limits_of
+from fluxloom.dsl.state import StateFile, write_state
 from fluxloom.lbm.boundaries import Body, Outflow, Pressure, Slip, Sponge, Velocity, Wall
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.cells import CellList
@@ -360,11 +361,11 @@ def test_saved_and_restored(name: str, after: int, tmp_path: Path) -> None:
     def saved(comm: Comm, streaming: str, path: Path) -> None:
         flow = begun(comm, streaming)
         flow.step(after)
-        write_checkpoint(path, flow, False, digest="")
+        write_state(path, comm, Memory(run=flow).state(), {})
 
     def gone_on(comm: Comm, streaming: str, path: Path) -> Values:
         flow = begun(comm, streaming)
-        restore(flow, False, read_checkpoint(path, "", flow, False))
+        Memory(run=flow).restore(StateFile(path, comm))
         flow.step(3)
         window = tuple(slice(o, o + n) for o, n in zip(flow.grid.offset, flow.grid.shape, strict=True))
         return {"window": window, "velocity": flow.velocity()}

@@ -153,43 +153,6 @@ def test_lost() -> None:
         steps(runner, 20)
 
 
-def test_goes_on(tmp_path: Path) -> None:
-    """A run that was cut off goes on to the same bits, with the same history; one that is done says so."""
-    whole = build(mesh=SMALL, checkpoint={"every": 9})
-    whole.begin(ResultFolder(tmp_path))
-    steps(whole, 24)
-    expected = (whole.fields(), whole.history.rows)
-    assert whole.finished
-    cut = build(mesh=SMALL, checkpoint={"every": 9, "resume": False})
-    cut.begin(ResultFolder(tmp_path))
-    steps(cut, 20)  # killed: nothing is finished
-    runner = build(mesh=SMALL, checkpoint={"every": 9})
-    runner.begin(ResultFolder(tmp_path))
-    assert runner.flow.steps == 18
-    steps(runner, 6)
-    assert runner.finished
-    for name, values in expected[0].items():
-        assert np.array_equal(runner.fields()[name], values), name
-    assert runner.history.rows == expected[1]
-    assert "checkpoint.npz" in runner.finish(pictures=False)
-    with pytest.raises(CaseError, match="has come to its end, 24 steps"):
-        build(mesh=SMALL, checkpoint={"every": 9}).begin(ResultFolder(tmp_path))
-    with pytest.raises(CaseError, match=r"other values than fluid\.reynolds = 60"):
-        build(mesh=SMALL, checkpoint={"every": 9}, fluid={"reynolds": 60}).begin(ResultFolder(tmp_path))
-
-
-def test_a_checkpoint_of_another_version(tmp_path: Path) -> None:
-    """Its grid has other layers beyond the sides."""
-    runner = build(mesh=SMALL, checkpoint={"every": 9})
-    runner.begin(ResultFolder(tmp_path))
-    steps(runner, 9)
-    path = tmp_path / "checkpoint.npz"
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    arrays["populations_0"] = arrays["populations_0"][:-1]
-    np.savez(path, **arrays)
-    with pytest.raises(CaseError, match=r"npz: has \d+ populations and this lattice \d+: .*another version"):
-        build(mesh=SMALL, checkpoint={"every": 9}).begin(ResultFolder(tmp_path))
 
 
 def test_results(tmp_path: Path) -> None:

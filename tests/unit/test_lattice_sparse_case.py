@@ -13,7 +13,6 @@ from fluxloom.app.bench.lbm_choice import choices_of
 from fluxloom.app.bench.lbm_pack import packing
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRunner
-from fluxloom.app.cases.lattice_state import read_checkpoint, restore, write_checkpoint
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.loading import parse_case
 from fluxloom.app.results.folder import ResultFolder
@@ -65,48 +64,6 @@ def test_same_numbers(tmp_path: Path) -> None:
 def test_immersed_bodies_are_refused() -> None:
     with pytest.raises(FluxloomError, match=r'lattice.cells: immersed bodies and particles need all cells; take "all"'):
         build("fluid", "immersed")
-
-
-@pytest.mark.parametrize("after", [5, pytest.param(4, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "streaming", ["in-place", *(pytest.param(s, marks=pytest.mark.long) for s in ("pull", "push", "three-phase"))]
-)
-def test_checkpoint(streaming: str, after: int, tmp_path: Path) -> None:
-    """A run that is cut off, after an odd number of steps or an even one, goes on to the same bits."""
-    whole = build("fluid", streaming=streaming)
-    whole.begin(ResultFolder(tmp_path))
-    while not whole.finished:
-        whole.advance()
-    first = build("fluid", streaming=streaming)
-    first.flow.step(after)
-    second = build("fluid", streaming=streaming)
-    write_checkpoint(tmp_path / "state.npz", first.flow, False, digest="")
-    restore(second.flow, False, read_checkpoint(tmp_path / "state.npz", "", second.flow, False))
-    second.flow.step(whole.flow.steps - after)
-    np.testing.assert_array_equal(second.flow.velocity(), whole.flow.velocity())
-    np.testing.assert_array_equal(second.flow.force_on("disk"), whole.flow.force_on("disk"))
-    with np.load(tmp_path / "state.npz") as file:
-        spare = len(file["populations_0"]) - whole.flow.cells
-    assert (spare > 0) == (streaming in ("push", "in-place"))
-
-
-def test_case_goes_on(tmp_path: Path) -> None:
-    """The same of a case that is run in place: its file of checkpoints is found, and goes on."""
-    first, whole, second = (build("fluid", every=3) for _ in range(3))
-    for folder, runner, steps in ((tmp_path / "one", whole, 8), (tmp_path, first, 7), (tmp_path, second, 8)):
-        folder.mkdir(exist_ok=True)
-        runner.begin(ResultFolder(folder))
-        assert runner.flow.steps == (6 if runner is second else 0)
-        while runner.flow.steps < steps:
-            runner.advance()
-    np.testing.assert_array_equal(second.flow.velocity(), whole.flow.velocity())
-
-
-def test_checkpoints_of_other_cells(tmp_path: Path) -> None:
-    """A file with the populations of all cells is none of a list."""
-    write_checkpoint(tmp_path / "state.npz", build("all").flow, False, digest="")
-    with pytest.raises(CaseError, match="populations and this lattice"):
-        read_checkpoint(tmp_path / "state.npz", "", build("fluid").flow, False)
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (32, 32, 32)])

@@ -178,8 +178,7 @@ class LatticeRunner:
 
     def _look(self) -> None:
         """Measure the residual and, as that waits for the device, the rate."""
-        assert self._energy is not None
-        (before, was), steps, energy = self._energy, self.flow.steps, self._kinetic()
+        (before, was), steps, energy = self._energy or (0, 0.0), self.flow.steps, self._kinetic()
         passed = (steps - before) * self.units.dt * self.units.velocity / self.units.length
         self._residual = abs(energy - was) / (2.0 * energy * passed) if energy > 0.0 else abs(energy - was)
         self._energy = (steps, energy)

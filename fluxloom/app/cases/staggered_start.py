@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError, CheckpointError
-from fluxloom.dsl.memory import decoded
+from fluxloom.dsl.memory_values import decoded
 from fluxloom.dsl.state import StateFile
 from fluxloom.fv.staggered_grid import StaggeredGrid
 

@@ -317,7 +317,7 @@ class TsunamiRunner:
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""
-        return tsunami_watch(self.solver, lambda: self.last, table)
+        return tsunami_watch(self.solver, lambda: self.last, self.plan.intervals, table)
 
     def advice(self) -> str:
         """Return what to change when the solution is lost."""

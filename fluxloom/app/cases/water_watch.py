@@ -20,7 +20,7 @@ _SINGLE = 1e-3
 """Part of the volume that rounding may bring or take where it is summed in single precision."""
 
 
-def tsunami_watch(solver: ShallowWater, last: Callable[[], Survey], table: GuardTable) -> Watch:
+def tsunami_watch(solver: ShallowWater, last: Callable[[], Survey], intervals: int, table: GuardTable) -> Watch:
     """Return what guards look at in shallow water, at every report; ``last`` returns what it said."""
     look = Reduction(
         solver.context, lambda sums, least: Loop(look_at_water, solver.mesh.cells, solver.u, sums, least),
@@ -37,4 +37,4 @@ def tsunami_watch(solver: ShallowWater, last: Callable[[], Survey], table: Guard
         seen = last()
         return {"volume": seen.volume, "came": seen.inflow}
 
-    return Watch(1 if runner.plan.intervals <= _FEW else _SPARSE, [look], rules, [host])
+    return Watch(1 if intervals <= _FEW else _SPARSE, [look], rules, [host])

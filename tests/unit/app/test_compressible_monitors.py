@@ -134,19 +134,6 @@ def test_steady_ones_are_over_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_goes_on(tmp_path: Path) -> None:
-    """A run that was killed has the lines and the averages of one piece."""
-    whole = run(CASE, tmp_path / "whole")
-    saved = CASE + "\n[checkpoint]\nevery = 5\n"
-    run(saved, tmp_path / "parts", 8)
-    parts = run(saved, tmp_path / "parts")
-    assert (tmp_path / "parts" / "probes.csv").read_text() == (tmp_path / "whole" / "probes.csv").read_text()
-    wanted = whole.fields()
-    for name, values in parts.fields().items():
-        np.testing.assert_array_equal(values, wanted[name], err_msg=name)
-
-
-@pytest.mark.long
 def test_on_two_ranks(tmp_path: Path, fluxloom: Callable[..., SimpleNamespace]) -> None:
     path = tmp_path / "case.toml"
     path.write_text(CASE, encoding="utf-8")

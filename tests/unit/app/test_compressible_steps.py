@@ -60,7 +60,6 @@ IMPLICIT = CASE.replace("drop = 1e-9", 'drop = 1e-9\nintegrator = "implicit"\n[i
 MULTIGRID = CASE.replace(
     "drop = 1e-9", 'drop = 1e-7\nintegrator = "multigrid"\n[multigrid]\nlevels = 2\nstart = 2'
 )
-SAVED = "\n[checkpoint]\nevery = 4\n"
 TURNING = """
 [rotation]
 rate = 20.0
@@ -121,30 +120,13 @@ def test_implicit(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_implicit_goes_on(tmp_path: Path) -> None:
-    """A run that is killed twice, in sweeps and in Newton's steps, is that of one piece, line by line, bit by bit."""
-    whole = run(IMPLICIT, tmp_path / "whole")
-    for killed in (6, whole.flow.steps - 2):
-        run(IMPLICIT + SAVED, tmp_path / "parts", killed)
-    parts = run(IMPLICIT + SAVED, tmp_path / "parts")
-    assert (parts.flow.steps, parts.residual()) == (whole.flow.steps, whole.residual())
-    np.testing.assert_array_equal(parts.flow.states(), whole.flow.states())
-    assert (tmp_path / "parts" / "history.csv").read_text() == (tmp_path / "whole" / "history.csv").read_text()
-
-
-@pytest.mark.long
 def test_multigrid(tmp_path: Path) -> None:
-    """Cycles with coarse levels, from a start on these; it goes on from a checkpoint as if never stopped."""
+    """Cycles with coarse levels, from a start on these."""
     whole = run(MULTIGRID, tmp_path / "whole")
     assert whole.residual() < 1e-7
     assert 12 < whole.flow.steps < 30
     assert "levels of 72, " in dict(whole.summary())["multigrid"]
     assert whole.history.column("cfl_part")[-1] == 1.0
-    for killed in (5, 11):
-        run(MULTIGRID + SAVED, tmp_path / "parts", killed)
-    parts = run(MULTIGRID + SAVED, tmp_path / "parts")
-    np.testing.assert_array_equal(parts.flow.states(), whole.flow.states())
-    assert (tmp_path / "parts" / "history.csv").read_text() == (tmp_path / "whole" / "history.csv").read_text()
 
 
 def test_ramp(tmp_path: Path) -> None:

@@ -202,23 +202,6 @@ def ran(path: Path, out: Path, comm: Comm | None = None, steps: int | None = Non
     return gathered(runner.solver.context.comm, runner.part, runner.fields())
 
 
-@pytest.mark.parametrize("preconditioner", ["jacobi", pytest.param("chebyshev", marks=pytest.mark.long)])
-def test_checkpoints(channel: Write, tmp_path: Path, preconditioner: str) -> None:
-    """A run that was killed twice leaves what one in one piece does, bit by bit."""
-    iterations = ("rtol = 1e-8", f'rtol = 1e-8\npreconditioner = "{preconditioner}"')
-    count = ("iterations = 4", "iterations = 12")
-    whole = ran(channel(iterations, count, name="a.toml"), _made(tmp_path / "a"))
-    saved = channel(iterations, count, ("[run]", "[checkpoint]\nevery = 3\n[run]"), name="b.toml")
-    out = _made(tmp_path / "b")
-    ran(saved, out, steps=5)
-    ran(saved, out, steps=10)
-    found = ran(saved, out)
-    for name, wanted in whole.items():
-        np.testing.assert_array_equal(found[name], wanted, err_msg=name)
-    for name in ("history.csv", "probes.csv"):
-        assert (out / name).read_text() == (tmp_path / "a" / name).read_text()
-
-
 def _made(path: Path) -> Path:
     path.mkdir()
     return path
@@ -382,11 +365,6 @@ def test_results_that_cannot_be_written_are_all_named(
     assert f"{out}/final.vtkhdf: cannot be written: the disk is full" in told
     assert f"{out}/run.json: cannot be written: the disk is full" in told
 
-
-def test_checkpoints_refused(channel: Write) -> None:
-    changes = (("dt = 0.01", "courant = 0.5"), ("rtol = 1e-8", 'preconditioner = "ssor"'))
-    with pytest.raises(CaseError, match=r'pressure.preconditioner = "ssor" is made anew as the step changes'):
-        load_case(channel(*changes, ("[run]", "[checkpoint]\nevery = 3\n[run]")))
 
 
 @pytest.mark.parametrize(

@@ -205,21 +205,6 @@ def ran(path: Path, out: Path, comm: Comm | None = None, steps: int | None = Non
     return gathered(runner.solver.context.comm, runner.part, runner.fields())
 
 
-@pytest.mark.parametrize("time", [pytest.param("dt = 0.01", marks=pytest.mark.long), "courant = 0.5"])
-def test_checkpoints(plume: Write, tmp_path: Path, time: str) -> None:
-    """A run that was killed twice leaves what one in one piece does, bit by bit."""
-    changes = (("dt = 0.01", time), ("iterations = 4", "iterations = 12"), FORMULAS)
-    whole = ran(plume(*changes, name="a.toml"), tmp_path / "a")
-    saved = plume(*changes, ("[run]", "[checkpoint]\nevery = 3\n[run]"), name="b.toml")
-    out = tmp_path / "b"
-    ran(saved, out, steps=5)
-    ran(saved, out, steps=10)
-    found = ran(saved, out)
-    np.testing.assert_array_equal(found["scalar"], whole["scalar"])
-    for name in ("history.csv", "probes.csv"):
-        assert (out / name).read_text() == (tmp_path / "a" / name).read_text()
-
-
 @pytest.mark.parametrize("changes", [(FORMULAS,), pytest.param(BOX, marks=pytest.mark.long)])
 def test_ranks(plume: Write, tmp_path: Path, changes: tuple[Change, ...]) -> None:
     """On two ranks what one finds, bit by bit; sums to rounding."""

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.staggered_run import StaggeredRunner
-from fluxloom.app.cases.staggered_state import interpolated, read_state
+from fluxloom.app.cases.staggered_start import interpolated
+from fluxloom.app.checkpoint import RunCheckpoint
 from fluxloom.app.loading import applications, load_case
 from fluxloom.app.march import march
 from fluxloom.app.results.folder import ResultFolder
@@ -119,7 +120,7 @@ def test_command_line(channel: Write, fluxloom: Callable[..., SimpleNamespace], 
     done = fluxloom("run", channel(), "--output", out)
     assert done.code == 0, done.text
     record = json.loads((out / "run.json").read_text())
-    assert {"history.csv", "profile.csv", "history.png", "checkpoint.npz"} <= set(record["files"])
+    assert {"history.csv", "profile.csv", "history.png", "checkpoint.h5"} <= set(record["files"])
     written = read_fields(next(out.glob("final.*")))
     assert {"u", "v", "p", "speed", "vorticity", "u_mean"} <= set(written.cell_data)
     points = written.mesh.points
@@ -155,34 +156,6 @@ def test_device_that_interprets(channel: Write) -> None:
         application.build(case, Context("reference"))
 
 
-def test_checkpoint(channel: Write, tmp_path: Path) -> None:
-    """A run in two parts has the bits, the history and the averages of one in one part."""
-    whole = ran(channel(), tmp_path / "whole", 8)
-    ran(channel(), tmp_path / "parts", 5)
-    parts = ran(channel(), tmp_path / "parts", 3)
-    assert parts.solver.steps == 8
-    for one, other in zip(whole.fields().items(), parts.fields().items(), strict=True):
-        assert np.array_equal(one[1], other[1]), one[0]
-    texts = [(tmp_path / name / "profile.csv").read_text() for name in ("whole", "parts")]
-    assert texts[0] == texts[1]
-    rows = [np.genfromtxt(tmp_path / name / "history.csv", delimiter=",") for name in ("whole", "parts")]
-    assert np.array_equal(rows[0][:3], rows[1][:3], equal_nan=True)
-    assert np.array_equal(rows[0][-1], rows[1][-1], equal_nan=True)
-
-
-def test_checkpoint_of_another_case(channel: Write, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    ran(channel(), out, 4)
-    with pytest.raises(
-        CaseError, match=r"checkpoint\.npz: is of a case with other values than fluid\.viscosity = 0\.2"
-    ):
-        ran(channel(("viscosity = 0.1", "viscosity = 0.2")), out, 1)
-    with pytest.raises(CaseError, match=r"time\.end: 0\.01 is before the time of .*checkpoint\.npz, 0\.04"):
-        ran(channel(("look = 2", "look = 2\nend = 0.01")), out, 1)
-    assert ran(channel(("every = 3", "every = 3\nresume = false")), out, 2).solver.steps == 2
-    (out / "checkpoint.npz").write_bytes(b"nothing")
-    with pytest.raises(CaseError, match="no checkpoint of a staggered grid can be read"):
-        build(channel()).begin(ResultFolder(out))
 
 
 def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
@@ -192,10 +165,9 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
     slip = ('[boundary.ymin]\ntype = "wall"', '[boundary.ymin]\ntype = "symmetry"')
     base = channel(linear, *closed, slip, ('[boundary.ymax]\ntype = "wall"', '[boundary.ymax]\ntype = "symmetry"'))
     runner = build(base)
-    runner.begin(ResultFolder(tmp_path))
-    runner._save()
-    file = tmp_path / "checkpoint.npz"
-    assert float(read_state(file)["time"]) == 0.0
+    case, _ = load_case(base)
+    RunCheckpoint(case.checkpoint, case, runner, runner.solver.context, tmp_path).save()
+    file = tmp_path / "checkpoint.h5"
     grid = StaggeredGrid((np.linspace(0, 2, 10), np.linspace(0, 1, 8)), (True, False))
     u, v = interpolated(file, grid)
     assert u == pytest.approx(np.broadcast_to(1 + grid.centres(1)[:, None], u.shape), abs=1e-12)
@@ -219,7 +191,6 @@ def test_start_from_a_file(channel: Write, tmp_path: Path) -> None:
         ("dt = 0.01", "dt = 0.01\ncourant = 0.5", "give only one of dt and courant"),
         ("dt = 0.01", 'dt = 0.01\nprojection = "step"', 'is of scheme = "runge-kutta"'),
         ("dt = 0.01", 'dt = 0.01\nscheme = "rungekutta"', "did you mean 'runge-kutta'"),
-        ("every = 3", "resume = false", "resume is there but no checkpoint is taken"),
         ('profile = "y"', 'profile = "z"', 'profile = "z" needs mesh.nz'),
         ("threads = 1", "threads = 1\nfused = false", "run.fused: this solver chooses"),
         ("threads = 1", 'threads = 1\n[partition]\nmethod = "rcb"', "partition.method: this solver runs on one rank"),

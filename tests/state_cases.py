@@ -1,0 +1,565 @@
+"""Small cases of every solver and of each of its ways to step, for tests of runs that are ended and go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["CASES", "LONG"]
+
+AIRFOIL = """
+[case]
+name = "a"
+solver = "airfoil"
+[mesh]
+i = 12
+j = 8
+[run]
+iterations = 100
+threads = 1
+"""
+STAGGERED = """
+[case]
+name = "stat_stag"
+solver = "staggered"
+[mesh]
+x = [0.0, 6.283185307179586]
+y = [0.0, 6.283185307179586]
+nx = 16
+ny = 16
+periodic = [["xmin", "xmax"], ["ymin", "ymax"]]
+[fluid]
+viscosity = 0.02
+[initial]
+velocity_x = "1 + sin(x) * cos(y)"
+velocity_y = "-cos(x) * sin(y)"
+[time]
+dt = 0.05
+[history]
+every = 1
+[statistics]
+every = 3
+start = 0.2
+profile = "y"
+[checkpoint]
+every = 7
+[run]
+iterations = 10
+threads = 1
+"""
+STAGGERED_CHANNEL = """
+[case]
+name = "s"
+solver = "staggered"
+[mesh]
+nx = 12
+ny = 10
+nz = 6
+stretch_y = 1.2
+periodic = [["xmin", "xmax"], ["zmin", "zmax"]]
+[fluid]
+viscosity = 0.01
+mean_velocity = [1.0, 0.0, 0.0]
+[initial]
+velocity_x = "1 + 0.2 * sin(6 * y)"
+noise = 0.2
+seed = 1
+[boundary]
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[time]
+look = 4
+[history]
+every = 4
+[forces.walls]
+patches = ["ymin", "ymax"]
+[statistics]
+every = 3
+profile = "y"
+[run]
+iterations = 1000
+threads = 1
+"""
+CHANNEL = """
+[case]
+name = "channel"
+solver = "incompressible"
+[mesh]
+nx = 9
+ny = 6
+perturb = 0.1
+[fluid]
+viscosity = 0.02
+gravity = [0.0, -1.0]
+[boundary]
+xmin = { type = "inflow", velocity_x = "1 + y" }
+xmax = { type = "outflow" }
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[scalar.T]
+diffusivity = 0.02
+expansion = 0.5
+initial = "sin(3 * x)"
+[scalar.T.boundary]
+xmin = { type = "value", value = "1" }
+xmax = { type = "outflow" }
+ymin = { type = "flux", value = "0.4" }
+ymax = { type = "adiabatic" }
+[pressure]
+preconditioner = "jacobi"
+rtol = 1e-6
+[forces.ymin]
+speed = 1.0
+area = 1.0
+[probes]
+every = 1
+points.a = [0.2, 0.3]
+points.b = [0.9, 0.6]
+[statistics]
+every = 3
+profile = "y"
+bins = 3
+[history]
+every = 4
+[run]
+iterations = 1000
+threads = 1
+"""
+CAVITY = """
+[case]
+name = "cavity"
+solver = "incompressible"
+[mesh]
+nx = 10
+ny = 10
+[fluid]
+viscosity = 0.01
+[boundary]
+xmin = { type = "wall" }
+xmax = { type = "wall" }
+ymin = { type = "wall" }
+ymax = { type = "wall", velocity = [1.0, 0.0] }
+[pressure]
+preconditioner = "smoothed_aggregation"
+rtol = 1e-5
+[history]
+every = 1
+[run]
+iterations = 1000
+threads = 1
+"""
+FOURIER = """
+[case]
+name = "fourier"
+solver = "incompressible"
+[mesh]
+nx = 8
+ny = 6
+nz = 8
+periodic = [["xmin", "xmax"], ["zmin", "zmax"]]
+[fluid]
+viscosity = 0.01
+mean_velocity = [1.0, 0.0, 0.0]
+[initial]
+velocity_x = "1 + 0.1 * sin(6 * y)"
+noise = 0.2
+seed = 1
+[boundary]
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[les]
+model = "wale"
+[pressure]
+solver = "fourier"
+rtol = 1e-5
+[statistics]
+every = 2
+[history]
+every = 2
+[run]
+iterations = 1000
+threads = 1
+"""
+EDGE = """
+[case]
+name = "edge"
+solver = "edge_flow"
+[mesh]
+kind = "triangle"
+nx = 8
+ny = 8
+[fluid]
+viscosity = 0.02
+[boundary]
+xmin = { type = "inflow", velocity_x = "4 * y * (1 - y)" }
+xmax = { type = "outflow" }
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[pressure]
+preconditioner = "smoothed_aggregation"
+rtol = 1e-4
+[forces.ymin]
+[probes]
+every = 1
+points.a = [0.5, 0.45]
+[history]
+every = 3
+[run]
+iterations = 1000
+threads = 1
+"""
+EDGE_CAVITY = """
+[case]
+name = "edgec"
+solver = "edge_flow"
+[mesh]
+kind = "triangle"
+nx = 8
+ny = 8
+[fluid]
+viscosity = 0.02
+[boundary]
+xmin = { type = "wall" }
+xmax = { type = "wall" }
+ymin = { type = "wall" }
+ymax = { type = "wall", velocity = [1.0, 0.0] }
+[pressure]
+rtol = 1e-4
+[history]
+every = 3
+[run]
+iterations = 1000
+threads = 1
+"""
+TRANSPORT = """
+[case]
+name = "tr"
+solver = "edge_transport"
+[mesh]
+kind = "triangle"
+x = [-1.0, 1.0]
+y = [-1.0, 1.0]
+nx = 10
+ny = 10
+[transport]
+velocity_x = "-y"
+velocity_y = "x"
+diffusivity = 1e-3
+[initial]
+scalar = "exp(-((x + 0.5)**2 + y**2) * 10)"
+[boundary]
+xmin = { type = "given", value = 0.0 }
+xmax = { type = "given", value = 0.0 }
+ymin = { type = "given", value = 0.0 }
+ymax = { type = "given", value = 0.0 }
+[probes]
+points.start = [-0.5, 0.0]
+[history]
+every = 3
+[run]
+iterations = 1000
+threads = 1
+"""
+TUBE = """
+[case]
+name = "tube"
+solver = "compressible"
+[mesh]
+nx = 40
+ny = 2
+y = [0.0, 0.05]
+perturb = 0.1
+[initial]
+left = [1.0, 0.0, 0.0, 1.0]
+right = [0.125, 0.0, 0.0, 0.1]
+at = 0.5
+[boundary]
+xmin = { type = "slip" }
+xmax = { type = "slip" }
+ymin = { type = "symmetry" }
+ymax = { type = "symmetry" }
+[flow]
+mach = 0.1
+pressure = 1.0
+[forces.xmax]
+[surface]
+patches = ["xmax"]
+[history]
+every = 4
+[probes]
+every = 1
+points.a = [0.33, 0.02]
+[statistics]
+every = 3
+[time]
+end = 0.25
+[run]
+iterations = 1000
+threads = 1
+"""
+WING_SECTION = """
+[case]
+name = "n"
+solver = "compressible"
+[mesh]
+shape = "airfoil"
+profile = "0012"
+around = 32
+outward = 10
+reach = 10.0
+[flow]
+mach = 0.5
+alpha = 1.25
+[boundary]
+airfoil = { type = "slip" }
+far_field = { type = "far-field" }
+[forces.airfoil]
+[probes]
+every = 2
+points.a = [2.0, 0.5]
+[statistics]
+every = 3
+[history]
+every = 4
+[run]
+iterations = 1000
+threads = 1
+"""
+LATTICE = """
+[case]
+name = "lat"
+solver = "lattice"
+[mesh]
+nx = 30
+ny = 20
+spacing = 0.1
+[fluid]
+reynolds = 50
+[time]
+lattice_velocity = 0.05
+look = 4
+[boundary]
+xmin = { type = "velocity", velocity = [1.0, 0.0], ramp = 0.1 }
+xmax = { type = "outflow" }
+ymin = { type = "slip" }
+ymax = { type = "slip" }
+[initial]
+velocity_x = "1"
+[body.cylinder]
+shape = "circle"
+center = [1.0, 1.05]
+diameter = 0.5
+[forces.cylinder]
+[probes]
+points.a = [2.0, 1.0]
+[history]
+every = 4
+[output]
+every = 5
+[run]
+iterations = 1000
+threads = 1
+"""
+MOVING = """
+[case]
+name = "mov"
+solver = "lattice"
+[mesh]
+nx = 40
+ny = 30
+spacing = 0.1
+origin = [-2.0, -1.5]
+[fluid]
+reynolds = 50
+[time]
+lattice_velocity = 0.05
+look = 3
+[body.cylinder]
+shape = "circle"
+center = [0.0, 0.0]
+diameter = 1.0
+condition = "immersed"
+motion = "prescribed"
+position_x = "-0.5 * sin(2 * pi * t)"
+[forces.cylinder]
+[history]
+every = 2
+[run]
+iterations = 1000
+threads = 1
+"""
+PARTICLES = """
+[case]
+name = "part"
+solver = "lattice"
+[mesh]
+nx = 30
+ny = 40
+spacing = 0.1
+[fluid]
+viscosity = 0.1
+[time]
+lattice_velocity = 0.02
+look = 5
+[boundary]
+xmin = { type = "wall" }
+xmax = { type = "wall" }
+ymin = { type = "wall" }
+ymax = { type = "wall" }
+[particles]
+count = 3
+diameter = 0.8
+density = 1.5
+gravity = [0.0, -5.0]
+seed = 1
+[history]
+every = 4
+[run]
+iterations = 1000
+threads = 1
+"""
+ELASTIC = """
+[case]
+name = "ela"
+solver = "lattice"
+[mesh]
+nx = 40
+ny = 30
+spacing = 0.1
+[fluid]
+reynolds = 20
+[time]
+lattice_velocity = 0.05
+look = 3
+[boundary]
+ymin = { type = "wall" }
+ymax = { type = "wall", velocity = [1.0, 0.0] }
+[body.cell]
+shape = "circle"
+center = [2.0, 1.2]
+diameter = 1.0
+condition = "immersed"
+motion = "elastic"
+stiffness = 0.5
+bending = 0.001
+[history]
+every = 2
+[run]
+iterations = 1000
+threads = 1
+"""
+TSUNAMI = """
+[case]
+name = "tsu"
+solver = "tsunami"
+[mesh]
+x = [0.0, 24e3]
+y = [0.0, 16e3]
+nx = 20
+ny = 14
+perturb = 0.2
+[bathymetry]
+expression = "max(-100, -100 + 0.0095 * (x - 12e3)) + 105 * exp(-((x - 13e3)**2 + (y - 8e3)**2) / 1.8e3**2)"
+[[event]]
+time = 0.0
+expression = "2.5 * exp(-((x - 5e3) / 1.2e3)**2 - ((y - 7.5e3) / 3.6e3)**2)"
+[[event]]
+time = 140.0
+expression = "1.5 * exp(-((x - 5e3) / 1.2e3)**2 - ((y - 7.5e3) / 3.6e3)**2)"
+[flow]
+manning = 0.025
+[boundary.xmin]
+type = "incident"
+expression = "0.1 * sin(t / 30)"
+every = 5.0
+[boundary.ymin]
+type = "incident"
+[boundary.ymax]
+type = "wall"
+[gauges]
+every = 7.0
+[gauges.points]
+offshore = [9e3, 8e3]
+lee = [16.5e3, 8e3]
+[run]
+time = 480.0
+iterations = 48
+threads = 1
+[output]
+snapshots = 4
+"""
+
+Case = tuple[str, dict[str, Any], int]
+
+CASES: dict[str, Case] = {
+    "airfoil": (AIRFOIL, {}, 9),
+    "staggered": (STAGGERED, {}, 10),
+    "staggered kept mean": (STAGGERED_CHANNEL, {}, 10),
+    "staggered runge-kutta": (STAGGERED_CHANNEL, {"time.scheme": "runge-kutta"}, 10),
+    "staggered one projection": (STAGGERED_CHANNEL, {"time.scheme": "runge-kutta", "time.projection": "step"}, 10),
+    "incompressible scalar": (CHANNEL, {}, 12),
+    "incompressible end": (CHANNEL, {"time.end": 0.4}, 100),
+    "incompressible runge-kutta": (CHANNEL, {"time.scheme": "runge-kutta"}, 12),
+    "incompressible closed": (CAVITY, {}, 12),
+    "incompressible jacobi": (CAVITY, {"pressure.preconditioner": "jacobi"}, 12),
+    "incompressible fourier": (FOURIER, {}, 12),
+    "incompressible smagorinsky": (FOURIER, {"les.model": "smagorinsky"}, 12),
+    "edge_flow": (EDGE, {}, 12),
+    "edge_flow jacobi": (EDGE, {"pressure.preconditioner": "jacobi"}, 12),
+    "edge_flow bicgstab": (EDGE, {"pressure.solver": "bicgstab", "les.model": "wale"}, 12),
+    "edge_flow tracked": (EDGE, {"scheme.subscales": "tracked"}, 12),
+    "edge_flow closed": (EDGE_CAVITY, {}, 12),
+    "edge_flow closed aggregation": (EDGE_CAVITY, {"pressure.preconditioner": "smoothed_aggregation"}, 12),
+    "edge_transport": (TRANSPORT, {}, 12),
+    "compressible in time": (TUBE, {}, 20),
+    "compressible local": (WING_SECTION, {}, 20),
+    "compressible ramp": (WING_SECTION, {"time.ramp": 12, "time.cfl_start": 0.1}, 20),
+    "compressible implicit": (WING_SECTION, {"time.integrator": "implicit", "implicit.krylov": 20}, 20),
+    "compressible sweeps": (WING_SECTION, {"time.integrator": "implicit", "implicit.krylov": 0}, 20),
+    "compressible multigrid": (WING_SECTION, {"time.integrator": "multigrid"}, 30),
+    "compressible stages": (
+        WING_SECTION, {"time.integrator": "multigrid", "multigrid.smoother": "stages", "multigrid.start": 2}, 20,
+    ),
+    "compressible frozen": (WING_SECTION, {"time.integrator": "implicit", "implicit.krylov": 20}, 90),
+    "lattice pull": (LATTICE, {}, 13),
+    "lattice push": (LATTICE, {"lattice.streaming": "push"}, 13),
+    "lattice inplace": (LATTICE, {"lattice.streaming": "in-place"}, 13),
+    "lattice three": (LATTICE, {"lattice.streaming": "three-phase"}, 13),
+    "lattice list": (LATTICE, {"lattice.cells": "fluid"}, 13),
+    "lattice listpush": (LATTICE, {"lattice.cells": "fluid", "lattice.streaming": "push"}, 13),
+    "lattice listinplace": (LATTICE, {"lattice.cells": "fluid", "lattice.streaming": "in-place"}, 13),
+    "lattice half": (LATTICE, {"lattice.precision": "float16"}, 13),
+    "lattice immersed": (LATTICE, {"body.cylinder.condition": "immersed"}, 13),
+    "lattice pressure": (LATTICE, {"boundary.xmax": {"type": "pressure"}, "boundary.xmin.scheme": "zou-he"}, 13),
+    "lattice moving": (MOVING, {}, 13),
+    "lattice movinghost": (MOVING, {"immersed.pipeline": "host"}, 13),
+    "lattice movinginplace": (MOVING, {"lattice.streaming": "in-place"}, 13),
+    "lattice particles": (PARTICLES, {}, 13),
+    "lattice elastic": (ELASTIC, {}, 13),
+    "tsunami": (TSUNAMI, {}, 24),
+    "tsunami first order": (TSUNAMI, {"flow.order": 1, "flow.precision": "float32"}, 24),
+}
+"""Name to a case, changes of it, and steps of the whole run."""
+
+LONG = frozenset({
+    "compressible multigrid",
+    "compressible stages",
+    "compressible frozen",
+    "compressible ramp",
+    "incompressible smagorinsky",
+    "lattice movinghost",
+    "lattice movinginplace",
+    "lattice half",
+    "edge_flow closed",
+    "edge_flow closed aggregation",
+    "edge_flow bicgstab",
+    "incompressible runge-kutta",
+    "compressible sweeps",
+    "tsunami first order",
+    "lattice listinplace",
+    "lattice three",
+    "lattice pressure",
+    "staggered runge-kutta",
+    "incompressible jacobi",
+    "compressible implicit",
+})
+"""Those that take more than some seconds, or that others nearly are."""
