@@ -28,7 +28,7 @@ def compressible_watch(runner: CompressibleRunner, table: GuardTable) -> Watch:
     """Return what guards look at in compressible flow."""
     flow, plan = runner.flow, runner.plan
     d, nv, explicit = flow.dimension, flow.components, runner.steps.explicit
-    in_time = plan.end > 0.0 and flow.source is None and flow.rotation is None and flow.balance is None
+    in_time = plan.end > 0.0 and flow.source is None and flow.balance is None
     kept = in_time and table.balance > 0.0
     if kept and flow.open:
         flow.keep_balance()
