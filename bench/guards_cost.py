@@ -19,6 +19,7 @@ from typing import Any
 from fluxloom.app.application import Writer
 from fluxloom.app.guards import Guards
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.dsl.context import Context
 
 HEAD = '[case]\nname = "cost"\nsolver = "{solver}"\n[run]\niterations = 100000000\n'
@@ -84,7 +85,7 @@ class _Side:
         self.runner: Any = application.build(case, self.context)
         writer: object = self.runner
         if isinstance(writer, Writer):
-            writer.begin(folder)
+            writer.begin(ResultFolder(folder))
         self.guards = Guards(case.guards, self.runner, self.context) if guarded else None
         if self.guards is not None:
             self.guards.begin()

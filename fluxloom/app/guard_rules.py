@@ -100,7 +100,7 @@ class Balance:
     def __init__(
         self, number: str, quantity: str, part: float, came: str = "", left: str = "", scale: float = 0.0
     ) -> None:  # fmt: skip
-        self._number, self._quantity, self._part, self._scale = number, quantity, part, scale
+        self._number, self.quantity, self._part, self._scale = number, quantity, part, scale
         self._came, self._left = came, left
         self._first: float | None = None
         self.off = 0.0
@@ -118,9 +118,9 @@ class Balance:
             return None
         there, wanted = numbers.values[self._number], self._first + came
         what = "appeared" if there > wanted else "vanished"
-        text = (f"{wanted:.9g} is what was there and came in: {100 * self.off:.3g} % of the {self._quantity} {what}, "
+        text = (f"{wanted:.9g} is what was there and came in: {100 * self.off:.3g} % of the {self.quantity} {what}, "
                 f"{100 * self._part:.3g} % may")  # fmt: skip
-        return Broken("balance", f"total {self._quantity}", there, reason=text)
+        return Broken("balance", f"total {self.quantity}", there, reason=text)
 
 
 class Growth:

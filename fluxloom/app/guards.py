@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fluxloom.app.application import Nodal, Runner
 from fluxloom.app.case import GuardTable
 from fluxloom.app.gathering import find_lost
+from fluxloom.app.guard_rules import Balance
 from fluxloom.app.watch import HUGE, LOST, Broken, Numbers, Watch, Watched
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, Divergence
@@ -31,6 +32,9 @@ _TELLING = ("clipped", "mach", "speed", "velocity")
 
 _OF_THE_START = ("finite", "positive")
 """Guards that refuse a start."""
+
+_ROUNDING = 1e-6
+"""Part of a total up to which nothing is said of its balance; in single precision rounding comes near it."""
 
 _BEGINNING = 100
 """Steps whose largest residual is the first one: a flow that begins near an exact solution begins at round-off."""
@@ -296,7 +300,10 @@ class Guards:
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return rows: what was clipped, how far the balance is off, how long steps were."""
         rows = [("clipped", text)] if (text := self._clipped_text()) else []
-        values = self._values
+        values, rules = self._values, () if self._watch is None else self._watch.rules
+        for rule in rules:
+            if isinstance(rule, Balance) and rule.off > _ROUNDING:
+                rows.append(("balance", f"the {rule.quantity} is off by {rule.off:.1e} of it"))
         if (ratio := values.get("courant")) is not None and ratio > 1.0:
             rows.append(("time step", f"{ratio:.3g} times the largest stable one"))
         return rows

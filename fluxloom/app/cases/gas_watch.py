@@ -38,7 +38,7 @@ def compressible_watch(
         Whether steps are.
     """
     d, nv = flow.dimension, flow.components
-    in_time = end > 0.0 and flow.source is None and flow.rotation is None and flow.balance is None
+    in_time = end > 0.0 and flow.source is None and flow.balance is None
     kept = in_time and table.balance > 0.0
     if kept and flow.open:
         flow.keep_balance()

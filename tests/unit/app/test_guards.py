@@ -12,6 +12,7 @@ from fluxloom.app.application import Ending, Writer
 from fluxloom.app.guard_rules import Balance, Clipped
 from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.loading import load_case
+from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.watch import Numbers
 from fluxloom.core.errors import CaseError, Divergence
 from fluxloom.dsl.context import Context
@@ -148,7 +149,7 @@ class Run:
         self.runner: Any = application.build(case, context)
         writer: object = self.runner
         if isinstance(writer, Writer):
-            writer.begin(folder)
+            writer.begin(ResultFolder(folder))
         self.guards = Guards(case.guards, self.runner, context)
         self.guards.begin()
         self.limit = case.run.iterations
