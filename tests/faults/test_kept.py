@@ -71,19 +71,20 @@ def test_a_refused_run_leaves_the_folder_as_it_was(solver: str, run: Any) -> Non
     assert run(write(solver, add=checkpoints(3)), "-o", "out", *end(solver)) == 0
     (Path("out") / "notes.txt").write_text("mine")
     before = tree(Path("out"))
+    more = [("time = 40.0", "time = 60.0")] if solver == "tsunami" else []
     refusals = [
-        (write(solver, 6, ("threads = 1", "threads = 1\nno_such_key = 1")), ()),
-        (write(solver, 9, add=checkpoints(3)), ("--device", "opencl:77")),
-        (write(solver, 9, ("threads = 1", 'threads = 1\ndevice = "cpu:9"'), add=checkpoints(3)), ()),
+        (*more, ("threads = 1", "threads = 1\nno_such_key = 1")),
+        (*more, ("threads = 1", 'threads = 1\ndevice = "opencl:77"')),
+        (*more, ("threads = 1", 'threads = 1\ndevice = "cpu:9"')),
     ]
-    for case, words in refusals:
-        assert run(case, "-o", "out", *words) == 2
+    for changes in refusals:
+        assert run(write(solver, 9, *changes, add=checkpoints(3)), "-o", "out") == 2
         assert tree(Path("out")) == before
     damaged = Path("out") / "checkpoint.h5"
     for path in Path("out").glob("checkpoint.h5*"):
         path.write_bytes(path.read_bytes()[:100])
     damaged_tree = tree(Path("out"))
-    assert run(write(solver, 9, add=checkpoints(3)), "-o", "out", "-n", 9) == 2
+    assert run(write(solver, 9, *more, add=checkpoints(3)), "-o", "out", "-n", 9) == 2
     assert str(damaged) in run.said
     assert tree(Path("out")) == damaged_tree
     assert run(write(solver, 9, add=checkpoints(3)), "-o", "new/deep", "--device", "opencl:77") == 2
@@ -194,8 +195,9 @@ def test_a_killed_run_goes_on_and_two_at_once_are_refused(solver: str, run: Any)
     assert [int(row["iteration"]) for row in now] == list(range(1, found["iterations"] + 1))
     assert now[: len(kept)] == kept
     assert not [name for name in tree(Path("out")) if name.startswith(".") or name.endswith(".part")]
-    assert run(case, "-o", "out", "-n", found["iterations"] + 2) == 0 or solver == "tsunami"
-    assert f"resumed from step {found['iterations']:,}" in run.said or solver == "tsunami"
+    if solver != "tsunami":  # its iterations are parts of one time
+        assert run(case, "-o", "out", "-n", found["iterations"] + 2) == 0
+        assert f"resumed from step {found['iterations']:,}" in run.said
 
 
 def long(solver: str) -> list[tuple[str, str]]:
