@@ -28,6 +28,7 @@ def leaving_by_signal() -> Iterator[None]:
     """Within, SIGTERM and SIGHUP leave the block as an exception with their exit status, so that it tidies up."""
 
     def leave(number: int, _frame: object) -> NoReturn:
+        """Leave the block."""
         raise SystemExit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():

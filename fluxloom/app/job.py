@@ -198,12 +198,14 @@ class Job:
         first = 0 if resumed is None else resumed.steps
 
         def do(progress: Any) -> March:
+            """Do the steps."""
             return march(
                 runner, run.iterations, log, progress, self.comm, first=first, asked=self.request.asked,
                 guards=guards, saver=saver,
             )  # fmt: skip
 
         def broken(status: RunStatus, reason: str) -> None:
+            """Record how the run ended without a result."""
             steps = log.iterations[-1] if log.iterations else 0
             self.folder.write_record(
                 record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}

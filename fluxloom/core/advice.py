@@ -40,6 +40,7 @@ def one_line_warnings() -> Iterator[None]:
     def formatted(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
+        """Return a warning in one line."""
         return f"warning: {' '.join(str(message).split())}\n"
 
     with warnings.catch_warnings():

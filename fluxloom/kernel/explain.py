@@ -104,6 +104,7 @@ class _Examination:
         self.array_kinds = {a.name: a.kind for a in (*kernel.arrays, *kernel.tables)}
 
     def statements(self, body: tuple[Statement, ...]) -> None:
+        """Look at some statements."""
         for node in body:
             self._statement(node)
 

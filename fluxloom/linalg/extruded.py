@@ -190,6 +190,7 @@ class ExtrudedPoisson:
 
     @warm.setter
     def warm(self, warm: bool) -> None:
+        """Take back what a checkpoint has kept."""
         self._start = warm
 
     def divide(self, bounds: Sequence[int]) -> None:

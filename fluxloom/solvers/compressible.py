@@ -139,6 +139,7 @@ class CompressibleFlow:
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
@@ -243,6 +244,7 @@ class CompressibleFlow:
         find = [self.right_hand_side(states[k], limited) for k in range(len(stages))]
 
         def rest(leave: Sequence[Sequence[Loop]]) -> list[Loop | Reset]:
+            """Return what follows the first stage."""
             parts = [[*find[k], Reset(self.norm), ahead[k], *leave[k]] for k in range(1, end + 1)]
             return [*leave[0], *chain.from_iterable(parts)]
 
@@ -274,6 +276,7 @@ class CompressibleFlow:
             clipped = self.clipped = self.context.dat(self.elements, name="clipped")
 
             def count(before: Dat, after: Dat, share: float) -> Loop:
+                """Return the loop for states before and after a stage."""
                 return Loop(clipped_states, self.elements, before, self.res, self.step, after, clipped, share=share,
                             nv=self.components)  # fmt: skip
 

@@ -126,6 +126,7 @@ class MultigridSteps:
 
     @pacing.setter
     def pacing(self, part: float) -> None:
+        """Take back what a checkpoint has kept."""
         self._pace(part)
 
     def _chain(self, limited: bool) -> Chain:

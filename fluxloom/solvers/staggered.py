@@ -119,6 +119,7 @@ class Staggered:
 
     @box.setter
     def box(self, box: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         same = all(np.array_equal(mine, theirs) for mine, theirs in zip(self.grid.faces, box["faces"], strict=True))
         if not same or list(self.grid.periodic) != list(box["periodic"]):
             raise CheckpointError("the checkpoint is of another grid")

@@ -199,6 +199,7 @@ class ImplicitRun:
 
     @memory.setter
     def memory(self, memory: dict[str, Any] | None) -> None:
+        """Take back what a checkpoint has kept."""
         self._last = None if memory is None else ImplicitStep(**memory)
 
     def begin(self) -> float:

@@ -83,6 +83,7 @@ class History:
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         self.recall(memory)
 
     def recall(self, memory: Mapping[str, Any]) -> None:

@@ -124,6 +124,7 @@ class ProbesObserver(Observer):
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         places = {name: k for k, name in enumerate(memory["names"])}
         before = np.asarray(memory["rows"])
         rows = np.full((len(before), len(self._names)), np.nan)

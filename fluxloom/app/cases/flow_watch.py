@@ -51,6 +51,7 @@ def _energy(table: GuardTable, volume: float, speed: float, pull: Callable[[Numb
     """Return the rule of the kinetic energy: of all fluid at a speed, and at that to which a pull brings it in time."""
 
     def scale(numbers: Numbers) -> float:
+        """Return the energy that may be there."""
         return 0.5 * volume * (speed**2 + (pull(numbers) * (numbers.time or 0.0)) ** 2)
 
     return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []
@@ -62,6 +63,7 @@ def _steps(table: GuardTable, plan: FlowPlan, stable: Callable[[], float]) -> tu
         return [], []
 
     def host() -> Mapping[str, float]:
+        """Return what the host knows."""
         longest = stable()
         return {"courant": plan.dt / longest if 0.0 < longest < inf else 0.0}
 
@@ -81,6 +83,7 @@ def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable
     force = float(np.linalg.norm(flow.force))
 
     def pull(numbers: Numbers) -> float:
+        """Return the largest acceleration."""
         lift = 0.0
         for one in heavy:
             buoyancy = one.scalar.buoyancy

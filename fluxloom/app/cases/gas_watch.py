@@ -67,6 +67,7 @@ def compressible_watch(
                             f"time.cfl is {flow.cfl:g}"))  # fmt: skip
 
     def host() -> Mapping[str, float]:
+        """Return what the host knows."""
         return {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
 
     return Watch(_EVERY, [look], rules, [host], end == 0.0, clipped if explicit else None)

@@ -187,6 +187,7 @@ class LatticeHistory(History):
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         self.recall(memory)
 
     def stepped(self, steps: int) -> None:

@@ -172,6 +172,7 @@ class MovieObserver(Observer):
 
     @frames.setter
     def frames(self, frames: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         self._before = frames["pictures"] if frames["field"] == self._table.field else None
 
     def _made(self) -> Picture:

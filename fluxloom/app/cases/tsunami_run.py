@@ -136,6 +136,7 @@ class TsunamiRunner:
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         plan = self.plan
         self._done = memory["done"]
         if (memory["intervals"], memory["end"]) != (plan.intervals, plan.end):  # intervals of another length

@@ -34,6 +34,7 @@ def tsunami_watch(solver: ShallowWater, last: Callable[[], Survey], intervals: i
         rules.append(Balance("volume", "water", part, "came"))
 
     def host() -> Mapping[str, float]:
+        """Return what the host knows."""
         seen = last()
         return {"volume": seen.volume, "came": seen.inflow}
 

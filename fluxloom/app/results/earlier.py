@@ -130,6 +130,7 @@ def digests_of_inputs(case: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def look(value: Any) -> None:
+        """Add the files that a value names."""
         if isinstance(value, Mapping):
             for item in value.values():
                 look(item)

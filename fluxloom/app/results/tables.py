@@ -140,6 +140,7 @@ class ResidualLog:
 
     @memory.setter
     def memory(self, memory: Mapping[str, Sequence[Any]]) -> None:
+        """Take back what a checkpoint has kept."""
         self.iterations = [int(number) for number in memory["iterations"]]
         self.values = [float(value) for value in memory["values"]]
         self.seconds = [float(value) for value in memory["seconds"]]

@@ -306,6 +306,7 @@ class ImmersedBoundary:
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
+        """Take back what a checkpoint has kept."""
         self.restore(memory)
 
     # ------------------------------------------------------------------------------------------ reports

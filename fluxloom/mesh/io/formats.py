@@ -185,6 +185,7 @@ def _late(place: str) -> Callable[..., Any]:
     """Return a function of a module beside this one, which is imported when the function is called."""
 
     def called(*given: Any, **options: Any) -> Any:
+        """Import the function and call it."""
         return load_object(f"{__package__}.{place}")(*given, **options)
 
     return called
