@@ -27,6 +27,8 @@ def literal(value: float | int | bool, kind: Kind, compute: Scalar) -> str:
     if kind is Kind.BOOL:
         return "1" if value else "0"
     if kind is Kind.INT:
+        if value == -(2**63):  # no literal: 2**63 is none of a signed integer
+            return "(-INT64_C(9223372036854775807) - 1)"
         return str(int(value)) if -(2**31) < value < 2**31 else f"INT64_C({int(value)})"
     real = float(value)
     if math.isnan(real):

@@ -47,7 +47,7 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void fl_loop_faulty__c
             check_site1_ = 0;
             check_excused1_ = 0;
             check_t1_ = o1[0];
-            if ((((2 == 0) | (check_t1_ == 0)) ? 0 : ((2 > 0) ? ((check_t1_ > 0) ? (2 > fl_floordiv_int64_t(INT64_C(9223372036854775807), check_t1_)) : ((check_t1_ == -1) ? 0 : (2 > fl_floordiv_int64_t(INT64_C(-9223372036854775808), check_t1_)))) : ((check_t1_ > 0) ? ((2 == -1) ? 0 : (check_t1_ > fl_floordiv_int64_t(INT64_C(-9223372036854775808), 2))) : ((check_t1_ == INT64_C(-9223372036854775808)) ? 1 : (2 < (-fl_floordiv_int64_t(INT64_C(9223372036854775807), (-check_t1_))))))))) {
+            if ((((2 == 0) | (check_t1_ == 0)) ? 0 : ((2 > 0) ? ((check_t1_ > 0) ? (2 > fl_floordiv_int64_t(INT64_C(9223372036854775807), check_t1_)) : ((check_t1_ == -1) ? 0 : (2 > fl_floordiv_int64_t((-INT64_C(9223372036854775807) - 1), check_t1_)))) : ((check_t1_ > 0) ? ((2 == -1) ? 0 : (check_t1_ > fl_floordiv_int64_t((-INT64_C(9223372036854775807) - 1), 2))) : ((check_t1_ == (-INT64_C(9223372036854775807) - 1)) ? 1 : (2 < (-fl_floordiv_int64_t(INT64_C(9223372036854775807), (-check_t1_))))))))) {
                 if ((check_site1_ == 0)) {
                     check_site1_ = 1;
                 }
@@ -55,7 +55,7 @@ __kernel __attribute__((reqd_work_group_size(128, 1, 1))) void fl_loop_faulty__c
             } else {
                 check_t2_ = (2 * check_t1_);
             }
-            if (((1 > 0) ? (check_t2_ > (INT64_C(9223372036854775807) - 1)) : (check_t2_ < (INT64_C(-9223372036854775808) - 1)))) {
+            if (((1 > 0) ? (check_t2_ > (INT64_C(9223372036854775807) - 1)) : (check_t2_ < ((-INT64_C(9223372036854775807) - 1) - 1)))) {
                 if ((check_site1_ == 0)) {
                     check_site1_ = 2;
                 }
