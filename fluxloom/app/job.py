@@ -184,9 +184,9 @@ class Job:
         if self._replaced:
             record["earlier_files"] = list(self._replaced)
         self.folder.remove_orphans()
+        self.folder.write_record(record | {"status": "running", "files": self.folder.written})
         if isinstance(runner, Writer):
             runner.begin(self.folder)
-        self.folder.write_record(record | {"status": "running", "files": self.folder.written})
 
     # ------------------------------------------------------------------------------------- marching
     def _march(

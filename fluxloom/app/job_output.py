@@ -57,9 +57,9 @@ class JobOutput:
         loops = self._loops(runner, hurry=self.comm.size > 1 and end.status is RunStatus.INTERRUPTED)
         if log.values and self.case.output.residual and folder.here and "residual.csv" not in folder.lost:
             folder.written = [*dict.fromkeys([*folder.written, "residual.csv"])]
-        self._write_fields(runner, log, end)
         if isinstance(runner, Writer):
-            runner.finish(pictures=self.pictures and good)
+            runner.finish(pictures=self.pictures and good)  # takes the last samples, which averages among the fields have
+        self._write_fields(runner, log, end)
         if folder.here and (folder / CHECKPOINT).exists():
             folder.written = [*dict.fromkeys([*folder.written, CHECKPOINT])]
         summary: tuple[tuple[str, str], ...] = tuple(runner.summary()) if end.steps and good else ()

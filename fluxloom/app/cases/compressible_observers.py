@@ -125,16 +125,26 @@ class AveragesObserver(Observer):
 
     def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
         self._flow, self._table, self._steady = flow, table, steady
-        self._before = flow.time
+        self._before, self._length, self._due = flow.time, 0.0, True
         self.averages = StateAverages(flow)
 
     def stepped(self) -> None:
         """Sample, where it is due."""
         flow = self._flow
-        length, self._before = flow.time - self._before, flow.time
-        now = flow.steps if self._steady else flow.time
-        if flow.steps % self._table.every == 0 and now >= self._table.start:
-            self.averages.sample(1.0 if self._steady else length)
+        self._length, self._before = flow.time - self._before, flow.time
+        self._due = flow.steps % self._table.every == 0
+        if self._due:
+            self._sample()
+
+    def _sample(self) -> None:
+        now = self._flow.steps if self._steady else self._flow.time
+        if now >= self._table.start:
+            self.averages.sample(1.0 if self._steady else self._length)
+
+    def finish(self) -> None:
+        """Take the last sample, where it is not there yet."""
+        if not self._due:
+            self._sample()
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return means, root mean squares, and Reynolds's shear stresses."""
