@@ -58,7 +58,7 @@ class JobOutput:
         if log.values and self.case.output.residual and folder.here and "residual.csv" not in folder.lost:
             folder.written = [*dict.fromkeys([*folder.written, "residual.csv"])]
         if isinstance(runner, Writer):
-            runner.finish(pictures=self.pictures and good)  # takes the last samples, which averages among the fields have
+            runner.finish(pictures=self.pictures and good)  # also takes the last samples: averages are fields
         self._write_fields(runner, log, end)
         if folder.here and (folder / CHECKPOINT).exists():
             folder.written = [*dict.fromkeys([*folder.written, CHECKPOINT])]
