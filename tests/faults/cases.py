@@ -20,7 +20,9 @@ class Small:
     target
         A line of it, and lines that name a target in its place, ``{residual}``; empty: the solver knows none.
     too_long
-        Lines that replace others and make explicit steps too long, by the factor ``{factor}``; empty: it has none.
+        A line of it, and one that sets the length of steps in its place, ``{length}``.
+    stable
+        The largest stable length.
     start
         A line of the start, and one whose values are not numbers.
     fields
@@ -31,6 +33,7 @@ class Small:
     changed: tuple[str, str]
     target: tuple[str, str] = ("", "")
     too_long: tuple[str, str] = ("", "")
+    stable: float = 1.0
     start: tuple[str, str] = ("", "")
     fields: str = "final.vtkhdf"
 
@@ -228,7 +231,7 @@ threads = 1
 """
 
 DT = ("dt = 0.02", "dt = 0.02\nsteady = {residual}")
-TOO_LONG = ("dt = 0.02", "dt = {factor}")
+TOO_LONG = ("dt = 0.02", "dt = {length}")
 AT_REST = ('velocity_x = "0"', 'velocity_x = "1 / (x - x)"')
 THICKER = ("viscosity = 0.01", "viscosity = 0.02")
 HILL = 'scalar = "exp(-20 * (x - 0.5)**2)"'
@@ -237,25 +240,26 @@ BED = 'expression = "-10 + 0.001 * x"'
 SPEED = "lattice_velocity = 0.05"
 
 CASES: dict[str, Small] = {
-    "airfoil": Small(AIRFOIL, ("mach = 0.4", "mach = 0.5"), too_long=("cfl = 0.9", "cfl = {factor}")),
+    "airfoil": Small(AIRFOIL, ("mach = 0.4", "mach = 0.5"), too_long=("cfl = 0.9", "cfl = {length}")),
     "compressible": Small(
         COMPRESSIBLE, ('pressure = "1"', 'pressure = "1.1"'), target=("end = 100.0", "drop = {residual}"),
-        too_long=("cfl = 0.5", "cfl = {factor}"), start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
+        too_long=("cfl = 0.5", "cfl = {length}"), stable=0.8,
+        start=('pressure = "1"', 'pressure = "1 / (x - x)"'),
     ),
-    "incompressible": Small(INCOMPRESSIBLE, THICKER, target=DT, too_long=TOO_LONG, start=AT_REST),
-    "edge_flow": Small(EDGE_FLOW, THICKER, target=DT, too_long=TOO_LONG, start=AT_REST),
-    "staggered": Small(STAGGERED, THICKER, target=DT, too_long=TOO_LONG, start=AT_REST),
+    "incompressible": Small(INCOMPRESSIBLE, THICKER, target=DT, too_long=TOO_LONG, stable=0.044, start=AT_REST),
+    "edge_flow": Small(EDGE_FLOW, THICKER, target=DT, too_long=TOO_LONG, stable=0.125, start=AT_REST),
+    "staggered": Small(STAGGERED, THICKER, target=DT, too_long=TOO_LONG, stable=0.125, start=AT_REST),
     "edge_transport": Small(
-        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target=DT, too_long=TOO_LONG,
+        EDGE_TRANSPORT, ("diffusivity = 1e-3", "diffusivity = 2e-3"), target=DT, too_long=TOO_LONG, stable=0.06,
         start=(HILL, 'scalar = "1 / (x - x)"'),
     ),
     "lattice": Small(
         LATTICE, ("viscosity = 0.05", "viscosity = 0.04"), target=(SPEED, f"{SPEED}\nlook = 1\nsteady = {{residual}}"),
-        too_long=(SPEED, "lattice_velocity = {factor}"), start=(SINE, 'velocity_x = "1 / (x - x)"'),
+        too_long=(SPEED, "lattice_velocity = {length}"), stable=0.1, start=(SINE, 'velocity_x = "1 / (x - x)"'),
         fields="final.vti",
     ),
     "tsunami": Small(
-        TSUNAMI, ("-10 + 0.001 * x", "-12 + 0.001 * x"), too_long=("cfl = 0.5", "cfl = {factor}"),
+        TSUNAMI, ("-10 + 0.001 * x", "-12 + 0.001 * x"), too_long=("cfl = 0.5", "cfl = {length}"),
         start=(BED, 'expression = "-10 / (x - x)"'),
     ),
 }  # fmt: skip

@@ -50,6 +50,27 @@ def test_a_target_that_is_met(solver: str, run: Any) -> None:
     assert "at its end already: converged" in run.said
 
 
+@pytest.mark.parametrize("factor", [10, 100])
+@pytest.mark.parametrize("solver", list(CASES))
+def test_steps_that_are_far_too_long(solver: str, factor: int, run: Any) -> None:
+    """Diverged with a place and what to do, or refused by the table of the case; never an end that is reached."""
+    old, new = CASES[solver].too_long
+    length = f"{factor * CASES[solver].stable:g}"
+    case = write(solver, 300, (old, new.replace("{length}", length if "." in length else f"{length}.0")))
+    code = run(case, "-o", "out", "-n", 300)
+    if code == 2:
+        assert new.partition(" ")[0] in run.said
+        assert not Path("out").exists()
+        return
+    assert code == 1, run.said
+    found = record()
+    assert found["status"] == "diverged"
+    assert found["details"]["step"] <= 300
+    assert found["details"]["message"]
+    assert any(path.stem == "diverged" for path in Path("out").iterdir())
+    assert not any(path.stem == "final" for path in Path("out").iterdir())
+
+
 def test_an_end_that_the_limit_of_steps_cuts_off(run: Any) -> None:
     case = write("compressible")
     assert run(case, "-o", "out") == 1
