@@ -131,8 +131,8 @@ class LatticeRunner:
 
     @property
     def finished(self) -> bool:
-        """Whether the end, or a steady state, has been reached."""
-        return any(goal.met for goal in self.goals())
+        """Whether the end, a steady state or the last step has been reached."""
+        return any(goal.met for goal in self.goals()) or self.flow.steps >= self.case.run.iterations
 
     def goals(self) -> Sequence[Goal]:
         """Return the end and the residual that the case names."""
