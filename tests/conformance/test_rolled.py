@@ -10,6 +10,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom import RW, Const, Inc, Loop, Max, Read, Schedule, Write, rolled
+from fluxloom.core.errors import LoopCheckError
 
 from .harness import (
     LAYOUTS,
@@ -159,8 +160,8 @@ def test_the_compiler_makes_vectors(optimised: None) -> None:
 
 
 def test_wrong_index_on_the_reference_device() -> None:
-    """NumPy notices what lies outside."""
-    with pytest.raises(IndexError):
+    """What lies outside is noticed, with the loop and the element."""
+    with pytest.raises(LoopCheckError, match="element 0 of 'over'"):
         native(outside, "reference")
 
 

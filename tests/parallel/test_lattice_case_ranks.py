@@ -74,11 +74,12 @@ def build(comm: Comm, case: LatticeCase, device: str = "cpu") -> LatticeRunner:
 def ran(comm: Comm, folder: Path, case: LatticeCase, pictures: bool = False, device: str = "cpu") -> Values:
     """Run a case to its end, and return what a rank knows of it."""
     runner = build(comm, case, device)
-    runner.begin(ResultFolder(folder))
+    runner.begin(ResultFolder(folder if comm.rank == 0 else None))
     while not runner.finished:
         runner.advance()
     fields = gathered(comm, runner.part, runner.fields())
-    written = runner.finish(pictures=pictures)
+    runner.finish(pictures=pictures)
+    written = comm.broadcast(runner.folder.written)
     lost = find_lost(comm, runner.part, {"cells": np.where(np.arange(runner.fields()["u"].size) == 1, np.nan, 1.0)})
     return {
         "fields": fields, "files": list(written), "rows": np.array(runner.history.rows), "lost": lost,
@@ -303,7 +304,7 @@ def test_ranks_draw_some_steps_later(alone: Any, tmp_path: Path) -> None:
     def late(comm: Comm) -> None:
         runner = build(comm, case_of("cylinder"))
         runner.beside._ahead = 3
-        runner.begin(ResultFolder(tmp_path))
+        runner.begin(ResultFolder(tmp_path if comm.rank == 0 else None))
         while not runner.finished:
             runner.advance()
             assert bool(runner.beside._waiting) == (runner.flow.steps % 7 < 3 or runner.flow.steps % 8 < 3)
@@ -331,7 +332,7 @@ def test_mpiexec(launcher: Starter, name: str, alone: Any, tmp_path: Path, monke
     assert done.returncode == 0, done.stderr
     same_files(folder, tmp_path / "out", [file for file in one["files"] if file != "checkpoint.npz"])
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert (record["ranks"], record["status"], record["cells"]) == (2, "finished", len(one["fields"]["u"]))
+    assert (record["ranks"], record["status"], record["cells"]) == (2, "end reached", len(one["fields"]["u"]))
     assert {"ideal rate", "memory"} <= set(record["results"])
     assert {row["name"] for row in record["exchanges"]} == {"a", "b"}
     assert done.stderr.count("building lattice") == done.stdout.count("uneven %") == 1

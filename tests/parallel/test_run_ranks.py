@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from fluxloom.app.cases.airfoil import AirfoilApplication
-from fluxloom.app.cli import run as run_module
 from fluxloom.app.cli.main import main
 from fluxloom.app.crew import place_of, starts_ranks
 from fluxloom.app.ranks import VARIABLE, RankSpec, Starter
@@ -169,10 +168,10 @@ def test_places_do_not_need_mpi() -> None:
 
 def test_run(launcher: Starter, alone: Path, case: Path, tmp_path: Path) -> None:
     """Two ranks write what one does, once, and say what they did."""
-    done = mpi(launcher, 2, ["run", case, "-o", tmp_path / "out"])
+    done = mpi(launcher, 2, ["run", case, "-o", tmp_path / "out", "--profile"])
     assert done.returncode == 0, done.stderr
     record = same_run(tmp_path / "out", alone, bitwise=True)
-    assert (record["ranks"], record["gpus"], record["status"]) == (2, 0, "finished")
+    assert (record["ranks"], record["gpus"], record["status"]) == (2, 0, "end reached")
     assert [row["rank"] for row in record["crew"]] == [0, 1]
     assert sum(record["shares"]) == pytest.approx(1.0)
     assert record["partition"]["ranks"] == 2
@@ -214,15 +213,15 @@ def test_mixed_ranks(launcher: Starter, alone: Path, case: Path, tmp_path: Path)
 def test_lost_solution(launcher: Starter, case: Path, tmp_path: Path) -> None:
     """All ranks end with one message, which names the cell as one rank would; files are kept."""
     case.write_text(CASE + "[flow]\ncfl = 9.0\n")
-    assert main(["run", str(case), "-o", str(tmp_path / "alone")]) == 2
+    assert main(["run", str(case), "-o", str(tmp_path / "alone")]) == 1
     done = mpi(launcher, 2, ["run", case, "-o", tmp_path / "out"])
-    assert done.returncode == 2
+    assert done.returncode == 1
     records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("alone", "out")]
-    assert records[1]["status"] == "failed"
-    assert records[0]["error"] == records[1]["error"]
-    assert "the first cell without a finite density is" in records[1]["error"]
+    assert records[1]["status"] == "diverged"
+    assert records[0]["reason"] == records[1]["reason"]
+    assert "in cell" in records[1]["reason"]
     assert done.stderr.count("error: ") == 1
-    assert records[1]["error"] in done.stderr.replace("\n", " ").replace("  ", " ")
+    assert records[1]["reason"] in done.stderr.replace("\n", " ").replace("  ", " ")
 
 
 def test_expected_errors_end_all_ranks(launcher: Starter, case: Path, tmp_path: Path) -> None:
@@ -321,20 +320,20 @@ def test_failed_starts_leave_what_was_written(
     (out / "mine.png").write_text("a picture of mine")
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "available_memory", lambda: 1000)
-        assert main(["run", str(case), "-o", str(out)]) == 2
-    done = call(["run", case, "-o", out, "--ranks", "cpu:1*2", "--transport", "nccl"])
+        patch.setattr("fluxloom.app.job.available_memory", lambda: 1000)
+        assert main(["run", str(case), "-o", str(out), "-n", "30"]) == 2
+    done = call(["run", case, "-o", out, "-n", 30, "--ranks", "cpu:1*2", "--transport", "nccl"])
     assert done.returncode == 2
     assert "transport 'nccl' carries messages between GPUs, but no rank has one" in done.stderr
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
-    assert main(["run", str(case), "-o", str(out), "-n", "1"]) == 0
+    assert main(["run", str(case), "-o", str(out), "-n", "1", "--overwrite"]) == 0
     assert (out / "mine.png").exists()
     assert len(read_residuals(out / "residual.csv")[0]) == 1
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_full_disk(launcher: Starter, case: Path, tmp_path: Path, ranks: int) -> None:
-    """A file that may not grow is as good as a full disk: one message, whole lines, the record says that it failed."""
+    """A file that may not grow is as good as a full disk: one message, whole lines, and the run goes on."""
     out, words = tmp_path / "out", ["run", str(case), "-o", str(tmp_path / "out")]
     limited = "import resource, sys; from fluxloom.app.results.tables import Lines as log; put = log.add\n" + (
         "def limited(self, line):\n"
@@ -348,12 +347,14 @@ def test_full_disk(launcher: Starter, case: Path, tmp_path: Path, ranks: int) ->
     command = [sys.executable, "-c", limited] if ranks == 1 else launcher.command(ranks, ["-c", limited])
     case.write_text(CASE.replace("iterations = 20", "iterations = 500"))
     done = run([*command, *words], launcher.environment(), 100)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.count("error: ") == 1
-    assert f"{out / 'residual.csv'}: cannot be written: File too large; the run was stopped" in done.stderr
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.count("output lost: residual.csv: File too large") == 1
     assert "Traceback" not in done.stderr
     record = json.loads((out / "run.json").read_text())
-    assert (record["status"], len(read_residuals(out / "residual.csv")[0])) == ("failed", record["iterations"] - 1)
+    assert (record["status"], record["iterations"]) == ("end reached", 500)
+    assert record["lost"] == {"residual.csv": "File too large"}
+    assert 10 < len(read_residuals(out / "residual.csv")[0]) < 500
+    assert list(out.glob("final.*"))
 
 
 @pytest.fixture

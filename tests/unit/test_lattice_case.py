@@ -167,7 +167,8 @@ def test_results(tmp_path: Path) -> None:
     assert runner.history.column("disk.force_x")[-1] == pytest.approx(force)
     assert runner.history.column("disk.cd")[-1] == pytest.approx(2.0 * force)
     assert runner.history.column("time")[-1] == pytest.approx(20 * runner.units.dt)
-    found = runner.finish()
+    runner.finish()
+    found = runner.folder.written
     wanted = {"history.csv", "vorticity.gif", "final.vti", "fields_00000010.vti", "speed.png", "vorticity.png"}
     assert wanted <= set(found)
     assert all((tmp_path / name).stat().st_size > 0 for name in found)

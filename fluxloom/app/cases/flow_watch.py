@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf, isfinite
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,12 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.guard_kernels import look_at_scalar, look_at_velocity, look_at_viscosity
 from fluxloom.fv.scalar_sides import FixedFlux
-from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom.solvers.incompressible import Incompressible
-from fluxloom.solvers.staggered import Staggered
+
+if TYPE_CHECKING:  # a case imports its own solver alone
+    from fluxloom.solvers.edge_flow import EdgeFlow
+    from fluxloom.solvers.edge_transport import EdgeTransport
+    from fluxloom.solvers.incompressible import Incompressible
+    from fluxloom.solvers.staggered import Staggered
 
 __all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 

@@ -59,5 +59,5 @@ def test_a_fault(fluxloom: Call, case_file: Write, tmp_path: Path, monkeypatch: 
     assert "loop 'adt_calc', kernel 'adt_calc', element 7 of 'cells'" in words
     assert "division by zero: 1.0 / 0.0" in words
     assert "airfoil.py:" in words
-    assert "in iteration 3" in words
-    assert "division by zero" in json.loads((tmp_path / "out" / "run.json").read_text())["error"]
+    assert "step 3: loop" in words
+    assert "division by zero" in json.loads((tmp_path / "out" / "run.json").read_text())["reason"]

@@ -196,7 +196,7 @@ def test_run_leaves(stream: Write, tmp_path: Path, fluxloom: Callable[..., Simpl
     found = fluxloom("run", path, "--output", out)
     assert found.code == 0, found.text
     history = np.genfromtxt(out / "history.csv", delimiter=",", names=True)
-    assert history["step"].tolist() == [0, 2, 4, 6, 8]
+    assert history["step"].tolist() == [0, 2, 4, 6, 8, 9]
     assert {"residual", "fixed", "bad", "imbalance", "yminlift", "bothdrag", "yminmoment"} <= set(
         history.dtype.names or ()
     )

@@ -76,7 +76,7 @@ def test_import_fluxloom_is_light(tmp_path: Path) -> None:
 
 def test_an_explicit_run_imports_its_own_solver(tmp_path: Path) -> None:
     (tmp_path / "tube.toml").write_text(TUBE.replace("CFL", "0.5"))
-    command = ["run", "tube.toml", "-o", "out", "--no-picture"]
+    command = ["run", "tube.toml", "-o", "out", "--no-picture", "-n", "3"]
     found = modules("from fluxloom.app.cli.main import main", f"assert main({command!r}) == 0", folder=tmp_path)
     assert (tmp_path / "out" / "final.vtkhdf").is_file()
     assert "fluxloom.solvers.compressible" in found

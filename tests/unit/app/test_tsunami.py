@@ -90,7 +90,8 @@ def test_run_leaves_files(pond: Write, tmp_path: Path) -> None:
         runner.advance()
     assert runner.solver.time == 0.2
     assert np.isfinite(runner.residual())
-    files = runner.finish()
+    runner.finish()
+    files = runner.folder.written
     assert set(files) >= {"gauges.csv", "elevation.png", "gauges.png"}
     assert sum(name.startswith("snapshot_000") for name in files) == 2
     assert all((tmp_path / name).stat().st_size > 100 for name in files)
