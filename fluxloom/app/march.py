@@ -37,7 +37,7 @@ class Saver(Protocol):
     """Takes checkpoints."""
 
     def due(self, steps: int) -> bool:
-        """Whether one is due behind a step. Collective."""
+        """Take note of a step; return whether one is due behind it. Collective."""
         ...
 
     def save(self) -> object:
@@ -168,9 +168,10 @@ def march(
                     return way.end(_diverged(found))
                 if not isfinite(residual):
                     return way.end(Outcome(RunStatus.DIVERGED, _lost(runner, number, residual, ranks)))
+                due = saver is not None and saver.due(number)  # hears of every step, the last one too
                 if isinstance(runner, Ending) and runner.finished:
                     break
-                if saver is not None and saver.due(number):
+                if saver is not None and due:
                     if guards is not None and (found := guards.look(number, _time(runner))) is not None:
                         return way.end(_diverged(found))
                     saver.save()

@@ -80,6 +80,19 @@ def test_an_end_that_the_limit_of_steps_cuts_off(run: Any) -> None:
     assert "at its end already: end reached" in run.said
 
 
+def test_a_run_that_met_its_target_is_kept_as_it_ended(run: Any) -> None:
+    """Its checkpoint is of its last step: more is asked for, and the run goes on from there."""
+    case = aimed("incompressible", "1.0", 40)
+    case.write_text(case.read_text() + "[checkpoint]\nevery = 1000\n")
+    assert run(case, "-o", "out") == 0
+    steps = record()["iterations"]
+    assert record()["status"] == "converged"
+    case.write_text(case.read_text().replace("steady = 1.0", "steady = 1e-9"))
+    assert run(case, "-o", "out", "-n", steps + 2) == 0
+    assert f"resumed from step {steps}, " in run.said
+    assert record()["iterations"] == steps + 2
+
+
 def test_what_is_missing_is_said_before_the_first_step(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from fluxloom.app.cli.main import main
 

@@ -130,7 +130,7 @@ def test_steady_ones_are_over_steps(tmp_path: Path) -> None:
     runner.finish(pictures=False)
     assert (tmp_path / "probes.csv").read_text().startswith("step,1.rho,")
     assert table(tmp_path / "probes.csv")[:, 0].tolist() == [3.0, 6.0, 9.0]
-    assert dict(runner.summary())["averages"] == "2 samples"
+    assert dict(runner.summary())["averages"] == "3 samples"
 
 
 @pytest.mark.long
