@@ -208,6 +208,11 @@ class OutputTable(Table):
     picture: bool = True
     residual: bool = True
 
+    @property
+    def fields(self) -> bool:
+        """Whether fields are written, which need room on the disk."""
+        return self.vtk != "none"
+
 
 class CheckpointTable(Table):
     """``[checkpoint]``: ``checkpoint.h5`` among the results, from which the next run goes on.

@@ -22,7 +22,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import kernel
 
-__all__ = ["HUGE", "LOST", "Broken", "Numbers", "Reduction", "Rule", "Watch", "Watched"]
+__all__ = ["HUGE", "LOST", "Broken", "Numbers", "Reduction", "Rule", "Watch", "Watched", "keep"]
 
 HUGE = 1.0e30
 """Least values begin here; the largest ones at its negative."""

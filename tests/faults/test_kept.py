@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,6 +90,14 @@ def test_a_refused_run_leaves_the_folder_as_it_was(solver: str, run: Any) -> Non
     assert tree(Path("out")) == damaged_tree
     assert run(write(solver, 9, add=checkpoints(3)), "-o", "new/deep", "--device", "opencl:77") == 2
     assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_disk_without_room_is_refused(solver: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fluxloom.app.results.folder.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert run(write(solver), "-o", "out", *end(solver)) == 2
+    assert "free some space" in run.said
+    assert not Path("out").exists()
 
 
 @pytest.mark.parametrize("solver", [name for name in SOLVERS if CASES[name].start[0]])

@@ -88,7 +88,7 @@ class LatticeApplication:
             with explained("body, particles"):
                 flow.immerse(boundary)
         flow.initialise(*_start(case.initial, flow, units))
-        return LatticeRunner(flow, case, units, boundary, self.estimate(case).output, shares)
+        return LatticeRunner(flow, case, units, boundary, shares)
 
 
 def _flow(

@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_history import History
-from fluxloom.core.access import Const, Read, Write
+from fluxloom.app.watch import keep
 from fluxloom.device.buffer import RemoteBuffer
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.kernel.frontend import kernel
 from fluxloom.lbm.boundaries.sums import WallSum
 from fluxloom.lbm.output import TOTALS
 from fluxloom.solvers.lattice import LatticeBoltzmann
@@ -33,13 +32,6 @@ __all__ = ["LatticeHistory", "Monitors"]
 Array = npt.NDArray[np.float64]
 
 _SUMS = "sums"
-
-
-@kernel
-def keep(value: Read, kept: Write, *, width: Const[int]):
-    """Copy a value that the next step overwrites."""
-    for k in range(width):
-        kept[k] = value[k]
 
 
 class _Sums(Looks):

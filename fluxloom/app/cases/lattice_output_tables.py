@@ -59,6 +59,11 @@ class LatticeOutputTable(OutputTable):
 
     vtk: Literal["auto", "vtkhdf", "vtu", "none"] = "none"
     image: bool = True
+
+    @property
+    def fields(self) -> bool:
+        """Whether fields are written, which need room on the disk."""
+        return super().fields or self.image
     every: Steps = 0
 
 

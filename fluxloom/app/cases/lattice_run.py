@@ -61,8 +61,6 @@ class LatticeRunner:
         Those of the case.
     boundary
         Immersed bodies, if there are any.
-    output
-        Bytes of a file of fields.
     shares
         What each of several ranks was to get of the cells; None: the same.
     """
@@ -75,14 +73,13 @@ class LatticeRunner:
 
     def __init__(
         self, flow: LatticeBoltzmann, case: LatticeCase, units: Units,
-        boundary: ImmersedBoundary | None = None, output: int = 0, shares: Sequence[float] | None = None,
+        boundary: ImmersedBoundary | None = None, shares: Sequence[float] | None = None,
     ) -> None:  # fmt: skip
         self.flow, self.case, self.units, self.boundary = flow, case, units, boundary
         self.pieces = Pieces(flow)
         self.beside = Beside(flow, self.pieces.window)
         self.partition = self.pieces.report(shares)
         self.monitors = Monitors(flow)
-        self._output = output
         self.folder = ResultFolder(None)
         self._mesh: MeshData | None = None
         self._written: list[str] = []
