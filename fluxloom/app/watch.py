@@ -112,8 +112,6 @@ class Reduction:
         Names of their components; that of the first sum is `LOST`.
     state
         Returns which of several loops is right for the populations of now, as in lattices; by default there is one.
-    beside
-        Names of the components of another global, and that, which the look takes as it is then.
     """
 
     def __init__(
@@ -124,7 +122,6 @@ class Reduction:
         least: Sequence[str] = (),
         most: Sequence[str] = (),
         state: Callable[[], int] = lambda: 0,
-        beside: tuple[Sequence[str], Global] | None = None,
     ) -> None:
         self.context, self._loop, self._state = context, loop, state
         real = "float32" if context.device.refuses_double else "float64"
@@ -136,18 +133,16 @@ class Reduction:
             if names
         ]
         self._starts = [start for names, start, _ in starts if names]
-        self._found = [*self._globals, *(() if beside is None else (beside[1],))]
-        self._names += [] if beside is None else [tuple(beside[0])]
         self._chains: dict[int, Chain] = {}
         self._courier = None if context.ranked else context.device.courier()
         self._kept: list[Dat] = []
         self._copies: list[Loop] = []
         if self._courier is not None:
             one = context.set(1, "guards")
-            self._kept = [context.dat(one, name=f"{g.name}.kept", shape=(g.dim,), dtype=real) for g in self._found]
+            self._kept = [context.dat(one, name=f"{g.name}.kept", shape=(g.dim,), dtype=real) for g in self._globals]
             self._copies = [
                 Loop(keep, one, found, kept, name="guards.keep", width=found.dim)
-                for found, kept in zip(self._found, self._kept, strict=True)
+                for found, kept in zip(self._globals, self._kept, strict=True)
             ]
 
     @property
@@ -172,7 +167,7 @@ class Reduction:
             self._courier.wait()
             found = [np.asarray(kept.read()[0], dtype=np.float64).ravel() for kept in self._kept]
         else:
-            found = [np.asarray(value, dtype=np.float64).ravel() for value in Global.read_all(self._found)]
+            found = [np.asarray(value, dtype=np.float64).ravel() for value in Global.read_all(self._globals)]
         return {
             name: float(value)
             for names, values in zip(self._names, found, strict=True)

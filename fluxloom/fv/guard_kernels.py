@@ -11,8 +11,8 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select
 
 __all__ = [
-    "clipped_states", "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
-    "look_at_viscosity", "look_at_water", "through_boundary",
+    "all_that_passed", "clipped_states", "look_at_conserved", "look_at_gas", "look_at_scalar",
+    "look_at_velocity", "look_at_viscosity", "look_at_water", "through_boundary",
 ]  # fmt: skip
 
 @kernel
@@ -85,11 +85,16 @@ def look_at_water(u: Read, sums: Inc, least: Min):
 
 
 @kernel
-def through_boundary(flux: Read, face: Read, dt: Read, total: Inc, *, weight: float, d: Const[int]):
-    """Mass and energy that leave through a boundary face in a stage: ``weight dt A f``."""
-    area = weight * dt[0] * face[d]
-    total[0] += area * flux[0]
-    total[1] += area * flux[1 + d]
+def through_boundary(flux: Read, face: Read, dt: Read, passed: Inc, *, weight: float, d: Const[int]):
+    """The mass that leaves through a boundary face in a stage: ``weight dt A f``."""
+    passed[0] += weight * dt[0] * face[d] * flux[0]
+
+
+@kernel
+def all_that_passed(passed: Read, sums: Inc):
+    """The mass that left through all boundary faces."""
+    sums[0] += select(isfinite(passed[0]), 0.0, 1.0)
+    sums[1] += passed[0]
 
 
 @kernel

@@ -14,7 +14,7 @@ from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
@@ -82,7 +82,7 @@ class CompressibleFlow:
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
     passed
-        Mass and energy that left, ``(2,)``; see `keep_balance`.
+        The mass that left through each face of the boundary; see `keep_balance`.
     clipped
         How often the state of an element stayed; see `mark_clipped`.
 
@@ -127,7 +127,7 @@ class CompressibleFlow:
         self._states()
         self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
         self.frozen = False
-        self.passed: Global | None = None
+        self.passed: Dat | None = None
         self.clipped: Dat | None = None
         self._stages = {False: self._loops(limited=True)}
         self.iteration, self.before, self.after = self._stages[False]
@@ -266,7 +266,7 @@ class CompressibleFlow:
 
     def keep_balance(self) -> None:
         """Sum up in `passed` what leaves through the boundary from now on, in steps that are one for all cells."""
-        self.passed = self.context.scalar(np.zeros(2), "passed")
+        self.passed = self.context.dat(self.elements, name="passed")
         self._stages = {}
         self.freeze(self.frozen)
 

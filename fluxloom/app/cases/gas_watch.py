@@ -11,7 +11,7 @@ from fluxloom.app.case import GuardTable
 from fluxloom.app.guard_rules import AtLeast, AtMost, Balance, Clipped, Finite, Growth
 from fluxloom.app.watch import LOST, Reduction, Rule, Watch
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.guard_kernels import look_at_conserved, look_at_gas
+from fluxloom.fv.guard_kernels import all_that_passed, look_at_conserved, look_at_gas
 
 if TYPE_CHECKING:  # a case imports its own solver alone
     from fluxloom.solvers.airfoil import Airfoil
@@ -51,8 +51,12 @@ def compressible_watch(
         lambda sums, least, most: Loop(look_at_gas, flow.elements, flow.w, flow.volume, sums, least, most,
                                        gamma=flow.gas.gamma, nv=nv, d=d),
         [LOST, "mass", "energy"], ["density", "pressure"], most,
-        beside=None if flow.passed is None else (("mass left", "energy left"), flow.passed),
     )  # fmt: skip
+    passed = flow.passed
+    left = [] if passed is None else [
+        Reduction(flow.context, lambda sums: Loop(all_that_passed, flow.boundary, passed, sums),
+                  [LOST, "mass left"])
+    ]  # fmt: skip
     rules: list[Rule] = [Finite()] if table.finite else []
     if table.positive:
         rules += [AtLeast("density", "density", "rho"), AtLeast("pressure", "pressure", "p")]
@@ -73,7 +77,7 @@ def compressible_watch(
         """Return what the host knows."""
         return {"courant": flow.cfl / _LONGEST[flow.scheme.time]} if explicit else {}
 
-    return Watch(_EVERY, [look], rules, [host], end == 0.0, clipped if explicit else None)
+    return Watch(_EVERY, [look, *left], rules, [host], end == 0.0, clipped if explicit else None)
 
 
 def _viscosity(flow: CompressibleFlow) -> float:
