@@ -23,7 +23,6 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
-from fluxloom.dsl.interpret import run_reference
 from fluxloom.dsl.pairing import require_pairs, require_sites
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
@@ -180,6 +179,8 @@ class Loop:
         if native is None:
             if not self.context.device.native:
                 self._calls += 1
+                from fluxloom.dsl.interpret import run_reference
+
                 run_reference(self.bound, self.constants)
                 return
             native = self.build()

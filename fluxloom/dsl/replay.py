@@ -10,7 +10,6 @@ from fluxloom.codegen.spec import Entry
 from fluxloom.device.base import Buffer, Call, Device, Sequencer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.fused_groups import FusedGroups
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
@@ -118,6 +117,8 @@ class FusedReplay:
         begin = self.placement.start()
         stale = [d for d in unique(d for loop in self.fusion.head for d in halo_needs(loop.bound)) if not d.current]
         if stale:
+            from fluxloom.dsl.exchange import Exchange
+
             Exchange(self.context, stale)()
         for group in self._head:
             block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)

@@ -101,7 +101,7 @@ def test_a_verb_imports_no_other_and_help_lists_all(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ names that are imported late
 
 
-@pytest.mark.parametrize("package", ["fluxloom", "fluxloom.mesh", "fluxloom.linalg"])
+@pytest.mark.parametrize("package", ["fluxloom", "fluxloom.comm", "fluxloom.graph", "fluxloom.mesh", "fluxloom.linalg"])
 def test_names_for_checkers_of_types_are_those_at_run_time(package: str) -> None:
     module = importlib.import_module(package)
     tree = ast.parse(Path(str(module.__file__)).read_text())
