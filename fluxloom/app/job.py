@@ -24,6 +24,7 @@ from fluxloom.app.request import Request
 from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import ResidualLog
+from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
@@ -107,7 +108,7 @@ class Job:
 
     def _run(self, earlier: Earlier, estimate: Any) -> int:
         request, run = self.request, self.case.run
-        begin = time.perf_counter()
+        begin, commit = time.perf_counter(), asked_commit()
         pictures = self._can_draw()
         place = place_of(self.comm, run.device, run.threads, run.ranks)
         timed = self._timed()
@@ -130,7 +131,7 @@ class Job:
         )
         resumed = saver.resume((earlier.record or {}).get("run")) if earlier.goes_on else None
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
-        record = first_record(request, context, runner, crew, self._tell)
+        record = first_record(request, context, runner, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
