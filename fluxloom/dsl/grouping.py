@@ -19,10 +19,10 @@ from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Subset
-from fluxloom.perf.ragged import Grouping, measured_rule
 
 if TYPE_CHECKING:
     from fluxloom.codegen.coop import Cooperation
+    from fluxloom.perf.ragged import Grouping
 
 __all__ = [
     "choose_grouping",
@@ -141,6 +141,8 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
     device, largest = bound.over.context.device, maps[0]
     ruled = not (strategy or getattr(device, "is_cpu", False) or any(m.store.column_major for m in maps))
     alone = (ruled or wanted.lanes > 1) and bool(why_alone(bound, strategy, wanted.deterministic))
+    from fluxloom.perf.ragged import Grouping, measured_rule
+
     rule = Grouping(block, 1, 1)
     if ruled and not alone:
         share = largest.entries.size / max(1, largest.source.size)

@@ -24,7 +24,6 @@ from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task
 from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, sums_together, task_globals
-from fluxloom.dsl.work import fused_plans
 
 __all__ = ["FusedReplay"]
 
@@ -236,6 +235,8 @@ class FusedReplay:
         """Return the plan of each loop: of a gather, the one that merges its scattering loops."""
         if not group.scatter:
             return {k: loop.plan for k, loop in enumerate(loops)}
+        from fluxloom.dsl.work import fused_plans
+
         return dict(enumerate(fused_plans(loops[: len(group.scatter)], len(group.direct), span)))
 
     def _point(self, block: ArgumentBlock, numbering: Numbering, buffers: GroupBuffers) -> None:
@@ -309,6 +310,8 @@ class FusedReplay:
 
     def _redundancy(self, fused: FusedGroup, group: Group) -> float:
         if self.device.items:
+            from fluxloom.dsl.work import fused_plans
+
             return fused_plans(fused.scatter, 0)[0].redundancy if fused.scatter else 1.0
         plans = [(build_plan(s.bound, s.races, "gather", group.tile), s.over.size) for s in fused.scatter]
         total = sum(n for _, n in plans)
