@@ -177,13 +177,20 @@ def _parse(
     """Return the lines of a function, which others may follow, and its syntax tree with the lines of the file."""
     for end in islice(_ends(lines), _MOST_ENDS):
         with contextlib.suppress(SyntaxError):  # inside the head, a bracket or a text: the function goes on
-            return lines[:end], _function(name, filename, lines[:end], first_line)
+            node = _function(lines[:end], first_line)
+            if node is None:
+                break
+            return lines[:end], node
     block = inspect.getblock(list(lines))  # slow
     try:
-        return block, _function(name, filename, block, first_line)
+        node = _function(block, first_line)
     except SyntaxError as problem:
         raise KernelError(f"the source of {name!r} cannot be parsed: {problem.msg}", filename=filename,
                           line=first_line) from problem  # fmt: skip
+    if node is None:
+        raise KernelError(f"{name!r} is not a plain function", filename=filename, line=first_line,
+                          hint="decorate a function defined with def")  # fmt: skip
+    return block, node
 
 
 def _ends(lines: Sequence[str]) -> Iterator[int]:
@@ -196,17 +203,14 @@ def _ends(lines: Sequence[str]) -> Iterator[int]:
     yield len(lines)
 
 
-def _function(name: str, filename: str, lines: Sequence[str], first_line: int) -> ast.FunctionDef:
+def _function(lines: Sequence[str], first_line: int) -> ast.FunctionDef | None:
+    """Return the function that some lines define; None if it is not a plain one."""
     indented = lines[0][:1].isspace()
     # a nested function is parsed below a dummy `if`: columns stay those of the file, unlike with dedent
     above = "\n" * (first_line - 2) + "if True:\n" if indented else "\n" * (first_line - 1)
-    for node in ast.walk(ast.parse(above + "".join(lines))):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if isinstance(node, ast.FunctionDef):
-                return node
-            break
-    raise KernelError(f"{name!r} is not a plain function", filename=filename, line=first_line,
-                      hint="decorate a function defined with def")  # fmt: skip
+    nodes = ast.walk(ast.parse(above + "".join(lines)))
+    found = next((node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    return found if isinstance(found, ast.FunctionDef) else None
 
 
 def _capture(source: FunctionSource) -> dict[str, Captured]:
