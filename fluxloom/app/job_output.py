@@ -14,7 +14,6 @@ from fluxloom.app.files import vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
 from fluxloom.app.guards import Guards
 from fluxloom.app.march import March
-from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, exchanges_of, rows_of_ranks, spread
 from fluxloom.app.request import Request
 from fluxloom.app.results.folder import RECORD, ResultFolder
@@ -107,10 +106,14 @@ class JobOutput:
                     write_vtk(folder / name, mesh, fields, nodal=nodal)
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
+                    from fluxloom.app.pictures import draw_field
+
                     path = folder / f"{picture.field}.png"
                     draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
         if self.pictures and len(log.values) > 1:
             with folder.attempt("residual.png"):
+                from fluxloom.app.pictures import draw_residual
+
                 title = f"{self.case.case.name}: residual"
                 draw_residual(folder / "residual.png", np.array(log.iterations), np.array(log.values), title)
 
