@@ -21,7 +21,7 @@ from fluxloom.app.gathering import find_lost
 from fluxloom.app.guard_rules import Balance
 from fluxloom.app.watch import HUGE, LOST, Broken, Numbers, Watch, Watched
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError, Divergence
+from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.parts import Part
 
@@ -170,13 +170,16 @@ class Guards:
             return None
         return self._judged(self._looked(steps, time), steps)
 
-    def caught(self, error: Divergence, steps: int, time: float | None) -> Violation:
+    def caught(self, error: SolverError, steps: int, time: float | None) -> Violation:
         """Return what a step has raised, with the place that the fields show."""
-        broken = Broken("finite", "", error.value, extreme="lost", reason=str(error))
+        lost = isinstance(error, Divergence)
+        broken = Broken("finite" if lost else "step", "" if lost else "the step failed", nan, extreme="lost",
+                        reason=str(error))  # fmt: skip
         found = self._violation(broken, steps, time, since=steps - 1)
-        if found.number < 0 and error.number >= 0:
-            given = {"field": error.field, "element": error.element, "number": error.number, "place": error.place}
-            found = replace(found, **given)
+        if lost and error.number >= 0 and (found.number < 0 or found.whole):
+            place = error.place or _place(self._runner, self._comm, error.number)
+            given = {"field": error.field, "element": error.element, "number": error.number, "place": place}
+            found = replace(found, **given, whole=False)
         text = str(error).partition(found.advice)[0].rstrip(": ;") if found.advice else str(error)
         return replace(found, reason=text)
 
