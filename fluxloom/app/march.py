@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Aimed, Ending, Nodal, Runner
+from fluxloom.app.application import Aimed, Ending, Failing, Nodal, Runner
 from fluxloom.app.failure import all_or_none, first_failure
 from fluxloom.app.gathering import find_lost
 from fluxloom.app.guards import Guards, Violation
@@ -196,8 +196,14 @@ def march(
 def _failed(error: SolverError, step: int, runner: Runner, guards: Guards | None, ranks: Comm) -> Outcome:
     """Return how a run ended whose step has raised an error."""
     if guards is not None and not isinstance(error, LoopCheckError):  # that one says all there is to say
-        found = all_or_none(ranks, lambda: guards.caught(error, step, _time(runner)))
-        if found is not None:
+
+        def caught() -> Violation:
+            """Return what the fields show."""
+            if isinstance(runner, Failing):
+                runner.failed()
+            return guards.caught(error, step, _time(runner))
+
+        if (found := all_or_none(ranks, caught)) is not None:
             return _diverged(found)
     return Outcome(RunStatus.DIVERGED, f"step {step}: {error}")
 
