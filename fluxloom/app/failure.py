@@ -59,7 +59,8 @@ def all_or_none(comm: Comm, action: Callable[[], Result]) -> Result | None:
         comm.barrier()
     except Exception as error:
         if comm.rally(None, _PATIENCE) is None:
-            raise error from None
+            error.add_note(APART)
+            raise
         return None
     return found
 

@@ -209,16 +209,17 @@ class Job:
             """Record how the run ended without a result."""
             steps = log.iterations[-1] if log.iterations else 0
             found = record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
-            self.folder.write_record(found)
-            if apart and not self.first:
+            if apart:
                 self._witness(found)
+            else:
+                self.folder.write_record(found)
 
         try:
             if not self.first:
                 return do(Silent())
             with Advance(run.iterations, run.report_every, updates) as progress:
                 return do(_FromFirstStep(progress, self.ear))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             broken(RunStatus.INTERRUPTED, "interrupted in the middle of a step")
             raise
         except FluxloomError as error:
@@ -233,7 +234,7 @@ class Job:
             log.close()
 
     def _witness(self, found: dict[str, Any]) -> None:
-        """Write the record in the place of the first rank, which cannot: it waits for what will not come."""
+        """Write the record unless another rank has: the first one may wait for what will not come."""
         folder = ResultFolder(self.request.directory)
         before = folder.record() or {}
         if before.get("run") == found["run"] and before.get("status") == "running":

@@ -291,6 +291,7 @@ class _World:
             while self.epoch == epoch:
                 left = deadline - time.monotonic()
                 if left <= 0.0 or len(self._running) < self.size:
+                    del self._words[rank]
                     return None
                 self._conditions[rank].wait(min(left, _MOMENT))
             return self._met
