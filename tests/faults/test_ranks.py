@@ -34,8 +34,8 @@ class Broken:
         runner.advance = self
 
     def __call__(self) -> None:
-        self.calls += 1
-        if self.calls < 3 or self.error is None:
+        self.calls, error = self.calls + 1, self.error
+        if self.calls < 3 or error is None:
             time.sleep(self.slow if self.calls == 3 else 0.0)
             self.advance()
             return
@@ -45,14 +45,14 @@ class Broken:
 
                 def call(chain: Chain) -> None:
                     if threading.get_ident() == me and next(calls) == 1:
-                        raise self.error
+                        raise error
                     whole(chain)
 
                 patch.setattr(Chain, "__call__", call)
                 self.advance()
         elif self.where == "behind":
             self.advance()
-        raise self.error
+        raise error
 
 
 def ended(case: Path, ranks: int, broken: dict[int, Exception], where: str, patch: pytest.MonkeyPatch) -> list[Any]:
