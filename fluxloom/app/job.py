@@ -15,6 +15,7 @@ from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
 from fluxloom.app.cli.console import Advance, show_error, table
 from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
+from fluxloom.app.failure import APART
 from fluxloom.app.guards import Guards
 from fluxloom.app.interruption import leaving_by_signal
 from fluxloom.app.job_output import JobOutput
@@ -22,7 +23,7 @@ from fluxloom.app.job_record import first_record
 from fluxloom.app.march import March, Silent, march
 from fluxloom.app.request import Request
 from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.folder import ResultFolder, known_results
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
@@ -196,7 +197,7 @@ class Job:
         self._replaced = tuple(name for name in earlier.files if name not in self.folder.written)
         goes_on = resumed is not None or not before
         record["inputs"] = self._inputs
-        record["run"] = before.get("run") if goes_on and before.get("run") else uuid.uuid4().hex
+        record["run"] = before.get("run") if goes_on and before.get("run") else self.comm.broadcast(uuid.uuid4().hex)
         record["process"] = os.getpid()
         if self._replaced:
             record["earlier_files"] = list(self._replaced)
@@ -221,31 +222,40 @@ class Job:
                 guards=guards, saver=saver,
             )  # fmt: skip
 
-        def broken(status: RunStatus, reason: str) -> None:
+        def broken(status: RunStatus, reason: str, *, apart: bool = False) -> None:
             """Record how the run ended without a result."""
             steps = log.iterations[-1] if log.iterations else 0
-            self.folder.write_record(
-                record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
-            )
+            found = record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
+            if apart:
+                self._witness(found)
+            else:
+                self.folder.write_record(found)
 
         try:
             if not self.first:
                 return do(Silent())
             with Advance(run.iterations, run.report_every, updates) as progress:
                 return do(_FromFirstStep(progress, self.ear))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             broken(RunStatus.INTERRUPTED, "interrupted in the middle of a step")
             raise
         except FluxloomError as error:
             error.exit_code = 1  # the run has begun: it is not refused
             diverged = isinstance(error, SolverError)
-            broken(RunStatus.DIVERGED if diverged else RunStatus.INTERRUPTED, str(error))
+            broken(RunStatus.DIVERGED if diverged else RunStatus.INTERRUPTED, str(error), apart=_apart(error))
             raise
         except BaseException as error:
-            broken(RunStatus.INTERRUPTED, f"{type(error).__name__}: {error}")
+            broken(RunStatus.INTERRUPTED, f"{type(error).__name__}: {error}", apart=_apart(error))
             raise
         finally:
             log.close()
+
+    def _witness(self, found: dict[str, Any]) -> None:
+        """Write the record unless another rank has: the first one may wait for what will not come."""
+        folder = ResultFolder(self.request.directory)
+        before = folder.record() or {}
+        if before.get("run") == found["run"] and before.get("status") == "running":
+            folder.write_record(found | {"files": known_results(self.request.directory)})
 
     # ------------------------------------------------------------------------------------- the rest
     def _check_memory(self, context: Context, needed: int) -> None:
@@ -261,3 +271,8 @@ class Job:
         if self.first:
             with contextlib.suppress(OSError):
                 self.ear.tell(line)
+
+
+def _apart(error: BaseException) -> bool:
+    """Whether only this rank knows of an error."""
+    return APART in getattr(error, "__notes__", ())
