@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a case imports its own solver alone
 __all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 
 _EVERY = 20
-_STAGGERED = 50
+_STAGGERED, _TRANSPORT = 50, 100
 _RUNGE_KUTTA = 3.0
 """How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 
@@ -173,7 +173,7 @@ def edge_transport_watch(flow: EdgeTransport, plan: FlowPlan, table: GuardTable)
     rules += _bounded(table, "scalar", given, source)
     more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
     looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
-    return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
+    return Watch(_TRANSPORT, looks, [*rules, *more], host, plan.steady > 0.0)
 
 
 def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch:

@@ -110,4 +110,4 @@ def airfoil_watch(solver: Airfoil, gamma: float, table: GuardTable) -> Watch:
     if table.growth:
         rules.append(Growth("energy", "sum of the energy", "pressure", table.growth, lambda _: 0.0))
     reached = solver.constants.cfl / _AIRFOIL
-    return Watch(_EVERY, [look], rules, [lambda: {"courant": reached}], steady=True, bound=_AIRFOIL)
+    return Watch(2 * _EVERY, [look], rules, [lambda: {"courant": reached}], steady=True, bound=_AIRFOIL)
