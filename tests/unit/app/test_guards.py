@@ -316,7 +316,7 @@ def test_a_step_too_long_that_has_not_blown_up_yet(tmp_path: Path, steps: int, g
     assert found.guard in (guard, "courant", "finite")
 
 
-@pytest.mark.parametrize(("dt", "guard"), [("0.6", "scalar"), ("2.0", "scalar")])
+@pytest.mark.parametrize(("dt", "guard"), [("0.6", "scalar"), ("0.8", "scalar")])
 def test_a_scalar_beyond_its_range(tmp_path: Path, dt: str, guard: str) -> None:
     found = Run(tmp_path, TRANSPORT.replace("dt = 0.05", f"dt = {dt}")).go()
     assert found is not None
