@@ -181,6 +181,11 @@ class LatticeBoltzmann:
         """The force that the kernels of a step have as constants; none where they read a field."""
         return self.force if self.forcing == "uniform" else ()
 
+    @property
+    def force_words(self) -> Mapping[str, float]:
+        """The constants by which kernels of a step know the force that is the same everywhere."""
+        return self.kernels.force_constants(self.unit, self.uniform_force)
+
     @cached_property
     def _acting(self) -> Global:
         """The force that is the same everywhere."""
@@ -353,6 +358,8 @@ class LatticeBoltzmann:
     def set_force(self, force: Sequence[float]) -> None:
         """Change the force that acts everywhere; in the next step the mean of the old and the new one acts.
 
+        It costs no more than a step, and may be called before every one.
+
         Raises
         ------
         SolverError
@@ -362,7 +369,10 @@ class LatticeBoltzmann:
             raise SolverError("set_force: make the flow with force=..., zeros if need be, to change it later")
         self.force = checks.check_force(force, self.lattice.dimensions)
         self._acting.value = np.array(self.force)
-        self._steps.renew(bulk=True)
+        self._steps.set_force()
+        self._start.set_force()
+        if self.immersed is not None:
+            self.immersed.set_force(self.force)
 
     # ---------------------------------------------------------------------------------------- reports
     @property
