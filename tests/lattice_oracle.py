@@ -328,6 +328,9 @@ class Oracle:
         Of TRT; None: BGK.
     force
         ``(d,)``, the same everywhere.
+    mirrors
+        Sides that are walls or planes of symmetry: links through these alone belong to the body that has the mirror
+        image of their source, if one has.
     """
 
     def __init__(
@@ -342,6 +345,7 @@ class Oracle:
         priority: Sequence[str] | None = None,
         magic: float | None = None,
         force: Sequence[float] | None = None,
+        mirrors: Sequence[str] = (),
     ) -> None:
         self.lattice, self.shape, self.d = lattice, np.array(shape), len(shape)
         self.c, self.w = np.array(lattice.velocities, dtype=float), np.array(lattice.weights)
@@ -350,6 +354,7 @@ class Oracle:
         self.conditions: dict[Any, Any] = dict(conditions or {})
         sides = [key for key in self.conditions if isinstance(key, str)]
         self.periodic = [not any(self.side(name)[0] == a for name in sides) for a in range(self.d)]
+        self.mirrors = frozenset(mirrors)
         self.priority = list(sides if priority is None else priority)
         self.labels = np.zeros(shape, dtype=int) if labels is None else np.asarray(labels, dtype=int)
         self.fractions = np.full((*shape, lattice.q), 0.5) if fractions is None else fractions
@@ -480,5 +485,9 @@ class Oracle:
                         if (source[a] < 0 and way < 0) or (source[a] >= self.shape[a] and way > 0)
                     ]  # fmt: skip
                     kind = self.code(crossed[0])
+                    image = np.where((source < 0) | (source >= self.shape), x, source)
+                    image = np.where(self.periodic, source % self.shape, image)
+                    if self.mirrors.issuperset(crossed) and self.labels[tuple(image)]:
+                        kind = self.labels[tuple(image)]
                 owner[(*x, i)] = kind
         return owner

@@ -195,7 +195,8 @@ def wanted(name: str, steps: int = STEPS) -> tuple[np.ndarray, dict[str, np.ndar
     priority = sorted(case.sides, key=lambda side: (case.sides[side][0].order, list(case.sides).index(side)))
     fractions = np.full((*case.shape, case.lattice.q), 0.5)
     shapes = [body.shape for body, _ in case.bodies]
-    for links in find_links(flow.box, case.lattice, flow.labels, shapes, priority).values():
+    mirrors = {side: isinstance(ours, Slip) for side, (ours, _) in case.sides.items() if isinstance(ours, Slip | Wall)}
+    for links in find_links(flow.box, case.lattice, flow.labels, shapes, priority, mirrors).values():
         at = flow.box.coordinates(links.cells)
         fractions[(*at, links.directions)] = links.fractions
     conditions: dict[Any, Any] = {side: replace(theirs) for side, (_, theirs) in case.sides.items()}
@@ -205,7 +206,7 @@ def wanted(name: str, steps: int = STEPS) -> tuple[np.ndarray, dict[str, np.ndar
             condition.memory = {}
     oracle = plain.Oracle(
         case.lattice, case.shape, viscosity=0.04, conditions=conditions, labels=labels, fractions=fractions,
-        priority=priority, force=case.force or None,
+        priority=priority, force=case.force or None, mirrors=list(mirrors),
     )  # fmt: skip
     w = np.array(case.lattice.weights)
     oracle.f = np.where((labels == 0)[..., None], start(case), 0.0) + w

@@ -15,18 +15,18 @@ from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries.link_kernels import LINKS, turns_of
+from fluxloom.lbm.boundaries.link_kernels import LINKS, copy, turns_of
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
 from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
-from fluxloom.lbm.links import Links
+from fluxloom.lbm.links import Links, joined_links
 from fluxloom.lbm.space import Space
 
 if TYPE_CHECKING:
     from fluxloom.lbm.boundaries.wall import Wall
 
-__all__ = ["bounce_part", "bounce_parts", "joined_links", "kind_of"]
+__all__ = ["bounce_part", "bounce_parts", "kind_of"]
 
 _TIGHT = 1e-12
 """Velocity across a wall that is rounding."""
@@ -41,13 +41,6 @@ def kind_of(wall: Wall) -> Kind:
     """Return what the loops of a wall depend on: interpolated, moving, what is measured."""
     measured = "" if not wall.measure else "force" if wall.center is None else "torque"
     return wall.interpolated, wall.velocity is not None, measured
-
-
-def joined_links(links: Sequence[Links]) -> Links:
-    """Return all of some links."""
-    return Links(
-        **{name: np.concatenate([getattr(one, name) for one in links]) for name in Links.__dataclass_fields__}
-    )
 
 
 def bounce_part(space: Space, site: Site, wall: Wall, *, ramp: int = 0) -> Part:
@@ -133,6 +126,7 @@ class _Bounce:
         if self.kind[0]:
             lacking = self._interpolate(walls[0][0])
         comm = space.context.comm
+        self.cut = any(comm.allgather(bool(np.any(self.links.cut))))
         self.interpolated = any(comm.allgather(bool(np.any(self.share != 1.0))))
         many = comm.allgather(np.bincount(self.owner[lacking], minlength=len(walls)))
         self.halfway: npt.NDArray[np.int64] = np.sum(many, axis=0)
@@ -145,7 +139,7 @@ class _Bounce:
         q, cells = self.links.fractions, self.links.cells
         inwards = self.space.box.shifted(cells, self.c)
         near = q < 0.5
-        lacking = near & (~site.is_fluid(inwards) | self.space.box.leave(cells, self.c))
+        lacking = near & (~site.leads(cells, self.against, inwards) | self.space.box.leave(cells, self.c))
         self.share = np.where(lacking, 1.0, np.where(near, 2.0 * q, 0.5 / q))
         self.stretch = np.where(near, 1.0, 0.5 / q)
         first = np.stack([cells, self.against], axis=-1)
@@ -162,7 +156,7 @@ class _Bounce:
             kick = self._dat(np.zeros((len(self.share), 1)), "kick")
             speed = self._dat(np.zeros(self.c.shape), "velocity") if measured else None
         found = self._into_globals(measured) if len(self.members) == 1 else self._behind(measured)
-        steps = self._loops(kick, speed, found)
+        steps, late = self._loops(kick, speed, found)
         ramp = Ramp(space, self.over, kick, self.steps, self.name) if self.steps and kick is not None else None
         kicks = _Kicks(self, kick if ramp is None else ramp.target, speed) if kick is not None else None
         begin, state = None, ()
@@ -171,7 +165,7 @@ class _Bounce:
             steps, state = [[ramp.loop, *step] for step in steps], ramp.state
         parts = []
         for k, member in enumerate(self.members):
-            more: dict[str, Any] = {"begin": begin, "state": state} if k == 0 else {}
+            more: dict[str, Any] = {"begin": begin, "state": state, "late": late} if k == 0 else {}
             parts.append(Part(
                 member.site.name, steps if k == 0 else [()], links=member.total, halfway=int(self.halfway[k]),
                 force=found.sums[k].get("force"), torque=found.sums[k].get("torque"),
@@ -179,8 +173,8 @@ class _Bounce:
             ))  # fmt: skip
         return parts
 
-    def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> list[list[Any]]:
-        """Return what runs before a step, for each parity."""
+    def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return what runs before a step, and behind all that reads what has left cells, for each parity."""
         outs, backs = self._slots()
         _, moving, measured = self.kind
         before: list[Argument | Dat] = [self._dat(self.share, "share")] if self.interpolated else []
@@ -190,11 +184,14 @@ class _Bounce:
         kernel = LINKS[self.interpolated, moving, found.kernel]
         constants: dict[str, Any] = {"per": 1.0 / self.space.unit} if measured else {}
         over, title = self.over.set, f"{self.name} {kernel.name}"
-        steps = []
+        steps, late = [], []
+        held = self._dat(np.zeros((len(self.links), 1)), "held") if self.cut else None
         for out, back in zip(outs, backs, strict=True):
-            loop = Loop(kernel, over, out, *before, back, *found.into, name=title, **constants)
+            loop = Loop(kernel, over, out, *before, held or back, *found.into, name=title, **constants)
             steps.append([*found.resets, loop, *found.loops])
-        return steps
+            if held is not None:  # what a link cut between fluid cells replaces is read by the link at its other end
+                late.append([Loop(copy, over, held, back, name=f"{self.name} put")])
+        return steps, late
 
     def _slots(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         links, name = self.links, self.name

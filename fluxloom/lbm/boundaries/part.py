@@ -36,6 +36,8 @@ class Site:
         Across the side, slowest first, and -1 or 1: which way out; None and 0 for a body.
     cells
         Numbers in the grid of the fluid cells at the side, less those in which an edge condition acts.
+    cut
+        Cells and directions of all links that bodies cut between fluid cells.
     """
 
     name: str
@@ -44,6 +46,16 @@ class Site:
     axis: int | None = None
     outward: int = 0
     cells: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    cut: frozenset[tuple[int, int]] = frozenset()
+
+    def leads(
+        self, cells: npt.NDArray[np.int64], directions: npt.NDArray[np.int64], sources: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which populations come to cells from the fluid: their sources are, and no body is on the way."""
+        found = self.is_fluid(sources)
+        if self.cut:
+            found &= [pair not in self.cut for pair in zip(cells.tolist(), directions.tolist(), strict=True)]
+        return found
 
     def is_fluid(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which cells of the grid are fluid."""
@@ -114,6 +126,8 @@ class Part:
         Links that were to be interpolated but are half-way, as the second cell is no fluid.
     state
         What differs from step to step: a copy of it is needed to go on from a saved flow.
+    late
+        As ``steps``: what runs when no condition needs what has left cells any more.
     """
 
     def __init__(
@@ -128,8 +142,10 @@ class Part:
         assign: Callable[[Any], None] | None = None,
         halfway: int = 0,
         state: tuple[Dat, ...] = (),
+        late: Sequence[Steps] = (),
     ) -> None:
         self.name, self.links, self.halfway, self.state = name, links, halfway, state
+        self.late = tuple(late)
         self.force, self.torque = force, torque
         self._steps = tuple(steps)
         self._begin = self._steps if begin is None else tuple(begin)
