@@ -154,7 +154,8 @@ class LatticeBoltzmann:
         self.motion = memory.dat("velocity", lattice.dimensions, dtype=self.real)
         acting = None if self.forcing == "none" else self.pull
         self.space = Space(
-            self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed
+            self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed,
+            self.force,
         )
 
     @property
@@ -370,6 +371,7 @@ class LatticeBoltzmann:
         self.force = checks.check_force(force, self.lattice.dimensions)
         self._acting.value = np.array(self.force)
         self._steps.set_force()
+        self.conditions.set_force(self.force)
         self._start.set_force()
         if self.immersed is not None:
             self.immersed.set_force(self.force)

@@ -99,6 +99,11 @@ class Conditions:
             )
         return np.asarray(part.force.value, dtype=np.float64)
 
+    def set_force(self, force: Sequence[float]) -> None:
+        """Let all conditions know of another force that acts everywhere."""
+        for part in self.parts.values():
+            part.carry(force)
+
     def assign(self, name: str, values: Any) -> None:
         """Change the values that a condition sets.
 

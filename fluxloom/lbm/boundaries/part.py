@@ -103,6 +103,10 @@ class Condition(Protocol):
 Steps = Sequence[Loop | Reset]
 
 
+def _same(force: Sequence[float]) -> None:
+    """Take no notice of another force."""
+
+
 class Part:
     """A condition at a side or on a body, at run time.
 
@@ -126,6 +130,8 @@ class Part:
         Links that were to be interpolated but are half-way, as the second cell is no fluid.
     state
         What differs from step to step: a copy of it is needed to go on from a saved flow.
+    carry
+        Takes another force that acts everywhere; None where nothing depends on it.
     late
         As ``steps``: what runs when no condition needs what has left cells any more.
     """
@@ -143,9 +149,10 @@ class Part:
         halfway: int = 0,
         state: tuple[Dat, ...] = (),
         late: Sequence[Steps] = (),
+        carry: Callable[[Sequence[float]], None] | None = None,
     ) -> None:
         self.name, self.links, self.halfway, self.state = name, links, halfway, state
-        self.late = tuple(late)
+        self.late, self.carry = tuple(late), carry or _same
         self.force, self.torque = force, torque
         self._steps = tuple(steps)
         self._begin = self._steps if begin is None else tuple(begin)
