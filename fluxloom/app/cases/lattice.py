@@ -15,11 +15,12 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
 from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
 from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
-from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, advices, units_of
+from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.context import Context

@@ -26,7 +26,7 @@ Values = npt.NDArray[np.float64]
 _KEPT = ("centre", "velocity", "spin", "acceleration", "twist", "matrix", "inner", "inner_twist")
 """What is known of free bodies from one step to the next."""
 
-_LIGHTEST = 0.03
+_LIGHTEST = 0.1
 """Density, that of the fluid being one, down to which bodies were tried and lived."""
 
 
@@ -137,11 +137,11 @@ class FreeBodies:
         r"""Return which share of a change of the body's acceleration its inner fluid takes up in a step, ``(n, 1)``.
 
         All of it where the body is no lighter than the fluid. Else sound crosses the body first: the share is
-        :math:`c_s / R`, with the radius of a disk or ball as large.
+        :math:`c_s / D`, with the diameter of a disk or ball as large; twice that grows, if slowly.
         """
         size = self.displaced / np.pi if self.dimensions == 2 else 0.75 * self.displaced / np.pi
         radius = np.maximum(size ** (1.0 / self.dimensions), 1e-12)
-        share = np.minimum(1.0, SOUND_SPEED_SQUARED**0.5 / radius)
+        share = np.minimum(1.0, 0.5 * SOUND_SPEED_SQUARED**0.5 / radius)
         return np.where(self.mass < self.displaced, share, 1.0)[:, None]
 
     def restart(self) -> None:
