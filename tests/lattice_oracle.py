@@ -98,6 +98,8 @@ class Bounce:
             value = plain
             if self.interpolated:
                 value = np.where(q >= 0.5, far, np.where(fluid, near, plain))
+                other = np.where(q >= 0.5, 1 - 0.5 / q, np.where(fluid, 1 - 2 * q, 0.0))
+                value = value - other * 3 * w[i] * (c[i] @ o.stands)  # fluid at rest is denser where the force leads
             before[(*at, i)] = value
             # momentum exchange in the frame of the wall (Wen et al. 2014), less that of fluid at rest
             lost, gained = out - w[i], value - w[i]
@@ -286,7 +288,8 @@ class AntiBounce:
         rho = o.values(self.density, key, wall, x, ()) + self._away(way * near[:, axis], way * far[:, axis])
         for i in np.flatnonzero(way * o.c[:, axis] == -1):
             even = rho * (1 + 4.5 * (u @ o.c[i]) ** 2 - 1.5 * (u * u).sum(1))
-            g[(*x.T, i)] = 2 * o.w[i] * even - o.f[(*x.T, o.lattice.opposite[i])]
+            along = np.where(np.arange(o.d) == axis, 0.0, o.force)
+            g[(*x.T, i)] = 2 * o.w[i] * (even - 1.5 * o.c[i] @ along) - o.f[(*x.T, o.lattice.opposite[i])]
 
     def _away(self, near: Array, far: Array) -> Array:
         """Return how far the density is from what is set, from the velocities out of two cells."""
@@ -330,7 +333,9 @@ class Oracle:
         ``(d,)``, the same everywhere.
     mirrors
         Sides that are walls or planes of symmetry: links through these alone belong to the body that has the mirror
-        image of their source, if one has.
+        image of their source, if one has. Fluid at rest stands on them.
+    excess
+        By how many cells bodies that fluid surrounds are larger than those that they have.
     """
 
     def __init__(
@@ -346,6 +351,7 @@ class Oracle:
         magic: float | None = None,
         force: Sequence[float] | None = None,
         mirrors: Sequence[str] = (),
+        excess: Mapping[int, float] | None = None,
     ) -> None:
         self.lattice, self.shape, self.d = lattice, np.array(shape), len(shape)
         self.c, self.w = np.array(lattice.velocities, dtype=float), np.array(lattice.weights)
@@ -354,7 +360,9 @@ class Oracle:
         self.conditions: dict[Any, Any] = dict(conditions or {})
         sides = [key for key in self.conditions if isinstance(key, str)]
         self.periodic = [not any(self.side(name)[0] == a for name in sides) for a in range(self.d)]
-        self.mirrors = frozenset(mirrors)
+        self.mirrors, self.excess = frozenset(mirrors), dict(excess or {})
+        standing = [any(self.side(name)[0] == a for name in mirrors) for a in range(self.d)]
+        self.stands = np.where(standing, self.force, 0.0)
         self.priority = list(sides if priority is None else priority)
         self.labels = np.zeros(shape, dtype=int) if labels is None else np.asarray(labels, dtype=int)
         self.fractions = np.full((*shape, lattice.q), 0.5) if fractions is None else fractions
@@ -414,7 +422,17 @@ class Oracle:
 
     def force_on(self, key: str | int) -> Array:
         """Return the force of the fluid on a wall or body in the last step, without the pressure of rest."""
-        return self.pushes[key][1].sum(0)
+        return self.pushes[key][1].sum(0) + self._weight(key)
+
+    def _weight(self, key: str | int) -> Array:
+        """Return by how much a body weighs more than its cells: chord by chord, or all of its area at once."""
+        if key in self.excess:
+            return -self.excess[key] * self.stands
+        found = np.zeros(self.d)
+        for i in range(self.lattice.q):
+            q = self.fractions[..., i][self.owner[..., i] == self.code(key)]
+            found -= (6 * self.w[i] * (0.5 - q)).sum() * (self.c[i] @ self.stands) * self.c[i]
+        return found
 
     def torque_on(self, key: str | int, center: Sequence[float]) -> Array:
         """Return the torque about a point: ``(1,)``, about z, or ``(3,)`` in the order of the axes, slowest first."""

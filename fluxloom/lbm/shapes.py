@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import pi
 from typing import Protocol
 
 import numpy as np
@@ -90,6 +91,10 @@ class Shape(Protocol):
                 q[at] = low[at]
                 todo[at] = False
         return np.maximum(q, SMALLEST)
+
+    def volume(self) -> float | None:
+        """Return how many cells it is large, in the plane its area; None where that is not known, or infinite."""
+        return None
 
     # ---------------------------------------------------------------------------- links between fluid cells
     @property
@@ -173,6 +178,10 @@ class _Ball(Shape):
     def wide(self) -> bool:
         """Whether no link between fluid cells leads through it."""
         return self.radius >= _WIDE
+
+    def volume(self) -> float:
+        """Return the area of a disc, the volume of a ball."""
+        return pi * self.radius**2 * (1.0 if self.dimensions == 2 else 4.0 / 3.0 * self.radius)
 
     def inside(self, points: Array) -> Mask:
         """Return whether points are inside."""
@@ -273,6 +282,10 @@ class Cylinder(Shape):
         """Whether no link between fluid cells leads through it."""
         return self.radius >= _WIDE and (self.length is None or self.length >= 2.0 * _WIDE)
 
+    def volume(self) -> float | None:
+        """Return the volume between the ends."""
+        return None if self.length is None else pi * self.radius**2 * self.length
+
     def _parts(self, vectors: Array) -> tuple[Array, Array]:
         """Return components along the axis, ``(n,)``, and at right angles to it, ``(n, 3)``."""
         along = vectors @ self._along
@@ -329,6 +342,11 @@ class Block(Shape):
     def wide(self) -> bool:
         """Whether no link between fluid cells leads through it: a cell along each axis is enough."""
         return bool(np.all(np.subtract(self.high, self.low) >= 1.0))
+
+    def volume(self) -> float | None:
+        """Return the area or volume, if it has an end along each axis."""
+        found = float(np.prod(np.subtract(self.high, self.low)))
+        return found if np.isfinite(found) else None
 
     def inside(self, points: Array) -> Mask:
         """Return whether points are inside."""

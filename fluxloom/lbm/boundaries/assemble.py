@@ -17,6 +17,7 @@ from fluxloom.lbm.boundaries.side import Pressure, Velocity
 from fluxloom.lbm.boundaries.slip import Slip
 from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
+from fluxloom.lbm.box import Box
 from fluxloom.lbm.links import Links, find_links, joined_links
 from fluxloom.lbm.shapes import Shape
 from fluxloom.lbm.space import Space
@@ -81,8 +82,12 @@ def parts_of(
             raise SolverError(
                 f"body {body.name!r} has no cell, and cuts no way between cells: it is outside of the box, or too small"
             )
-    cut = _cut(found.values())
-    sites = {name: replace(site, cut=cut) for name, site in sites.items()}
+    for number, body in enumerate(bodies, start=1):
+        volume, cells = body.shape.volume(), np.count_nonzero(labels == number)
+        if volume is not None and abs(volume - cells) < len(found[number]):  # else others have most of it
+            sites[body.name] = replace(sites[body.name], excess=volume - cells)
+    cut, standing = _cut(found.values()), _standing(space.box, mirrors)
+    sites = {name: replace(site, cut=cut, standing=standing) for name, site in sites.items()}
     conditions = {name: sides[name] for name in sites if name in sides}
     conditions |= {body.name: body.condition for body in bodies if body.name in sites}
     if PLAIN in conditions:
@@ -123,6 +128,12 @@ def _cut(links: Iterable[Links]) -> frozenset[tuple[int, int]]:
     """Return cells and directions of links that are cut between fluid cells."""
     some = [one[one.cut] for one in links]
     return frozenset(pair for one in some for pair in zip(one.cells.tolist(), one.directions.tolist(), strict=True))
+
+
+def _standing(box: Box, closed: Iterable[str]) -> tuple[bool, ...]:
+    """Return across which axes a side is closed."""
+    axes = {box.axis(name)[0] for name in closed}
+    return tuple(axis in axes for axis in range(box.dimensions))
 
 
 def _alike(bodies: Mapping[str, Condition]) -> dict[str, dict[str, Wall]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
 from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
+from fluxloom.lbm.boundaries.weight import Weights, standing_force
 from fluxloom.lbm.links import Links, joined_links
 from fluxloom.lbm.space import Space
 
@@ -104,7 +105,10 @@ class _Bounce:
     """Bounce-back while it is built: arrays and dats of the links."""
 
     def __init__(self, space: Space, walls: Sequence[tuple[Site, Wall]], ramp: int) -> None:
-        self.space, self.steps, self.kind = space, ramp, kind_of(walls[0][1])
+        self.space, self.steps = space, ramp
+        interpolated, moving, measured = kind_of(walls[0][1])
+        stands = space.force is not None and any(walls[0][0].standing)
+        self.kind = interpolated, moving or (interpolated and stands), measured
         self.name = walls[0][0].name if len(walls) == 1 else "bodies"
         links = joined_links([site.links for site, _ in walls])
         owner = np.repeat(np.arange(len(walls)), [len(site.links) for site, _ in walls])
@@ -156,6 +160,15 @@ class _Bounce:
             kick = self._dat(np.zeros((len(self.share), 1)), "kick")
             speed = self._dat(np.zeros(self.c.shape), "velocity") if measured else None
         found = self._into_globals(measured) if len(self.members) == 1 else self._behind(measured)
+        weights = Weights(space, [member.site for member in self.members], self.name)
+
+        def carry(force: Sequence[float]) -> None:
+            weights.carry(force)
+            if kicks is not None:
+                kicks.carry(force)
+
+        if measured and weights.any:
+            found = replace(found, loops=(*found.loops, found.weighed(weights)))
         steps, late = self._loops(kick, speed, found)
         ramp = Ramp(space, self.over, kick, self.steps, self.name) if self.steps and kick is not None else None
         kicks = _Kicks(self, kick if ramp is None else ramp.target, speed) if kick is not None else None
@@ -165,11 +178,11 @@ class _Bounce:
             steps, state = [[ramp.loop, *step] for step in steps], ramp.state
         parts = []
         for k, member in enumerate(self.members):
-            more: dict[str, Any] = {"begin": begin, "state": state, "late": late} if k == 0 else {}
+            more: dict[str, Any] = {"begin": begin, "state": state, "late": late, "carry": carry} if k == 0 else {}
             parts.append(Part(
                 member.site.name, steps if k == 0 else [()], links=member.total, halfway=int(self.halfway[k]),
                 force=found.sums[k].get("force"), torque=found.sums[k].get("torque"),
-                assign=None if kicks is None else kicks.setter(k), **more,
+                assign=None if kicks is None or member.wall.velocity is None else kicks.setter(k), **more,
             ))  # fmt: skip
         return parts
 
@@ -234,7 +247,7 @@ class _Bounce:
         push, arm = self._dat(np.zeros(self.c.shape), "push"), self._arm(measured)
         sums = LinkSums(self.space, self.over, self.owner, len(self.members), push, arm, self.name)
         found = [sums.of(k) for k in range(len(self.members))]
-        return _Measured(found, "push", into=(push,), loops=tuple(sums.loops))
+        return _Measured(found, "push", into=(push,), loops=tuple(sums.loops), total=sums.total)
 
 
 @dataclass(frozen=True)
@@ -251,6 +264,8 @@ class _Measured:
         What it reads and writes for that.
     resets, loops
         What runs before it and behind it.
+    total
+        Forces of all walls, where there are several.
     """
 
     sums: Sequence[Mapping[str, Global | WallSum]]
@@ -259,6 +274,15 @@ class _Measured:
     into: tuple[Global | Dat, ...] = ()
     resets: tuple[Reset, ...] = ()
     loops: tuple[Loop, ...] = ()
+    total: Dat | None = None
+
+    def weighed(self, weights: Weights) -> Loop:
+        """Return the loop that changes forces by the weight of fluid at rest."""
+        if self.total is not None:
+            return weights.behind(self.total)
+        force = self.sums[0]["force"]
+        assert isinstance(force, Global)
+        return weights.into(force)
 
 
 class _Kicks:
@@ -276,10 +300,18 @@ class _Kicks:
         self._space, self._members, self._c, self._stretch = bounce.space, bounce.members, bounce.c, bounce.stretch
         self._kick, self._speed = kick, speed
         self._kicks, self._speeds = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape)
+        weights = np.array(bounce.space.lattice.weights)[bounce.links.directions]
+        self._rest = -bounce.space.unit * (1.0 - bounce.share) * 3.0 * weights
         self._places = [member.places(bounce.space) for member in bounce.members]
         for k, member in enumerate(bounce.members):
-            assert member.wall.velocity is not None
-            self._set(k, member.wall.velocity)
+            if member.wall.velocity is not None:
+                self._set(k, member.wall.velocity)
+        self.carry(bounce.space.weight)
+
+    def carry(self, force: Sequence[float]) -> None:
+        """Take another uniform force, which fluid at rest carries (`fluxloom.lbm.boundaries.weight`)."""
+        standing = standing_force(self._members[0].site, force, self._c.shape[1])
+        self._stand = (self._rest * (self._c @ standing))[:, None]
         self._write()
 
     def setter(self, number: int) -> Callable[[Vectors], None]:
@@ -301,7 +333,7 @@ class _Kicks:
         self._speeds[at] = u
 
     def _write(self) -> None:
-        self._kick.write(self._kicks)
+        self._kick.write(self._kicks + self._stand)
         if self._speed is not None:
             self._speed.write(self._speeds)
 

@@ -38,6 +38,10 @@ class Site:
         Numbers in the grid of the fluid cells at the side, less those in which an edge condition acts.
     cut
         Cells and directions of all links that bodies cut between fluid cells.
+    standing
+        Along which axes a wall or a plane of symmetry carries the fluid that a force presses on it.
+    excess
+        Of a body by how many cells it is larger than those that it has; None: that is not known.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Site:
     outward: int = 0
     cells: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     cut: frozenset[tuple[int, int]] = frozenset()
+    standing: tuple[bool, ...] = ()
+    excess: float | None = None
 
     def leads(
         self, cells: npt.NDArray[np.int64], directions: npt.NDArray[np.int64], sources: npt.NDArray[np.int64]
