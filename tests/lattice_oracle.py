@@ -399,7 +399,46 @@ class Oracle:
         g = np.stack([np.roll(self.f[..., i], tuple(c), axes) for i, c in enumerate(self.lattice.velocities)], -1)
         for key, condition in sorted(self.conditions.items(), key=lambda item: item[1].stage):
             condition.fill(self, key, g)
+        for key, condition in self.conditions.items():
+            if isinstance(condition, Bounce):
+                self._share_corners(key, g)
         return g
+
+    def _own(self, x: Array, i: int, axis: int) -> int:
+        """Return whether the owner of a link gets its component along an axis, and with which sign."""
+        way = self._leaves(x - self.c[i], axis)
+        owner = int(self.owner[(*x, i)])
+        if not way:
+            return 1
+        if owner < 0:
+            return int(self.side(self.priority[-1 - owner])[0] == axis)
+        q = self.fractions[(*x, i)] if getattr(self.conditions[owner], "interpolated", False) else 0.5
+        side = "xyz"[self.d - 1 - axis] + ("min" if way < 0 else "max")
+        beyond = -1 if isinstance(self.conditions[side], Slip) else 0
+        return 1 if q < 0.5 else beyond if q > 0.5 else 0
+
+    def _share_corners(self, key: str | int, g: Array) -> None:
+        """Give a wall the component across itself of links through corners, and none across the other side."""
+        at, push = self.pushes[key]
+        places, pushes, own = [at], [push], []
+        for i in range(self.lattice.q):
+            for x in np.stack(np.nonzero(self.owner[..., i] == self.code(key)), -1):
+                own.append([self._own(x, i, a) for a in range(self.d)])
+            if isinstance(key, int):
+                continue
+            axis, way = self.side(key)
+            theirs = (self.owner[..., i] != 0) & (self.owner[..., i] != self.code(key))
+            for x in np.stack(np.nonzero(theirs), -1):
+                if self._leaves(x - self.c[i], axis) == way and not self._own(x, i, axis):
+                    both = self.f[(*x, self.lattice.opposite[i])] + g[(*x, i)] - 2 * self.w[i]
+                    places.append((x - 0.5 * self.c[i])[None])
+                    pushes.append(np.where(np.arange(self.d) == axis, -both * self.c[i], 0.0)[None])
+        pushes[0] = push * np.array(own).reshape(push.shape)
+        self.pushes[key] = np.concatenate(places), np.concatenate(pushes)
+
+    def _leaves(self, source: Array, axis: int) -> int:
+        """Return whether a place is beyond a side across an axis: -1 or 1."""
+        return 0 if self.periodic[axis] else int(source[axis] >= self.shape[axis]) - int(source[axis] < 0)
 
     # --------------------------------------------------------------------------------- results
 

@@ -24,7 +24,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.lbm.boundaries import rows_turn
+from fluxloom.lbm.boundaries import at_row_ends, rows_turn
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
@@ -126,8 +126,9 @@ class LatticeBoltzmann:
         self.viscosity = checks.check_viscosity(viscosity)
         self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
         checks.check_conditions(boundaries := boundaries or {}, bodies)
-        turned = cells == "all" and rows_turn(boundaries)
-        self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries), turned)
+        shape = checks.check_shape(shape, lattice)
+        turned = cells == "all" and rows_turn(boundaries) and not at_row_ends(shape[-1], bodies)
+        self.box = Box(shape, checks.joined_axes(lattice.dimensions, boundaries), turned)
         self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
         checks.check_half(self.dtype, self.force, self.box, self.viscosity)
         self.forcing = "field" if field else "uniform" if len(force) else "none"

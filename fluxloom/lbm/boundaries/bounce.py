@@ -16,12 +16,12 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.link_kernels import LINKS, copy, turns_of
-from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.boundaries.part import Part, Site, own_components
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
 from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
 from fluxloom.lbm.boundaries.weight import Weights, standing_force
-from fluxloom.lbm.links import Links, joined_links
+from fluxloom.lbm.links import HALF_WAY, Links, joined_links
 from fluxloom.lbm.space import Space
 
 if TYPE_CHECKING:
@@ -123,6 +123,9 @@ class _Bounce:
             for (site, wall), at in zip(walls, by_owner, strict=True)
         ]
         self.c = np.array(space.lattice.velocities)[self.links.directions]
+        self.own = np.ones(self.c.shape, dtype=np.int64)
+        for member in self.members:
+            self.own[member.numbers] = own_components(member.site, member.links, interpolated=interpolated)
         self.against = np.array(space.lattice.opposite)[self.links.directions]
         lacking = np.zeros(len(self.links), dtype=bool)
         self.share, self.stretch = np.ones((2, len(self.links)))
@@ -141,16 +144,32 @@ class _Bounce:
         Returned is which links lack a second cell and are half-way.
         """
         q, cells = self.links.fractions, self.links.cells
-        inwards = self.space.box.shifted(cells, self.c)
+        inwards, back_there = self._inwards(site)
         near = q < 0.5
         lacking = near & (~site.leads(cells, self.against, inwards) | self.space.box.leave(cells, self.c))
         self.share = np.where(lacking, 1.0, np.where(near, 2.0 * q, 0.5 / q))
         self.stretch = np.where(near, 1.0, 0.5 / q)
         first = np.stack([cells, self.against], axis=-1)
-        ahead = np.stack([inwards, self.against], axis=-1)
+        ahead = np.stack([inwards, back_there], axis=-1)
         back = np.stack([cells, self.links.directions], axis=-1)
         self.second = np.where(lacking[:, None], first, np.where(near[:, None], ahead, back))
         return lacking
+
+    def _inwards(self, site: Site) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the next cells away from walls, and the directions there of what comes to the wall.
+
+        Behind a plane of symmetry the mirror images of both are those of a cell beside it.
+        """
+        box, cells = self.space.box, self.links.cells
+        goal = np.stack(box.coordinates(cells), axis=-1) + self.c
+        beyond = np.zeros(self.c.shape, dtype=bool)
+        for axis, way in site.planes:
+            beyond[:, axis] |= goal[:, axis] >= box.shape[axis] if way > 0 else goal[:, axis] < 0
+        velocities = self.space.lattice.velocities
+        number = {c: k for k, c in enumerate(velocities)}
+        turned = np.where(beyond, -1, 1) * np.array(velocities)[self.against]
+        directions = np.array([number[tuple(c)] for c in turned.tolist()], dtype=np.int64).reshape(-1)
+        return box.shifted(cells, np.where(beyond, 0, self.c)), directions
 
     def parts(self) -> list[Part]:
         """Return the loops, of the kernel that does what is wanted and no more."""
@@ -192,7 +211,7 @@ class _Bounce:
         _, moving, measured = self.kind
         before: list[Argument | Dat] = [self._dat(self.share, "share")] if self.interpolated else []
         before += [] if kick is None else [kick]
-        before += [self._dat(self.c + 1, "heading", "uint8")] if measured else []
+        before += [self._dat(self.own * self.c + 1, "heading", "uint8")] if measured else []
         before += [dat for dat in (speed, found.arm) if dat is not None]
         kernel = LINKS[self.interpolated, moving, found.kernel]
         constants: dict[str, Any] = {"per": 1.0 / self.space.unit} if measured else {}
@@ -226,6 +245,10 @@ class _Bounce:
         arm = np.zeros(self.c.shape)
         for member in self.members:
             arm[member.numbers] = member.places(self.space).positions - member.center(self.c.shape[1])
+            if not member.wall.interpolated:  # where a side takes part of the momentum it matters where on a link this is
+                at = (member.links.crossed != 0).any(axis=1)
+                more = member.links.fractions[at] - HALF_WAY
+                arm[member.numbers[at]] += more[:, None] * self.c[member.numbers[at]]
         return self._dat(arm, "arm")
 
     def _into_globals(self, measured: str) -> _Measured:
@@ -299,7 +322,7 @@ class _Kicks:
     def __init__(self, bounce: _Bounce, kick: Dat, speed: Dat | None) -> None:
         self._space, self._members, self._c, self._stretch = bounce.space, bounce.members, bounce.c, bounce.stretch
         self._kick, self._speed = kick, speed
-        self._kicks, self._speeds = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape)
+        self._kicks, self._speeds, self._own = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape), bounce.own
         weights = np.array(bounce.space.lattice.weights)[bounce.links.directions]
         self._rest = -bounce.space.unit * (1.0 - bounce.share) * 3.0 * weights
         self._places = [member.places(bounce.space) for member in bounce.members]
@@ -330,7 +353,7 @@ class _Kicks:
         flux = 6.0 * weights[member.links.directions] * (self._c[at] * u).sum(axis=1)
         self._check_tight(member, u, flux)
         self._kicks[at, 0] = self._space.unit * self._stretch[at] * flux
-        self._speeds[at] = u
+        self._speeds[at] = u * self._own[at]
 
     def _write(self) -> None:
         self._kick.write(self._kicks + self._stand)

@@ -14,10 +14,10 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.sums import WallSum
-from fluxloom.lbm.links import Links
+from fluxloom.lbm.links import HALF_WAY, Links
 from fluxloom.lbm.space import Space
 
-__all__ = ["Condition", "Part", "Site"]
+__all__ = ["Condition", "Part", "Site", "own_components"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Site:
         Cells and directions of all links that bodies cut between fluid cells.
     standing
         Along which axes a wall or a plane of symmetry carries the fluid that a force presses on it.
+    planes
+        Axes across planes of symmetry, and which way out of the box they are.
     excess
         Of a body by how many cells it is larger than those that it has; None: that is not known.
     """
@@ -52,6 +54,7 @@ class Site:
     cells: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     cut: frozenset[tuple[int, int]] = frozenset()
     standing: tuple[bool, ...] = ()
+    planes: tuple[tuple[int, int], ...] = ()
     excess: float | None = None
 
     def leads(
@@ -78,6 +81,26 @@ class Site:
         if self.axis is None:
             raise SolverError(f"body {self.name!r}: only sides of the box take this condition; give the body a Wall")
         return self.axis, self.outward
+
+
+def own_components(site: Site, links: Links, *, interpolated: bool) -> npt.NDArray[np.int64]:
+    """Return which components of the momentum through links a side or body gets, and with which sign.
+
+    Links through corners of the box are shared: a side gets no component across another one. Where a link meets a body
+    at a wall, the wall gets the component across itself. A plane of symmetry gets it where both are met at once; behind
+    it is the mirror image of the body, whose momentum across has the other sign.
+    """
+    found = np.ones(links.crossed.shape, dtype=np.int64)
+    for axis in range(links.crossed.shape[1]):
+        for way in (-1, 1):
+            at = links.crossed[:, axis] == way
+            if site.axis is not None:
+                found[at, axis] = int(axis == site.axis)
+                continue
+            where = np.where(interpolated, links.fractions[at], HALF_WAY)
+            beyond = -1 if (axis, way) in site.planes else 0
+            found[at, axis] = np.where(where < HALF_WAY, 1, np.where(where > HALF_WAY, beyond, 0))
+    return found
 
 
 class Condition(Protocol):
