@@ -15,7 +15,8 @@ from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
 from fluxloom.app.cases.lattice_observers import frequency
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import advices, units_of
+from fluxloom.app.cases.lattice_advice import advices
+from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.image_data import write_image
 from fluxloom.app.loading import parse_case
 from fluxloom.app.movies import Movie
@@ -85,7 +86,7 @@ def test_advices() -> None:
     assert advices(case, units_of(case)) == []
     case = load(fluid={"reynolds": 1e5}, lattice={"collision": "bgk"}, time={"lattice_velocity": 0.15})
     found = "\n".join(advices(case, units_of(case)))
-    assert all(text in found for text in ("Mach number 0.26", "near 1/2", "body.disk: 4 cells"))
+    assert all(text in found for text in ("Mach number 0.26", "Reynolds number of a cell", "body.disk: 4 cells"))
     rows = LatticeApplication().estimate(case).rows
     assert [name for name, _ in rows].count("warning") == 3
 

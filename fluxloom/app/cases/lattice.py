@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +14,12 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
 from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
 from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
-from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, advices, units_of
+from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.context import Context
@@ -173,6 +175,12 @@ def _pressure(text: str, key: str, units: Units) -> Callable[[Array], Array]:
     return lambda places: 1.0 + units.excess(part(*units.points(places)))
 
 
+def _density(text: str, key: str, units: Units) -> float | Callable[[Array], Array]:
+    """Return the density that a formula of the pressure at a side means: a number where that is the same everywhere."""
+    found = _pressure(text, key, units)
+    return found if re.search(r"\b[xyz]\b", text) else float(found(np.zeros((1, units.dimension)))[0])
+
+
 def _side(table: LatticeBoundaryTable, key: str, units: Units) -> Condition | Sponge:
     """Return the condition of a side, in a sponge if there is one."""
     condition, sponge = _condition(table, key, units), table.sponge
@@ -197,7 +205,7 @@ def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition
         case "pressure":
             scheme = table.scheme or "anti-bounce-back"
             absorbing = table.absorbing and scheme == "anti-bounce-back"
-            return Pressure(_pressure(table.pressure, key, units), scheme, absorbing=absorbing)
+            return Pressure(_density(table.pressure, key, units), scheme, absorbing=absorbing)
         case "outflow":
             return Outflow()
 
