@@ -10,12 +10,15 @@ from __future__ import annotations
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.fv.limiters import bounded_parts, smooth_parts
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
+from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
 __all__ = ["BARTH", "NOT_LIMITED", "VENKATAKRISHNAN", "limited_slopes", "slopes"]
 
 NOT_LIMITED, BARTH, VENKATAKRISHNAN = 0, 1, 2
 """Limiters."""
+
+_MINOR = 1e-3
+"""Of the square of the range of values around a cell: changes that are this small beside it do not choose the share."""
 
 
 @kernel
@@ -40,23 +43,36 @@ def is_inner(way, d):
     return select(reach > 0.0, 1.0, 0.0)
 
 
+@func
+def least_share(top, below, v, a, b):
+    """Keep the lesser of two fractions, that of component ``v`` and ``a / b``."""
+    less = a * below[v] < top[v] * b
+    top[v] = select(less, a, top[v])
+    below[v] = select(less, b, below[v])
+
+
 @kernel
 def limited_slopes(
-    w: Read, near: Read, weights: Read, ways: Read, rough: Read, scale: Read, slope: Write, share: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[int],
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+    *, nv: Const[int], d: Const[int], limiter: Const[int], rough: float, most: float,
 ):  # fmt: skip
     """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
 
     ``ways`` lead from the cell to its faces, 0 to those of a boundary, which do not count, nor does what is there.
-    ``rough`` is ``(K h)^3`` of the cell, ``scale`` the square of the size of each component: changes below
-    ``rough * scale`` are not limited (Venkatakrishnan). The least of the faces' shares is found as a fraction: one
-    division a component.
+    The velocity has one share, along its own changes (`fluxloom.fv.limiters`), so that it does not depend on the axes.
+    Squares of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not limited, with
+    ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small
+    beside the range of values around the cell: at a wall, where all neighbours are on one side, a change along it as
+    small as round-off would choose what is left of the slope across. The least of the faces' shares is found as a
+    fraction: one division a component.
     """
     g = zeros(nv * d)
     low = zeros(nv)
     high = zeros(nv)
     top = zeros(nv)
     below = zeros(nv)
+    push = zeros(d)
+    reach = 0.0
     for j in range(len(near)):
         inner = is_inner(ways[j], d)
         for v in range(nv):
@@ -65,22 +81,50 @@ def limited_slopes(
                 g[d * v + k] += weights[j][k] * jump
             low[v] = min(low[v], inner * jump)
             high[v] = max(high[v], inner * jump)
+        jumps = 0.0
+        for k in range(d):
+            jumps += (near[j][1 + k] - w[1 + k]) * (near[j][1 + k] - w[1 + k])
+        reach = max(reach, inner * jumps)
     for v in range(nv):
         top[v] = 1.0
         below[v] = 1.0
     for j in range(len(near)):
+        rest = 0.0
+        if limiter == VENKATAKRISHNAN:
+            size = 0.0
+            for k in range(d):
+                size += ways[j][k] * ways[j][k]
+            rest = min(rough * size * sqrt(size), most)
+        square = 0.0
         for v in range(nv):
             change = 0.0
             for k in range(d):
                 change += g[d * v + k] * ways[j][k]
-            if limiter == BARTH:
-                a, b = bounded_parts(change, low[v], high[v])
+            if 1 <= v <= d:
+                push[v - 1] = change
+                square += change * change
             else:
-                a, b = smooth_parts(change, low[v], high[v], rough[0] * scale[v])
-            less = a * below[v] < top[v] * b
-            top[v] = select(less, a, top[v])
-            below[v] = select(less, b, below[v])
+                eps2 = rest * scale[v] + _MINOR * (high[v] - low[v]) * (high[v] - low[v])
+                if limiter == BARTH:
+                    a, b = bounded_parts(change, low[v], high[v], eps2)
+                else:
+                    a, b = smooth_parts(change, low[v], high[v], eps2)
+                least_share(top, below, v, a, b)
+        along = 0.0
+        for i in range(len(near)):
+            jump = 0.0
+            for k in range(d):
+                jump += push[k] * (near[i][1 + k] - w[1 + k])
+            along = max(along, is_inner(ways[i], d) * jump)
+        eps2 = (rest * scale[1] + _MINOR * reach) * square
+        if limiter == BARTH:
+            a, b = bounded_parts(square, 0.0, along, eps2)
+        else:
+            a, b = smooth_parts(square, 0.0, along, eps2)
+        least_share(top, below, 1, a, b)
     for v in range(nv):
         share[v] = top[v] / below[v]
+    for k in range(1, d):
+        share[1 + k] = top[1] / below[1]
     for i in range(nv * d):
         slope[i] = g[i]
