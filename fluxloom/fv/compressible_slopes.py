@@ -8,7 +8,7 @@ pass, for it reads the same neighbours.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.limiters import bounded_parts, smooth_parts
+from fluxloom.fv.limiters import MINOR, bounded_parts, smooth_parts
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
@@ -16,9 +16,6 @@ __all__ = ["BARTH", "NOT_LIMITED", "VENKATAKRISHNAN", "limited_slopes", "slopes"
 
 NOT_LIMITED, BARTH, VENKATAKRISHNAN = 0, 1, 2
 """Limiters."""
-
-_MINOR = 1e-3
-"""Of the square of the range of values around a cell: changes that are this small beside it do not choose the share."""
 
 
 @kernel
@@ -104,7 +101,7 @@ def limited_slopes(
                 push[v - 1] = change
                 square += change * change
             else:
-                eps2 = rest * scale[v] + _MINOR * (high[v] - low[v]) * (high[v] - low[v])
+                eps2 = rest * scale[v] + MINOR * (high[v] - low[v]) * (high[v] - low[v])
                 if limiter == BARTH:
                     a, b = bounded_parts(change, low[v], high[v], eps2)
                 else:
@@ -116,7 +113,7 @@ def limited_slopes(
             for k in range(d):
                 jump += push[k] * (near[i][1 + k] - w[1 + k])
             along = max(along, is_inner(ways[i], d) * jump)
-        eps2 = (rest * scale[1] + _MINOR * reach) * square
+        eps2 = (rest * scale[1] + MINOR * reach) * square
         if limiter == BARTH:
             a, b = bounded_parts(square, 0.0, along, eps2)
         else:

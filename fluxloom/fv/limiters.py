@@ -20,7 +20,10 @@ from __future__ import annotations
 from fluxloom.kernel.frontend import func
 from fluxloom.kernel.intrinsics import min, select
 
-__all__ = ["bounded", "bounded_parts", "smooth_parts", "smooth_share"]
+__all__ = ["MINOR", "bounded", "bounded_parts", "smooth_parts", "smooth_share"]
+
+MINOR = 1e-3
+"""Of the square of the range of values around a cell: changes that are this small beside it do not choose the share."""
 
 
 @func

@@ -79,6 +79,8 @@ class CompressibleFlow:
         variable is the last one.
     mirrors
         Boundary elements beyond which the flow is mirrored.
+    axis
+        Along which the mesh is a plane one, extruded (`fluxloom.fv.symmetry_planes.extruded_along`); None: it is not.
     length
         In which the limiter measures cells.
     time, steps
@@ -160,8 +162,8 @@ class CompressibleFlow:
         kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
         self.mirrors = self._mirrors()
         par[self.mirrors, 0] = 1.0
-        axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
-        found = CompressibleGeometry.of(cv, self.rotation, self.mirrors, axis)
+        self.axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
+        found = CompressibleGeometry.of(cv, self.rotation, self.mirrors, self.axis)
         self.face = faces.dat(found.faces, "face", self._many)
         layout = slices_for(self.context.device)
         signs = found.signs._replace(values=found.signs.values.astype(np.float32))
