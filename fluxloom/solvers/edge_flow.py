@@ -52,6 +52,8 @@ Array = npt.NDArray[np.float64]
 
 _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
+_LONG = 1e3
+"""Of the largest stable step: one beside which ``tau`` is short, to take the divergence away."""
 _TINY = 1e-4
 """Of the largest stable step: a step that shows how fast the velocity changes."""
 
@@ -182,7 +184,8 @@ class EdgeFlow:
         loops.hat.write(values)
         for dat in (loops.p, loops.rise, loops.slope):
             dat.write(0.0)
-        loops.step_length.value = 1.0
+        longest = self.stable_step(_LONG)
+        loops.step_length.value = longest if 0.0 < longest < float("inf") else 1.0
         loops.fill()
         with activity("initial velocity without divergence"):
             status = self._solve("the initial velocity")
