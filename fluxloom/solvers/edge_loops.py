@@ -90,7 +90,8 @@ class EdgeLoops:
 
     def _properties(self, viscosity: float | Callable[[Array], npt.ArrayLike], force: Field) -> None:
         ctx, points = self.context, self.points
-        self.size = ctx.dat(points, (self.operators.mass.read() * self.boundary.images) ** (1.0 / self.dimension), "size")
+        self._whole = self.operators.mass.read() * self.boundary.images
+        self.size = ctx.dat(points, self._whole ** (1.0 / self.dimension), "size")
         nu = _viscosity(viscosity, self.places)
         self.scheme.check_bounded(nu, np.zeros(points.size), "viscosity")
         self.laminar = ctx.dat(points, nu, "nu")
@@ -217,7 +218,7 @@ class EdgeLoops:
         ctx, mass = self.context, self.operators.mass
         tensor = ctx.dat(self.points, name="velocity_gradient", shape=(9,))
         turbulent = ctx.dat(self.points, name="nu_t")
-        area = ctx.dat(self.points, filter_areas(mass.read() * self.boundary.images), "filter_area")
+        area = ctx.dat(self.points, filter_areas(self._whole), "filter_area")
         return [
             self.gather(kernels.velocity_gradient, *self.both(self.u), mass, tensor),
             *self._mirrored(kernels.mirror_tensor, tensor),

@@ -15,9 +15,9 @@ from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.orient import orient
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from tests.unit.solvers.moved_meshes import moved, turn, with_image
 
 Array = npt.NDArray[np.float64]
 STEPS = 12
@@ -27,12 +27,6 @@ EDDIES = "spalart-allmaras"
 @pytest.fixture(scope="module")
 def context() -> Context:
     return fl.Context("cpu", tuning=False)
-
-
-def turn(dimension: int, degrees: float) -> Array:
-    found, angle = np.eye(dimension), np.radians(degrees)
-    found[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-    return found
 
 
 def blast(places: Array) -> Array:
@@ -49,8 +43,7 @@ def changed(
     context: Context, mesh: MeshData, limiter: str, matrix: Array, move: float = 0.0, size: float = 1.0
 ) -> Array:
     """Return the states after some steps in a mesh that is turned, moved and enlarged, as they are in the first one."""
-    mesh, _ = orient(mesh.with_points(size * (mesh.points @ matrix.T + move)))
-    volumes = control_volumes(mesh)
+    volumes = control_volumes(moved(mesh, matrix, move, size))
     gas, walls = Gas(constant=1.0), dict.fromkeys(volumes.patches, SlipWall())
     flow = CompressibleFlow(context, volumes, walls, gas, CompressibleScheme(limiter=limiter, smoothness=1.0))
 
@@ -79,23 +72,6 @@ def test_places_and_units_do_not_matter(context: Context, limiter: str) -> None:
     assert np.abs(changed(context, mesh, limiter, np.eye(2), move=1e3) - first).max() < 1e-9
 
 
-def mirrored(mesh: MeshData, patch: str) -> MeshData:
-    """Return a mesh with its image in ``y = 0``, where the patch is."""
-    inner = np.ones(mesh.n_points, dtype=bool)
-    inner[mesh.patches[patch].nodes()] = False
-    number = np.arange(mesh.n_points)
-    number[inner] = mesh.n_points + np.arange(np.count_nonzero(inner))
-    image = mesh.points.copy()
-    image[:, 1] *= -1.0
-
-    def both(blocks: dict[str, npt.NDArray[np.int32]]) -> dict[str, npt.NDArray[np.int32]]:
-        return {kind: np.concatenate([block, number[block]]).astype(np.int32) for kind, block in blocks.items()}
-
-    patches = {name: both(dict(faces.blocks)) for name, faces in mesh.patches.items() if name != patch}
-    points = np.concatenate([mesh.points, image[inner]])
-    return orient(MeshData(points, both(dict(mesh.cells)), patches))[0]  # type: ignore[arg-type]
-
-
 def half_and_whole(
     context: Context,
     mesh: MeshData,
@@ -114,7 +90,7 @@ def half_and_whole(
         return np.concatenate([found, eddies], axis=1) if scheme.turbulence == EDDIES else found
 
     found = []
-    for one in (mesh, mirrored(mesh, "ymin")):
+    for one in (mesh, with_image(mesh, "ymin")):
         volumes = control_volumes(one.with_points(one.points @ matrix.T))
         sides = {name: NoSlipWall() if viscosity and name != "xmin" else SlipWall() for name in volumes.patches}
         if "ymin" in one.patches and one is mesh:
