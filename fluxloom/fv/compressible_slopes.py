@@ -8,7 +8,7 @@ pass, for it reads the same neighbours.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.limiters import MINOR, bounded_parts, smooth_parts
+from fluxloom.fv.limiters import bounded_parts, minor, smooth_parts
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
@@ -48,6 +48,37 @@ def least_share(top, below, v, a, b):
     below[v] = select(less, b, below[v])
 
 
+@func
+def unlimited_part(way, rough, most, d):
+    """Return the part of the square of a flow's size below which changes towards a face are not limited."""
+    size = 0.0
+    for k in range(d):
+        size += way[k] * way[k]
+    return min(rough * size * sqrt(size), most)
+
+
+@func
+def parts(change, low, high, eps2, limiter):
+    """Return the fraction of a limiter."""
+    if limiter == BARTH:
+        top, below = bounded_parts(change, low, high, eps2)
+    else:
+        top, below = smooth_parts(change, low, high, eps2)
+    return top, below
+
+
+@func
+def along_change(w, near, ways, push, d):
+    """Return the largest projection of the differences to the neighbours of a velocity on its change ``push``."""
+    along = 0.0
+    for i in range(len(near)):
+        jump = 0.0
+        for k in range(d):
+            jump += push[k] * (near[i][1 + k] - w[1 + k])
+        along = max(along, is_inner(ways[i], d) * jump)
+    return along
+
+
 @kernel
 def limited_slopes(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
@@ -59,9 +90,8 @@ def limited_slopes(
     The velocity has one share, along its own changes (`fluxloom.fv.limiters`), so that it does not depend on the axes.
     Squares of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not limited, with
     ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small
-    beside the range of values around the cell: at a wall, where all neighbours are on one side, a change along it as
-    small as round-off would choose what is left of the slope across. The least of the faces' shares is found as a
-    fraction: one division a component.
+    beside the range of values around the cell (`fluxloom.fv.limiters.minor`). The least of the faces' shares is found
+    as a fraction: one division a component.
     """
     g = zeros(nv * d)
     low = zeros(nv)
@@ -72,26 +102,20 @@ def limited_slopes(
     reach = 0.0
     for j in range(len(near)):
         inner = is_inner(ways[j], d)
+        jumps = 0.0
         for v in range(nv):
             jump = near[j][v] - w[v]
             for k in range(d):
                 g[d * v + k] += weights[j][k] * jump
             low[v] = min(low[v], inner * jump)
             high[v] = max(high[v], inner * jump)
-        jumps = 0.0
-        for k in range(d):
-            jumps += (near[j][1 + k] - w[1 + k]) * (near[j][1 + k] - w[1 + k])
+            jumps += jump * jump if 1 <= v <= d else 0.0
         reach = max(reach, inner * jumps)
     for v in range(nv):
         top[v] = 1.0
         below[v] = 1.0
     for j in range(len(near)):
-        rest = 0.0
-        if limiter == VENKATAKRISHNAN:
-            size = 0.0
-            for k in range(d):
-                size += ways[j][k] * ways[j][k]
-            rest = min(rough * size * sqrt(size), most)
+        rest = unlimited_part(ways[j], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
         square = 0.0
         for v in range(nv):
             change = 0.0
@@ -101,27 +125,13 @@ def limited_slopes(
                 push[v - 1] = change
                 square += change * change
             else:
-                eps2 = rest * scale[v] + MINOR * (high[v] - low[v]) * (high[v] - low[v])
-                if limiter == BARTH:
-                    a, b = bounded_parts(change, low[v], high[v], eps2)
-                else:
-                    a, b = smooth_parts(change, low[v], high[v], eps2)
+                eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
+                a, b = parts(change, low[v], high[v], eps2, limiter)
                 least_share(top, below, v, a, b)
-        along = 0.0
-        for i in range(len(near)):
-            jump = 0.0
-            for k in range(d):
-                jump += push[k] * (near[i][1 + k] - w[1 + k])
-            along = max(along, is_inner(ways[i], d) * jump)
-        eps2 = (rest * scale[1] + MINOR * reach) * square
-        if limiter == BARTH:
-            a, b = bounded_parts(square, 0.0, along, eps2)
-        else:
-            a, b = smooth_parts(square, 0.0, along, eps2)
+        eps2 = (rest * scale[1] + minor(square, reach)) * square
+        a, b = parts(square, 0.0, along_change(w, near, ways, push, d), eps2, limiter)
         least_share(top, below, 1, a, b)
     for v in range(nv):
-        share[v] = top[v] / below[v]
-    for k in range(1, d):
-        share[1 + k] = top[1] / below[1]
+        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
     for i in range(nv * d):
         slope[i] = g[i]

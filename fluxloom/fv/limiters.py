@@ -18,21 +18,32 @@ J. Comput. Phys. 118, 1995 (eq. 13 to 15).
 from __future__ import annotations
 
 from fluxloom.kernel.frontend import func
-from fluxloom.kernel.intrinsics import min, select
+from fluxloom.kernel.intrinsics import max, min, select
 
-__all__ = ["MINOR", "bounded", "bounded_parts", "smooth_parts", "smooth_share"]
+__all__ = ["bounded", "bounded_parts", "minor", "smooth_parts", "smooth_share"]
 
-MINOR = 1e-3
-"""Of the square of the range of values around a cell: changes that are this small beside it do not choose the share."""
+_MINOR, _MAIN = 1e-2, 16.0
+"""Part of the square of the range of values around a cell, and how many times the square of a change takes it away."""
+
+
+@func
+def minor(square, reach):
+    """Return which squares of changes are so small beside the range of values around a cell that they do not decide.
+
+    ``square`` is that of the change at a face, ``reach`` that of the range. A change of a quarter of the range, as a
+    steady slope has it twice, is limited strictly; else values at faces may be beyond the extremes by 5 % of the range
+    at most. Without this round-off decides: at a wall, where all neighbours are on one side, a change along it as small
+    as 1e-16 chooses what is left of the slope across.
+    """
+    return _MINOR * max(0.0, reach - _MAIN * square)
 
 
 @func
 def bounded_parts(change, low, high, eps2):
     """Barth and Jespersen: the largest share that keeps a change between the least and the largest, as a fraction.
 
-    ``(c m + e) / (c^2 + e)``, with ``c`` the change and ``m`` the largest one on its side. A value at a face may be
-    beyond the extremes by at most half the root of ``e``; with 0 a change as small as round-off may have any share. All
-    is kept from 1 on. Both parts are 0 where nothing changes and ``e`` is 0, else that below is above 0.
+    ``(c m + e) / (c^2 + e)``, with ``c`` the change, ``m`` the largest one on its side, and ``e`` of `minor`. All is
+    kept from 1 on. Both parts are 0 where nothing changes and ``e`` is 0, else that below is above 0.
     """
     return select(change > 0.0, high, low) * change + eps2, change * change + eps2
 

@@ -13,7 +13,7 @@ shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.limiters import MINOR, bounded
+from fluxloom.fv.limiters import bounded, minor
 from fluxloom.fv.shallow_water import desingularised
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
@@ -162,14 +162,15 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
     for j in range(legs):
         mx = middle[2 * j]
         my = middle[2 * j + 1]
-        se = bounded(se, ex * mx + ey * my, low, high, MINOR * (high - low) * (high - low))
+        rise = ex * mx + ey * my
+        se = bounded(se, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
         ca = ax * mx + ay * my
         cb = bx * mx + by * my
         square = ca * ca + cb * cb
         along = 0.0
         for i in range(legs):
             along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
-        su = bounded(su, square, 0.0, along, MINOR * reach * square)
+        su = bounded(su, square, 0.0, along, minor(square, reach) * square)
     hx = se * ex - zx
     hy = se * ey - zy
     share = 1.0

@@ -184,8 +184,9 @@ class EdgeFlow:
         loops.hat.write(values)
         for dat in (loops.p, loops.rise, loops.slope):
             dat.write(0.0)
-        longest = self.stable_step(_LONG)
-        loops.step_length.value = longest if 0.0 < longest < float("inf") else 1.0
+        limit = self.stable_step(1.0)
+        limit = limit if 0.0 < limit < float("inf") else 1.0
+        loops.step_length.value = _LONG * limit
         loops.fill()
         with activity("initial velocity without divergence"):
             status = self._solve("the initial velocity")
@@ -197,7 +198,8 @@ class EdgeFlow:
         if loops.subscales is None or not status.converged:
             return status
         limit = self.stable_step(1.0)
-        return loops.subscales.begin(_TINY * limit if np.isfinite(limit) else _TINY, self._solve)
+        limit = limit if np.isfinite(limit) else 1.0
+        return loops.subscales.begin(_TINY * limit, _LONG * limit, self._solve)
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.

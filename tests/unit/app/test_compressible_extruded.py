@@ -12,6 +12,7 @@ from fluxloom.app.cases.compressible_observers import BalanceObserver
 from fluxloom.app.cases.compressible_run import CompressibleRunner
 from tests.unit.app.flow_cases import built
 
+Array = npt.NDArray[np.float64]
 CASE = """\
 [case]
 name = "profile"
@@ -48,7 +49,7 @@ picture = false
 ENDS = '[boundary.zmin]\ntype = "symmetry"\n[boundary.zmax]\ntype = "symmetry"\n'
 
 
-def coefficients(path: Path, limiter: str, span: float = 0.0, cells: int = 0, periodic: bool = False) -> npt.NDArray[np.float64]:
+def coefficients(path: Path, limiter: str, span: float = 0.0, cells: int = 0, periodic: bool = False) -> Array:
     """Return drag, lift and moment of a profile, plane or extruded by a span with so many cells."""
     span_keys = f"z = [1.0, {1.0 + span}]\nnz = {cells}" if cells else ""
     if periodic:
