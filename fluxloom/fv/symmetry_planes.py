@@ -81,9 +81,9 @@ def reference_length(
 
     It is :math:`\sqrt{12 \lambda}` with the largest principal moment :math:`\lambda` of the walls about their centre,
     per unit of area: the length of a straight line. Planes of symmetry count as what they stand for: moments along
-    their normals are about the plane, and there are none where the flow is between two of them. So it is the same for a
-    mesh that is turned or moved, for half a flow, and for a plane one that is extruded. Without walls it is that of all
-    patches, and where there are none the longest way between periodic ones.
+    their normals are about the plane, and there are none between two of them, nor between periodic patches. So it is
+    the same for a mesh that is turned or moved, for half a flow, and for a plane one that is extruded. Without walls it
+    is that of all patches, and where there are none the longest way between periodic ones.
 
     Parameters
     ----------
@@ -100,17 +100,21 @@ def reference_length(
         chosen = _elements(patches)
     d, offset = volumes.dimension, volumes.interior - volumes.cells
     places, weight = volumes.centres[chosen], volumes.area[chosen + offset]
-    size = float(np.ptp(volumes.centres, axis=0).max(initial=0.0))
+    size = max(comm.allgather(float(np.ptp(volumes.centres, axis=0).max(initial=0.0))))
     start = np.array([volumes.centres[0] if volumes.elements else np.zeros(d)])
     origin = comm.allgather(start)[0][0]  # near the mesh, wherever that is
     places = places - origin
     total = comm.reduce(np.concatenate([[weight.sum()], weight @ places]), "sum")
+    shift = volumes.wrapped.shift
+    repeated = np.linalg.norm(shift, axis=1)
+    rest = max(comm.allgather(float(repeated.max(initial=0.0)))) or size or 1.0
     if not total[0] > 0.0:
-        longest = np.linalg.norm(volumes.wrapped.shift, axis=1).max(initial=0.0)
-        return max(comm.allgather(float(longest))) or size or 1.0
+        return rest
     middle = total[1:] / total[0]
     mirrors = _elements({name: span for name, span in volumes.patches.items() if name in symmetric})
     kept = np.eye(d)
+    for way in _everywhere(shift / repeated[:, None], comm):
+        kept = kept - np.outer(way, way @ kept)
     normals = volumes.normals[mirrors + offset]
     for way in _everywhere(normals, comm):
         heights = (volumes.centres[mirrors] - origin)[np.abs(normals @ way) >= 1.0 - _SAME] @ way
@@ -125,7 +129,8 @@ def reference_length(
         along = np.outer(way, way)
         across = np.eye(d) - along
         moment = across @ moment @ across + along * float(way @ moment @ way)
-    return float(np.sqrt(12.0 * np.linalg.eigvalsh(kept @ moment @ kept.T)[-1]))
+    found = float(np.sqrt(12.0 * max(0.0, np.linalg.eigvalsh(kept @ moment @ kept.T)[-1])))
+    return found if found > _FIT * rest else rest
 
 
 def _elements(patches: Mapping[str, range]) -> Index:

@@ -51,7 +51,16 @@ def test_half_has_the_length_of_the_whole(lengths: tuple[float, float], plane: s
 @pytest.mark.parametrize("span", [0.01, 5.0])
 def test_a_plane_mesh_that_is_extruded_has_its_length(span: float) -> None:
     plane = length(box2d(12, 6, (2.0, 1.0)), ("ymin",))
-    assert length(box3d(12, 6, 3, (2.0, 1.0, span)), ("ymin",), ("zmin", "zmax")) == pytest.approx(plane, rel=1e-12)
+    solid = box3d(12, 6, 3, (2.0, 1.0, span))
+    assert length(solid, ("ymin",), ("zmin", "zmax")) == pytest.approx(plane, rel=1e-12)
+    periodic = control_volumes(solid, [("zmin", "zmax")])
+    assert reference_length(periodic, ("ymin",), (), COMM) == pytest.approx(plane, rel=1e-12)
+
+
+def test_length_without_walls() -> None:
+    plane, both = box2d(4, 4, (2.0, 1.0)), [("xmin", "xmax"), ("ymin", "ymax")]
+    assert reference_length(control_volumes(plane, both), (), (), COMM) == pytest.approx(2.0)
+    assert reference_length(control_volumes(plane, both[:1]), ("ymin",), (), COMM) == pytest.approx(2.0)
 
 
 def test_extrusions() -> None:
