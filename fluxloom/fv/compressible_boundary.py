@@ -42,6 +42,7 @@ __all__ = [
     "SlipWall",
     "SupersonicInlet",
     "SupersonicOutlet",
+    "SymmetryPlane",
     "TotalInlet",
     "VelocityInlet",
     "boundary_table",
@@ -53,7 +54,7 @@ Rows = tuple[int, Array]
 
 @dataclass(frozen=True)
 class SlipWall:
-    """A wall without friction, or a plane of symmetry: pressure and density are those of the inside.
+    """A wall without friction: pressure and density are those of the inside.
 
     Attributes
     ----------
@@ -66,6 +67,19 @@ class SlipWall:
     def rows(self, faces: PatchFaces) -> Rows:
         """Return kind and parameters."""
         return SLIP_WALL, faces.row(0.0, faces.vector("velocity", self.velocity), 0.0)
+
+
+@dataclass(frozen=True)
+class SymmetryPlane:
+    """A plane of symmetry: beyond it the flow goes on, mirrored, so that half a flow is the half of the whole.
+
+    Each face mirrors about itself; on curved walls take `SlipWall`. Slopes that look through the nodes of cells, and
+    faces that move along their normals, see a wall without friction instead.
+    """
+
+    def rows(self, faces: PatchFaces) -> Rows:
+        """Return kind and parameters, without the mark that makes it a mirror (the solver adds it)."""
+        return SLIP_WALL, faces.row(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -257,6 +271,7 @@ class PressureOutlet:
 
 Boundary = (
     SlipWall
+    | SymmetryPlane
     | NoSlipWall
     | FarField
     | SupersonicInlet

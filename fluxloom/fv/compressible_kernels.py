@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
-from fluxloom.fv.compressible_outside import boundary_state, transported
+from fluxloom.fv.compressible_outside import boundary_state, is_mirror, mirrored, transported
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, min, select, sqrt, zeros
 
@@ -31,6 +31,7 @@ __all__ = [
     "complete",
     "face_states",
     "gained",
+    "image_states",
     "least_step",
     "local_step",
     "residual",
@@ -203,12 +204,32 @@ def continued(w, slope, share, face, inside, nv, d):
         inside[v] = select(sound, inside[v], w[v])
 
 
+@func
+def mirror_flux(inside, n, f, gamma, d, scheme, tuning):
+    """Write the flux through a plane of symmetry, between a state and its image: of momentum along the normal alone."""
+    image = zeros(2 + d)
+    state = zeros(2 + d)
+    for v in range(2 + d):
+        state[v] = inside[v]
+    mirrored(inside, n, image, d)
+    numerical_flux(state, image, n, f, gamma, d, scheme, tuning)
+    push = 0.0
+    for k in range(d):
+        push += n[k] * f[1 + k]
+    for k in range(d):
+        f[1 + k] = push * n[k]
+    f[0] = 0.0
+    f[1 + d] = 0.0
+
+
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
-    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int],
+    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int], scheme: Const[int], tuning: float,
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
+
+    At a plane of symmetry it is that of a scheme, between this state and its image.
 
     A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
 
@@ -228,6 +249,8 @@ def boundary_flux(
     euler(b, n, f, gamma, d)
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
+    if is_mirror(kind[0], par):
+        mirror_flux(inside, n, f, gamma, d, scheme, tuning)
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:
@@ -257,6 +280,20 @@ def face_states(
         out[v] = b[v]
     if nv == d + 3:
         out[nv - 1] = transported(kind[0], par, n, inside, b, inside[nv - 1], d)
+
+
+@kernel
+def image_states(face: Read, w: Read, out: Write, *, nv: Const[int], d: Const[int]):
+    """The states of boundary elements in planes of symmetry: the images of the cells behind."""
+    n = zeros(d)
+    b = zeros(2 + d)
+    for k in range(d):
+        n[k] = face[k]
+    mirrored(w, n, b, d)
+    for v in range(2 + d):
+        out[v] = b[v]
+    if nv == d + 3:
+        out[nv - 1] = w[nv - 1]
 
 
 @kernel

@@ -6,11 +6,10 @@ see `fluxloom.fv.sectors`.
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.core.access import Const, Read, Write
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import min
 
-__all__ = ["image_slopes", "image_state", "level_shares"]
+__all__ = ["image_slopes", "image_state"]
 
 
 @kernel
@@ -44,12 +43,3 @@ def image_slopes(
                     total += turns[base + d * k + m] * slope[d * v + m]
             out[d * v + k] = total
 
-
-@kernel
-def level_shares(share: RW, *, d: Const[int]):
-    """The least share of the velocity's components for all of them: a limited slope then turns as a tensor does."""
-    least = share[1]
-    for k in range(1, d):
-        least = min(least, share[1 + k])
-    for k in range(d):
-        share[1 + k] = least

@@ -19,7 +19,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_boundary import Boundary, boundary_table
+from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SymmetryPlane, boundary_table
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, least_step, local_step
 from fluxloom.fv.compressible_outside import PARAMETERS
@@ -27,6 +27,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import clipped_states, through_boundary
 from fluxloom.fv.sides import Family
+from fluxloom.fv.symmetry_planes import extruded_along, reference_length
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left, marking
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
@@ -40,6 +41,9 @@ Array = npt.NDArray[np.float64]
 Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
 
 FOREVER = 1.0e300
+
+_STILL = 1e-9
+"""Part of the velocity of a mesh that turns, along the normal of a plane of symmetry that stands still."""
 
 
 class CompressibleFlow:
@@ -73,6 +77,12 @@ class CompressibleFlow:
     w
         Primitive states ``(rho, u, p)`` of the elements: cells, then boundary elements; with a model of turbulence its
         variable is the last one.
+    mirrors
+        Boundary elements beyond which the flow is mirrored.
+    axis
+        Along which the mesh is a plane one, extruded (`fluxloom.fv.symmetry_planes.extruded_along`); None: it is not.
+    length
+        In which the limiter measures cells.
     time, steps
         Since the start.
     outflow
@@ -119,6 +129,7 @@ class CompressibleFlow:
         self.boundary = context.subset(self.elements, outer, "boundary")
         self.open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps, self.cfl, self.rotation = 0.0, 0, self.scheme.cfl, rotation
+        self.length = self._length()
         self._many = SoA() if context.device.items else AoS()
         found = self._geometry(boundaries or {})
         self._balance = FlowBalance(self, found) if balance is None else None
@@ -147,7 +158,12 @@ class CompressibleFlow:
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, Boundary]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
-        found = CompressibleGeometry.of(cv, self.rotation)
+        kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
+        kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
+        self.mirrors = self._mirrors()
+        par[self.mirrors, 0] = 1.0
+        self.axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
+        found = CompressibleGeometry.of(cv, self.rotation, self.mirrors, self.axis)
         self.face = faces.dat(found.faces, "face", self._many)
         layout = slices_for(self.context.device)
         signs = found.signs._replace(values=found.signs.values.astype(np.float32))
@@ -156,8 +172,6 @@ class CompressibleFlow:
         self.sides = elements.rows(found.sides, faces, "sides", layout).pattern
         self.volume = elements.dat(found.volume, "volume")
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
-        kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))
@@ -165,6 +179,29 @@ class CompressibleFlow:
         self.behind = self.context.map(over, over, elements.local(behind[owned]), "behind", stays=True)
         self.edge = self.context.map(self.elements, faces.set, faces.local(edge[owned])[:, None], "edge")
         return found
+
+    def _mirrors(self) -> npt.NDArray[np.int64]:
+        """Return the boundary elements beyond which the flow is mirrored."""
+        cv, found = self.volumes, [np.empty(0, dtype=np.int64)]
+        if self.balance is not None or self.slopes is not None:
+            return found[0]
+        for name, span in cv.patches.items():
+            if isinstance(self.boundaries.get(name), SymmetryPlane):
+                elements = np.arange(span.start, span.stop)
+                if self.rotation is not None:
+                    velocity = self.rotation.velocity(cv.centres[elements])
+                    pace = np.abs(np.einsum("ij,ij->i", velocity, cv.normals[elements - cv.cells + cv.interior]))
+                    elements = elements[pace <= _STILL * np.linalg.norm(velocity, axis=1)]
+                found.append(elements)
+        return np.concatenate(found)
+
+    def _length(self) -> float:
+        """Return the length in which the limiter measures cells."""
+        if self.scheme.length or not self.limiting:
+            return self.scheme.length or 1.0
+        walls = [name for name, kind in self.boundaries.items() if isinstance(kind, SlipWall | NoSlipWall)]
+        planes = [name for name, kind in self.boundaries.items() if isinstance(kind, SymmetryPlane)]
+        return reference_length(self.volumes, walls, planes, self.context.comm)
 
     def _distance(self, distance: Array | None) -> None:
         if not self.turbulent:
@@ -197,11 +234,6 @@ class CompressibleFlow:
         self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=self._many)
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         self._own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.cfl)
-        size = np.zeros(cv.elements)
-        size[: cv.cells] = cv.volumes ** (1.0 / d)
-        self.rough = self.spaces.elements.dat(
-            np.minimum((self.scheme.smoothness * size / self.scheme.length) ** 3, self.scheme.unlimited**2), "rough"
-        )
         self.scale = ctx.scalar(np.ones(nv), "scale")
         self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
         self.norm = ctx.scalar(np.zeros(nv), "norm")
@@ -301,7 +333,7 @@ class CompressibleFlow:
         whole[: cv.owned] = found
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
-        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.context.comm)
+        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context.comm)
         self.time, self.steps = 0.0, 0
         self.freeze(False)
 

@@ -14,7 +14,7 @@ from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
-from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, residual, turned
+from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import limited_slopes, slopes
 from fluxloom.fv.sides import Family, spread
@@ -63,6 +63,11 @@ class FlowBalance:
         self.inner = elements.rows(found.inner, elements, "inner")
         edge = flow.volumes.faces[flow.volumes.interior :, 0]
         edge = np.unique(edge[edge < flow.volumes.owned])
+        mirrors, local = flow.mirrors, elements.local
+        self.mirrored = any(flow.context.comm.allgather(mirrors.size > 0))
+        self.mirrors = flow.context.subset(flow.elements, local(mirrors), "mirrors")
+        rest = np.setdiff1d(flow.volumes.outer, mirrors)
+        self.given = flow.context.subset(flow.elements, local(rest), "given") if self.mirrored else flow.boundary
         self.edge_cells = flow.context.subset(flow.elements, elements.local(edge), "edge_cells")
         if flow.limiting:
             ways = across._replace(values=found.ways())
@@ -82,7 +87,7 @@ class FlowBalance:
         """Return the loops for some states; not ``limited``, they take the shares of slopes that are there."""
         flow, common = self.flow, self._common
         over, gamma = flow.elements, flow.gas.gamma
-        found: list[Loop | Reset] = [*self.sectors.states(w), *self._slopes(w, limited)]
+        found: list[Loop | Reset] = [*self.sectors.states(w), *self._images(w), *self._slopes(w, limited)]
         found += [*self.sectors.slopes(), *self._boundary(w)]
         found += self._over_faces(w) if self.over_faces else self._over_cells(w)
         if flow.turbulent:
@@ -110,18 +115,26 @@ class FlowBalance:
             loops += [
                 Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
                 *self.vortices.loops(w),
-                Loop(face_states, flow.boundary, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
+                Loop(face_states, self.given, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
                      **common),
             ]  # fmt: skip
         if limited and flow.limiting:
             return [*loops, self.limits(w, flow.share)]
         return [*loops, Loop(slopes, flow.elements, w, w[self.around], self.weights, slope, **common)]
 
+    def _images(self, w: Dat) -> list[Loop]:
+        """Return the loop that writes the states beyond planes of symmetry, before slopes look at them."""
+        flow = self.flow
+        if not self.mirrored or (flow.scheme.order == 1 and not self.viscous):
+            return []
+        return [Loop(image_states, self.mirrors, flow.face[flow.edge[0]], w[flow.behind[0]], w, **self._common)]
+
     def limits(self, w: Dat, share: Dat) -> Loop:
         """Return the loop that finds the slopes of states, and what share of them the limiter leaves."""
         flow = self.flow
         return Loop(limited_slopes, flow.elements, w, w[self.around], self.weights, self.ways,
-                    flow.rough, flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
+                    flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
+                    rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3, most=flow.scheme.unlimited**2,
                     **self._common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
@@ -136,12 +149,12 @@ class FlowBalance:
         flow, slope = self.flow, self.flow.slope
         if not flow.open:
             return []
-        kind, _, face, inside = edge = self._edge(w)
+        edge = self._edge(w)
         behind = (slope[flow.behind[0]], flow.share[flow.behind[0]])
-        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, gamma=flow.gas.gamma,
-                      moving=int(flow.rotation is not None), **self._common)]  # fmt: skip
+        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, **self._convection())]
         if self.viscous:
-            loops += [Loop(boundary_friction, flow.boundary, kind, face, w, inside, behind[0], flow.outflow,
+            kind, par, face, inside = edge
+            loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
                            **flow.thermal(), **self._common)]  # fmt: skip
         return loops
 

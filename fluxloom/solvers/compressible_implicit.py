@@ -147,13 +147,20 @@ class SteadySteps:
         self._accept = Loop(copy, over, trial, flow.w, **copies)
 
     def _even(self) -> Dat:
-        """Return by what waves through a thin cell count, with fronts as through a cube of its volume; else 1."""
+        """Return by what waves through a thin cell count, with fronts as through a cube of its volume; else 1.
+
+        Of a plane mesh that is extruded only waves in the plane count, and cubes are squares.
+        """
         flow, cv = self.flow, self.flow.volumes
         found = np.ones(cv.elements)
+        sides, d = Sides.of(cv), cv.dimension
+        area, sizes = sides.sum(cv.area[sides.face]), cv.volumes[: sides.cells]
+        if flow.axis is not None:
+            ends = sides.sum((cv.area * np.abs(cv.normals @ flow.axis))[sides.face])
+            found[: sides.cells] = 1.0 - ends / area
+            area, sizes, d = (area - ends) * 0.5 * ends / sizes, 0.5 * ends, 2
         if self.implicit.fronts:
-            sides, d = Sides.of(cv), cv.dimension
-            area = sides.sum(cv.area[sides.face])
-            found[: sides.cells] = 2.0 * d * cv.volumes[: sides.cells] ** ((d - 1.0) / d) / area
+            found[: sides.cells] *= 2.0 * d * sizes ** ((d - 1.0) / d) / area
         return flow.spaces.elements.dat(found, "even")
 
     # --------------------------------------------------------------------------------------- running

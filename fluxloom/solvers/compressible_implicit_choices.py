@@ -67,7 +67,7 @@ class Implicit:
     sweeps_max: int = 16
     settle: float = 0.1
     follow: float = 0.3
-    freeze: float = 1e-4
+    freeze: float = 1e-8
     patience: int = 200
     fronts: bool = False
 

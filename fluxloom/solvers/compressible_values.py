@@ -64,16 +64,17 @@ def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components:
     return found
 
 
-def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, comm: Comm) -> Array:
+def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: float, comm: Comm) -> Array:
     """Return squares of how large the components of states ``(owned, nv)`` are, ``(nv,)``: for limiters. Collective.
 
-    Of density and pressure the mean, of velocities that of flow and sound together, 1 for other components.
+    Of density and pressure the mean, of velocities that of flow and sound together, which times a length is that of the
+    variable of a model of turbulence.
     """
     d, weight = volumes.dimension, volumes.volumes[: volumes.owned]
     square = (states[:, 1 : 1 + d] ** 2).sum(axis=1) + gas.gamma * states[:, 1 + d] / states[:, 0]
     sums = np.array([weight.sum(), weight @ states[:, 0], weight @ square, weight @ states[:, 1 + d]])
     total = comm.reduce(sums, "sum")
-    scale = np.ones(states.shape[1])
+    scale = np.full(states.shape[1], total[2] / total[0] * length * length)
     scale[0], scale[1 + d] = (total[1] / total[0]) ** 2, (total[3] / total[0]) ** 2
     scale[1 : 1 + d] = total[2] / total[0]
     return scale

@@ -52,6 +52,8 @@ Array = npt.NDArray[np.float64]
 
 _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
+_LONG = 1e3
+"""Of the largest stable step: one beside which ``tau`` is short, to take the divergence away."""
 _TINY = 1e-4
 """Of the largest stable step: a step that shows how fast the velocity changes."""
 
@@ -182,7 +184,9 @@ class EdgeFlow:
         loops.hat.write(values)
         for dat in (loops.p, loops.rise, loops.slope):
             dat.write(0.0)
-        loops.step_length.value = 1.0
+        limit = self.stable_step(1.0)
+        limit = limit if 0.0 < limit < float("inf") else 1.0
+        loops.step_length.value = _LONG * limit
         loops.fill()
         with activity("initial velocity without divergence"):
             status = self._solve("the initial velocity")
@@ -194,7 +198,8 @@ class EdgeFlow:
         if loops.subscales is None or not status.converged:
             return status
         limit = self.stable_step(1.0)
-        return loops.subscales.begin(_TINY * limit if np.isfinite(limit) else _TINY, self._solve)
+        limit = limit if np.isfinite(limit) else 1.0
+        return loops.subscales.begin(_TINY * limit, _LONG * limit, self._solve)
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.

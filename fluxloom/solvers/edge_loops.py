@@ -90,7 +90,8 @@ class EdgeLoops:
 
     def _properties(self, viscosity: float | Callable[[Array], npt.ArrayLike], force: Field) -> None:
         ctx, points = self.context, self.points
-        self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / self.dimension), "size")
+        self._whole = self.operators.mass.read() * self.boundary.images
+        self.size = ctx.dat(points, self._whole ** (1.0 / self.dimension), "size")
         nu = _viscosity(viscosity, self.places)
         self.scheme.check_bounded(nu, np.zeros(points.size), "viscosity")
         self.laminar = ctx.dat(points, nu, "nu")
@@ -106,6 +107,10 @@ class EdgeLoops:
         given[found.points] = found.given
         self.projection, self.given = ctx.dat(points, full, "projection"), ctx.dat(points, given, "given")
         self.held = ctx.subset(points, found.points, "held")
+        planes = np.zeros((points.size, d * d))
+        planes[found.mirrors] = found.normals.reshape(-1, d * d)
+        self._planes = ctx.dat(points, planes, "planes") if any(ctx.comm.allgather(found.mirrors.size > 0)) else None
+        self._mirrors = ctx.subset(points, found.mirrors, "mirrors")
 
     def _system(self) -> None:
         """Make the matrix of the pressure, and what it is filled from."""
@@ -143,10 +148,17 @@ class EdgeLoops:
         d = self.dimension
         return [Loop(kernels.constrain, self.held, self.projection, self.given, u, d=d, name="constrain")]
 
-    def convection(self, u: Dat) -> Loop:
-        """Return the loop that makes ``xi`` of a velocity."""
+    def _mirrored(self, what: Kernel, dat: Dat) -> list[Loop]:
+        """Return the loop that takes what is beyond planes of symmetry for a part of a sum over neighbours."""
+        if self._planes is None:
+            return []
+        return [Loop(what, self._mirrors, self._planes, dat, d=self.dimension, name=f"{what.name}.{dat.name}")]
+
+    def convection(self, u: Dat) -> list[Loop]:
+        """Return the loops that make ``xi`` of a velocity."""
         skew = 0.5 if self.scheme.convection == "skew-symmetric" else 0.0
-        return self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
+        loop = self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
+        return [loop, *self._mirrored(kernels.mirror_vector, self.xi)]
 
     def _stages(self) -> list[Loop]:
         """Return the loops of the four stages, from ``u`` to ``hat``."""
@@ -154,7 +166,7 @@ class EdgeLoops:
         times: dict[str, Any] = dict(self.scheme.times)
         for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._other, self.hat)[number % 2]
-            loops.append(self.convection(source))
+            loops += self.convection(source)
             loops.append(self.gather(
                 kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
                 self.slope, self.u, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
@@ -206,20 +218,22 @@ class EdgeLoops:
         ctx, mass = self.context, self.operators.mass
         tensor = ctx.dat(self.points, name="velocity_gradient", shape=(9,))
         turbulent = ctx.dat(self.points, name="nu_t")
-        area = ctx.dat(self.points, filter_areas(mass.read()), "filter_area")
+        area = ctx.dat(self.points, filter_areas(self._whole), "filter_area")
         return [
             self.gather(kernels.velocity_gradient, *self.both(self.u), mass, tensor),
+            *self._mirrored(kernels.mirror_tensor, tensor),
             self.model.loop(self.points, tensor, area, turbulent),
             Loop(kernels.total_viscosity, self.points, self.laminar, turbulent, self.nu, name="total_viscosity"),
         ]
 
     def _step(self) -> None:
         mass = self.operators.mass
-        slope = self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope)
+        slope = [self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope),
+                 *self._mirrored(kernels.mirror_vector, self.slope)]  # fmt: skip
         last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
         keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
         track = [] if self.subscales is None else [self.subscales.track()]
-        self.momentum = Chain([*self._subgrid(), *self._walls(), slope, *track, *self._stages()], name="momentum")
+        self.momentum = Chain([*self._subgrid(), *self._walls(), *slope, *track, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
         self.correction = Chain([keep, last, *self._constrained(self.u)], name="correction")
 
@@ -265,7 +279,7 @@ class EdgeLoops:
             kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.p, self.nu), self.operators.mass,
             self.body, self.step_length, share, push, total, over=where, transposed=self.scheme.transposed,
         )  # fmt: skip
-        self._forces[patches] = Chain([Reset(total), self.convection(self.u), loop], name=name), total
+        self._forces[patches] = Chain([Reset(total), *self.convection(self.u), loop], name=name), total
         return self._forces[patches]
 
 

@@ -17,6 +17,7 @@ from fluxloom.app.cases.compressible_observers import (
 from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
+    check_symmetry,
     free_stream_of,
     gas_of,
     rotation_of,
@@ -86,7 +87,9 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     """Return the case at its start. Collective."""
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
     d, gas = domain.volumes.dimension, gas_of(case.gas)
-    stream = free_stream_of(case.flow, gas, d)
+    up = up_of(case, domain.volumes, context.comm)
+    stream = free_stream_of(case.flow, gas, d, up)
+    check_symmetry(case, stream, domain.volumes, context.comm)
     flow = _flow(case, context, domain, gas, stream)
     start = start_of(case, gas, stream, d)
     together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
@@ -99,7 +102,7 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
         return flow_mesh(case.mesh) if mesh is None else mesh
 
     def observers(runner: CompressibleRunner) -> Sequence[Observer]:
-        found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up_of(case.flow, d))]
+        found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
         if case.surface.patches:
             found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
         if case.probes.points:

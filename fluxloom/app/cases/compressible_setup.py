@@ -17,6 +17,7 @@ from fluxloom.app.cases.compressible_tables import (
 )
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.compressible_boundary import (
     Boundary,
@@ -27,17 +28,26 @@ from fluxloom.fv.compressible_boundary import (
     SlipWall,
     SupersonicInlet,
     SupersonicOutlet,
+    SymmetryPlane,
     TotalInlet,
     VelocityInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
+from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
-__all__ = ["boundaries_of", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of"]
+__all__ = [
+    "boundaries_of", "check_symmetry", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of",
+]  # fmt: skip
 
+_SPACE = 3
+_STREAMS = ("far-field", "supersonic-inlet")
+"""Boundaries that take the free stream where they have no state of their own."""
+_ACROSS = 1e-6
+"""Cosine of the angle between a direction and the normal of a plane along it, at most."""
 _ALONG = 1e-9
 """Sine of the angle between two directions that are one."""
 
@@ -57,21 +67,29 @@ def gas_of(table: GasTable) -> Gas:
     return Gas(table.gamma, table.constant, table.prandtl, table.prandtl_turbulent, viscosity)
 
 
-def up_of(table: FreeStreamTable, dimension: int) -> int:
-    """Return the number of the axis that leads up.
+def up_of(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> int:
+    """Return the number of the axis that leads up. Collective.
+
+    In three dimensions it is by default ``z``, but ``y`` where the mesh is a profile extruded along ``z``, or where
+    there are planes of symmetry (or periodic ones) across ``z`` and none across ``y``.
 
     Raises
     ------
     CaseError
         If there is none.
     """
-    axis = "xyz".index(table.up) if table.up else dimension - 1
-    if axis >= dimension:
-        raise CaseError(f'flow.up: "{table.up}" is no axis of a mesh with {dimension} dimensions; leave it out')
-    return axis
+    given, dimension = case.flow.up, volumes.dimension
+    if given:
+        axis = "xyz".index(given)
+        if axis >= dimension:
+            raise CaseError(f'flow.up: "{given}" is no axis of a mesh with {dimension} dimensions; leave it out')
+        return axis
+    if dimension == _SPACE and (case.mesh.shape == "airfoil" or _flat_across(case, volumes, comm)):
+        return 1
+    return dimension - 1
 
 
-def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStream:
+def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) -> FreeStream:
     """Return the free stream of a case; given a Reynolds number its pressure follows, ``rho U L = Re mu``.
 
     Raises
@@ -82,7 +100,7 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStre
     try:
         found = FreeStream.at_angles(
             table.mach, table.pressure or SEA_LEVEL, table.temperature, table.alpha, table.beta, dimension=dimension,
-            up=up_of(table, dimension),
+            up=up,
         )  # fmt: skip
     except SolverError as error:
         raise CaseError(f"flow: {error}") from None
@@ -95,7 +113,10 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStre
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     """Return the scheme of a case."""
-    return CompressibleScheme(**case.scheme.model_dump(exclude={"slopes"}), cfl=case.time.cfl)
+    flow, keys = case.flow, case.scheme.model_dump(exclude={"slopes"})
+    if flow.reynolds or flow.changed(("length",)):
+        keys["length"] = keys["length"] or flow.length
+    return CompressibleScheme(**keys, cfl=case.time.cfl)
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
@@ -146,7 +167,7 @@ def _boundary(
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], Boundary]] = {
         "slip": lambda: SlipWall(turning),
-        "symmetry": SlipWall,
+        "symmetry": SymmetryPlane,
         "wall": lambda: NoSlipWall(table.temperature or None, turning),
         "far-field": lambda: FarField(state, nut, vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state, nut),
@@ -169,6 +190,41 @@ def _checked_wind(key: str, stream: FreeStream, rotation: Rotation) -> None:
             f"{key}: the free stream is not along the axis of rotation, and would turn with the mesh; set flow.mach to "
             "0, or its direction along the axis"
         )
+
+
+def check_symmetry(case: CompressibleCase, stream: FreeStream, volumes: ControlVolumes, comm: Comm) -> None:
+    """Raise `CaseError` where the free stream crosses a plane of symmetry. Collective."""
+    uses = [table for table in case.boundary.values() if table.type in _STREAMS and not table.state]
+    initial = case.initial
+    starts = not initial.left and len(initial.changed(FORMULA_KEYS[1:4])) < volumes.dimension
+    if not stream.mach or not (uses or starts):
+        return
+    way = np.asarray(stream.direction) / np.linalg.norm(stream.direction)
+    for name, table in case.boundary.items():
+        if table.type != "symmetry" or name not in volumes.patches:
+            continue
+        across = np.abs(_normals(volumes, name) @ way).max(initial=0.0)
+        if max(comm.allgather(float(across))) > _ACROSS:
+            raise CaseError(
+                f"boundary.{name}: the free stream {np.round(way, 6).tolist()} has a component across this plane of "
+                f"symmetry; change flow.alpha, flow.beta or flow.up, or take another type for {name}"
+            )
+
+
+def _normals(volumes: ControlVolumes, name: str) -> Array:
+    """Return the unit normals of a patch."""
+    span, offset = volumes.patches[name], volumes.interior - volumes.cells
+    return volumes.normals[span.start + offset : span.stop + offset]
+
+
+def _flat_across(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> bool:
+    """Return whether planes of symmetry, or periodic ones, are across ``z`` and none across ``y``. Collective."""
+    planes = [name for name, table in case.boundary.items() if table.type == "symmetry" and name in volumes.patches]
+    shift = volumes.wrapped.shift
+    ways = [shift / np.linalg.norm(shift, axis=1)[:, None], *(_normals(volumes, name) for name in planes)]
+    here = np.abs(np.concatenate(ways)).max(axis=0, initial=0.0)
+    _, y, z = np.max(comm.allgather(here), axis=0)
+    return bool(z > 1.0 - _ACROSS and y < _ACROSS)
 
 
 def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> Callable[[Array], Array]:

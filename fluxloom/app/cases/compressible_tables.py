@@ -125,11 +125,14 @@ class FreeStreamTable(Table):
     alpha, beta
         Angles of attack and of sideslip, degrees.
     up
-        Axis from the lower to the upper side: ``"y"`` or ``"z"``; in two dimensions y, in three z by default.
+        Axis from the lower to the upper side: ``"y"`` or ``"z"``; by default y in two dimensions, and in three z, but
+        y where the mesh is a profile extruded along z, or has planes of symmetry across z and none across y.
     pressure, temperature
         Static, Pa and K; a pressure of 0 is that of the sea level, 101325 Pa.
-    reynolds, length
-        Instead of the pressure: ``rho U length / mu``; the mesh has the unit of the length, m.
+    reynolds
+        Instead of the pressure: ``rho U length / mu``.
+    length
+        Of the body, in the unit of the mesh, m: of the Reynolds number, and of the limiter without ``scheme.length``.
     turbulence
         Variable of the model of Spalart and Allmaras over the kinematic viscosity.
     """
@@ -150,8 +153,6 @@ class FreeStreamTable(Table):
             raise ValueError("give only one of pressure and reynolds: the other follows")
         if self.reynolds and not self.mach:
             raise ValueError("reynolds needs a mach above 0")
-        if not self.reynolds and self.changed(("length",)):
-            raise ValueError("length is there but reynolds is not: give it, or leave length out")
         return self
 
 
@@ -163,6 +164,8 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     slopes
         ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
         ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
+    length
+        By default ``flow.length`` where that or ``flow.reynolds`` is given, else that of the walls of the mesh.
     """
 
     slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
@@ -170,7 +173,7 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     order: Literal[1, 2] = 2
     limiter: Annotated[str, AfterValidator(_one_of(LIMITERS))] = "venkatakrishnan"
     smoothness: Positive = 5.0
-    length: Positive = 1.0
+    length: Optional = 0.0
     unlimited: Positive = 0.03
     time: Annotated[str, AfterValidator(_one_of(STAGES))] = "ssp-rk3"
     entropy_fix: Annotated[float, Field(ge=0, lt=1)] = 0.05

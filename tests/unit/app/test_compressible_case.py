@@ -170,12 +170,14 @@ def test_every_boundary(stream: Write, kind: str) -> None:
     needed, _ = BOUNDARY_KEYS[kind]
     given = "".join(f"{key} = {values[key]}\n" for key in needed)
     given += "temperature = 300.0\n" if kind == "velocity-inlet" else ""
-    runner = advanced(build(stream((XMIN, f'[boundary.xmin]\ntype = "{kind}"\n{given}'), AIR)), 2)
+    place = (XMIN, "[boundary.xmin]") if kind != "symmetry" else (YMIN, "[boundary.ymin]")
+    changes = (place[0], f'{place[1]}\ntype = "{kind}"\n{given}'), ("alpha = 2.0", "alpha = 0.0"), AIR
+    runner = advanced(build(stream(*changes)), 2)
     assert np.isfinite(runner.residual())
 
 
 def test_every_boundary_can_be_named() -> None:
-    assert len(BOUNDARY_KEYS) == len(Boundary.__args__) + 1  # symmetry and slip are the same
+    assert len(BOUNDARY_KEYS) == len(Boundary.__args__)
 
 
 def test_periodic(stream: Write) -> None:
@@ -255,6 +257,11 @@ def test_lost(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNames
     assert re.search(r"the state of cell \d+ at \[.*\] is not finite; lower cfl \(now 0.8\)", text)
 
 
+def test_round_off_of_a_mesh_far_away_is_told(stream: Write) -> None:
+    with pytest.warns(UserWarning, match=r"nodes are 2e\+05 from the origin and as near as 0.167 to each other"):
+        build(stream(("x = [0.0, 2.0]", "x = [199999.0, 200001.0]")))
+
+
 def test_mended_states_are_counted(stream: Write) -> None:
     """A strong blast with long steps is kept positive, and the summary says how often."""
     blast = "[initial]\nleft = [1.0, 0.0, 0.0, 1000.0]\nright = [0.01, 0.0, 0.0, 0.001]\nat = 1.0\n"
@@ -291,6 +298,9 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([("mach = 0.5", "mach = 0.5\nreynolds = 100.0")], "flow.reynolds needs gas.viscosity"),
         ([("mach = 0.5", "mach = 0.5\nbeta = 3.0")], "beta = 0 in 2 dimensions"),
         ([("mach = 0.5", 'mach = 0.5\nup = "z"')], 'flow.up: "z" is no axis'),
+        ([SPAN, ENDS, ("mach = 0.5", 'mach = 0.5\nup = "z"')], "the free stream [0.999391, 0.0, 0.034899] has a"),
+        ([SPAN, ENDS, ("mach = 0.5", "mach = 0.5\nbeta = -1.0")], "boundary.zmin: the free stream [0.99"),
+        ([('"slip"', '"symmetry"')], "boundary.ymin: the free stream [0.999391, 0.034899] has a component across"),
         ([("[run]", "[gas]\nmu = 1.0\n[run]")], 'mu is of viscosity = "constant", not "none"'),
         ([("[run]", "[forces.ymn]\n[run]")], "forces: no patch 'ymn'; did you mean 'ymin'?"),
         ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces on ymin: a point of 2 coordinates"),
