@@ -12,15 +12,13 @@ face stores, per unit of time,
 
 and a cell adds them up in the order of its row. So nothing races, and results have the same bits for any number of
 threads and ranks. Both forms agree to round-off.
-
-The way from a boundary element to its face is 0, and no other is: that tells boundary faces.
 """
 
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.compressible_friction import carriers, face_friction, fastest, step_share
-from fluxloom.fv.compressible_kernels import flux_through
+from fluxloom.fv.compressible_kernels import flux_through, is_outer, kept_physical
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -28,20 +26,8 @@ __all__ = ["gathered", "gathered_friction", "through_faces", "through_faces_with
 
 
 @func
-def is_outer(face, d):
-    """Return whether a face is one of the boundary."""
-    reach = 0.0
-    for k in range(d):
-        reach += fabs(face[2 * d + 1 + k])
-    return reach == 0.0
-
-
-@func
 def continued_sides(w, slope, share, face, outer, left, right, d):
-    """Write the states of both elements, continued to the face; return whether all is physical.
-
-    Where density or pressure are not positive both are those of the elements.
-    """
+    """Write the states of both elements, continued to the face; return whether all is physical (`kept_physical`)."""
     for v in range(2 + d):
         here = 0.0
         there = 0.0
@@ -50,11 +36,9 @@ def continued_sides(w, slope, share, face, outer, left, right, d):
             there += slope[1][d * v + k] * face[2 * d + 1 + k]
         left[v] = w[0][v] + share[0][v] * here
         right[v] = w[1][v] + select(outer, 0.0, share[1][v] * there)
-    sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
-    for v in range(2 + d):
-        left[v] = select(sound, left[v], w[0][v])
-        right[v] = select(sound, right[v], w[1][v])
-    return sound
+    first = kept_physical(w[0], left, d)
+    second = kept_physical(w[1], right, d)
+    return first and second
 
 
 @func

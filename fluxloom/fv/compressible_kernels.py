@@ -18,11 +18,12 @@ from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
 from fluxloom.fv.compressible_outside import boundary_state, transported
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, isfinite, min, select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
 __all__ = [
     "AUSM",
     "HLLC",
+    "LEAST",
     "ROE",
     "RUSANOV",
     "advance",
@@ -39,6 +40,9 @@ __all__ = [
 
 RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
 """Fluxes."""
+
+LEAST = 0.01
+"""Part of a cell's density and pressure that is left, at least, at its faces."""
 
 
 @func
@@ -109,11 +113,36 @@ def turned(
 
 
 @func
+def is_outer(face, d):
+    """Return whether a face is one of the boundary: the way from its element there is 0, and no other is."""
+    reach = 0.0
+    for k in range(d):
+        reach += fabs(face[2 * d + 1 + k])
+    return reach == 0.0
+
+
+@func
+def kept_physical(w, at_face, d):
+    """Leave density and pressure at a face a part ``LEAST`` of those of the cell; return whether they had as much.
+
+    That is a share of their slopes, as limiters leave one (Perthame and Shu, Numer. Math. 73, 1996).
+    """
+    rho = LEAST * w[0]
+    p = LEAST * w[1 + d]
+    whole = at_face[0] >= rho and at_face[1 + d] >= p
+    at_face[0] = max(at_face[0], rho)
+    at_face[1 + d] = max(at_face[1 + d], p)
+    return whole
+
+
+@func
 def both_sides(w, slope, share, near, far, kept, face, into, outer, left, right, d):
     """Write the states on both sides of a face, its normal leading from left to right; return whether all is physical.
 
-    They are those of the cells, continued to the face, or where that has no positive density and pressure as they are.
+    They are those of the cells, continued to the face; see `kept_physical`.
     """
+    a = zeros(2 + d)
+    b = zeros(2 + d)
     for v in range(2 + d):
         here = 0.0
         there = 0.0
@@ -122,17 +151,14 @@ def both_sides(w, slope, share, near, far, kept, face, into, outer, left, right,
             second = face[2 * d + 1 + k]
             here += slope[d * v + k] * select(into, second, first)
             there += far[d * v + k] * select(into, first, second)
-        a = w[v] + share[v] * here
-        b = near[v] + select(outer, 0.0, kept[v] * there)
-        left[v] = select(into, b, a)
-        right[v] = select(into, a, b)
-    sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
+        a[v] = w[v] + share[v] * here
+        b[v] = near[v] + select(outer, 0.0, kept[v] * there)
+    own = kept_physical(w, a, d)
+    other = kept_physical(near, b, d)
     for v in range(2 + d):
-        a = select(into, near[v], w[v])
-        b = select(into, w[v], near[v])
-        left[v] = select(sound, left[v], a)
-        right[v] = select(sound, right[v], b)
-    return sound
+        left[v] = select(into, b[v], a[v])
+        right[v] = select(into, a[v], b[v])
+    return own and other
 
 
 @kernel
@@ -144,8 +170,8 @@ def residual(
     """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
 
     ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where density or pressure at a
-    face are not positive, the states of both cells are taken, and counted in ``fixed``. What a model of turbulence
-    transports comes from the cell upwind. With ``moving`` 1 faces move along their normals with the speed that is their
+    face were too little (`kept_physical`) ``fixed`` counts. What a model of turbulence transports comes from the cell
+    upwind. With ``moving`` 1 faces move along their normals with the speed that is their
     last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`).
     """
     total = zeros(nv)
@@ -193,14 +219,12 @@ def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
 
 @func
 def continued(w, slope, share, face, inside, nv, d):
-    """Write the state of a cell continued to a face of it, or where that is not physical the state itself."""
+    """Write the state of a cell continued to a face of it; see `kept_physical`."""
     for v in range(nv):
         inside[v] = w[v]
         for k in range(d):
             inside[v] += share[v] * slope[d * v + k] * face[d + 1 + k]
-    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
-    for v in range(nv):
-        inside[v] = select(sound, inside[v], w[v])
+    kept_physical(w, inside, d)
 
 
 @kernel
@@ -211,8 +235,6 @@ def boundary_flux(
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
 
     A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
-
-    Where that has no positive density and pressure the state of the cell is taken.
     """
     n = zeros(d)
     inside = zeros(nv)
@@ -308,7 +330,8 @@ def advance(
 ):  # fmt: skip
     """A stage, ``U = a U_start + b U + c dt R / V``; squares of the residuals, and cells with a bad result.
 
-    A cell whose new density or pressure is not positive keeps its state for this stage.
+    A cell whose new density or pressure is not positive keeps its state for this stage: the step has then to be made
+    again (`fluxloom.fv.compressible_positivity`).
     """
     new = zeros(nv)
     sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
@@ -320,14 +343,15 @@ def advance(
 
 @kernel
 def complete(
-    w: Read, res: Read, step: Read, out: RW, norm: Inc, bad: Inc,
+    w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
-    """The last stage, which ends where the step began; see `advance`."""
+    """The last stage, which ends where the step began, and keeps what was there; see `advance`."""
     new = zeros(nv)
     start = zeros(nv)
     for v in range(nv):
         start[v] = out[v]
+        kept[v] = start[v]
     sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
     bad[0] += select(sound, 0.0, 1.0)
     for v in range(nv):

@@ -6,12 +6,12 @@ not count among the least (``least``) and the largest (``most``). Elements witho
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Inc, Max, Min, Read
+from fluxloom.core.access import Const, Inc, Max, Min, Read
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select
 
 __all__ = [
-    "clipped_states", "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
+    "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
     "look_at_viscosity", "look_at_water", "through_boundary",
 ]  # fmt: skip
 
@@ -90,16 +90,3 @@ def through_boundary(flux: Read, face: Read, dt: Read, total: Inc, *, weight: fl
     area = weight * dt[0] * face[d]
     total[0] += area * flux[0]
     total[1] += area * flux[1 + d]
-
-
-@kernel
-def clipped_states(
-    before: Read, res: Read, step: Read, after: Read, clipped: RW, *, share: float, nv: Const[int]
-):  # fmt: skip
-    """Count the stages in which a cell kept its state though its residual would have changed it."""
-    same = 0.0
-    wanted = 0.0
-    for v in range(nv):
-        same += select(after[v] == before[v], 1.0, 0.0)
-        wanted += select(fabs(step[0] * res[v]) > share * fabs(before[v]), 1.0, 0.0)
-    clipped[0] += select(same == nv and wanted > 0.0, 1.0, 0.0)

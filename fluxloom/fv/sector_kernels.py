@@ -10,7 +10,7 @@ from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import min
 
-__all__ = ["image_slopes", "image_state", "level_shares"]
+__all__ = ["image_number", "image_slopes", "image_state", "level_shares"]
 
 
 @kernel
@@ -53,3 +53,9 @@ def level_shares(share: RW, *, d: Const[int]):
         least = min(least, share[1 + k])
     for k in range(d):
         share[1 + k] = least
+
+
+@kernel
+def image_number(value: Read, out: Write):
+    """The number of the partner."""
+    out[0] = value[0]

@@ -55,7 +55,7 @@ class FlowBalance:
         self.viscous = flow.gas.viscosity is not None
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
-        elements, faces, layout = flow.spaces.elements, flow.spaces.faces, slices_for(device)
+        elements, layout = flow.spaces.elements, slices_for(device)
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
         around = across if flow.slopes is None else flow.slopes
         self.around = flow.near if flow.slopes is None else elements.rows(around, elements, "around", layout).pattern
@@ -68,10 +68,23 @@ class FlowBalance:
             ways = across._replace(values=found.ways())
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
         if self.over_faces:
-            table = elements.local(flow.volumes.faces[faces.owned])
-            self.across = flow.context.map(faces.set, flow.elements, table, "across")
-            numbers = flow.components + (3 if self.viscous else 2)
-            self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+            self._store()
+
+    def _store(self) -> None:
+        """Make what faces store, and where they find their elements."""
+        flow, faces = self.flow, self.flow.spaces.faces
+        table = flow.spaces.elements.local(flow.volumes.faces[faces.owned])
+        self.across = flow.context.map(faces.set, flow.elements, table, "across")
+        numbers = flow.components + (3 if self.viscous else 2)
+        self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+
+    def stored(self, w: Dat) -> list[Loop]:
+        """Return the loops after which faces store their fluxes, once residuals of some states were found."""
+        if self.over_faces:
+            return []
+        if not hasattr(self, "flux"):
+            self._store()
+        return self._over_faces(w)[:1]
 
     def _along(self, rows: Family, name: str) -> Any:
         """Return what loops take for numbers of the entries of `around`, as they are stored."""

@@ -9,7 +9,7 @@ import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.sector_kernels import image_slopes, image_state, level_shares
+from fluxloom.fv.sector_kernels import image_number, image_slopes, image_state, level_shares
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
@@ -71,3 +71,9 @@ class SectorLoops:
         level = [Loop(level_shares, self._beside, share, d=flow.dimension)] if flow.limiting else []
         return [*level, Loop(image_slopes, self._images, flow.kind, self._turns, slope[self._partner],
                              share[self._partner], slope, share, **self._common)]  # fmt: skip
+
+    def numbers(self, values: Dat) -> list[Loop]:
+        """Return the loops that write one number of images, that of the cells they are of."""
+        if not self.present:
+            return []
+        return [Loop(image_number, self._images, values[self._partner], values)]

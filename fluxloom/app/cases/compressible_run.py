@@ -146,8 +146,8 @@ class CompressibleRunner:
         found = self.steps.step()
         self._fixed += found.fixed
         self._bad += found.bad
-        if found.bad and self.steps.explicit:
-            flow.mark_clipped()
+        if found.fixed:
+            flow.positivity.mark(flow.w)
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         for observer in self.observers:
@@ -245,7 +245,8 @@ class CompressibleRunner:
             found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
             found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
         found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
-        found |= {} if self.flow.clipped is None else {"clipped": self.flow.owned(self.flow.clipped)}
+        limited = self.flow.positivity.limited
+        found |= {} if limited is None else {"limited": self.flow.owned(limited)}
         for observer in self.observers:
             found |= observer.fields()
         return found
