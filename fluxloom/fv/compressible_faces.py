@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.compressible_friction import carriers, face_friction, fastest, step_share
-from fluxloom.fv.compressible_kernels import flux_through, is_outer, kept_physical
+from fluxloom.fv.compressible_kernels import AUSM, flux_through, hurried, is_outer, kept_physical
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -65,8 +65,11 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
     for v in range(nv):
         out[v] = area * select(outer, share[1][v], f[v])
     inverse = gamma * (1.0 / (w[0][0] * w[1][0]))  # the friction wants the same quotient
-    out[nv] = area * (fabs(here - pace) + sqrt(inverse * w[1][0] * w[0][1 + d]))
-    out[nv + 1] = area * (fabs(there - pace) + sqrt(inverse * w[0][0] * w[1][1 + d]))
+    faster = 1.0
+    if scheme == AUSM:
+        faster = hurried(here - pace, there - pace, w[0], w[1], gamma, d, tuning)
+    out[nv] = area * (fabs(here - pace) + faster * sqrt(inverse * w[1][0] * w[0][1 + d]))
+    out[nv + 1] = area * (fabs(there - pace) + faster * sqrt(inverse * w[0][0] * w[1][1 + d]))
     return select(sound, 0.0, select(outer, 1.0, 2.0))
 
 

@@ -15,7 +15,7 @@ last bit.
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
-from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
+from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, hurry, roe, rusanov
 from fluxloom.fv.compressible_outside import boundary_state, transported
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
@@ -113,6 +113,12 @@ def turned(
 
 
 @func
+def hurried(un, vn, w, near, gamma, d, cutoff):
+    """Return `hurry` of AUSM+-up for the states of two cells and their normal velocities."""
+    return hurry(0.5 * (un * un * w[0] / w[1 + d] + vn * vn * near[0] / near[1 + d]) / gamma, cutoff)
+
+
+@func
 def is_outer(face, d):
     """Return whether a face is one of the boundary: the way from its element there is 0, and no other is."""
     reach = 0.0
@@ -186,12 +192,14 @@ def residual(
         into = sign[j] < 0.0
         outer = sign[j] == 0.0
         un = 0.0
+        vn = 0.0
         pace = 0.0
         if moving == 1:
             pace = face[j][3 * d + 1]
         for k in range(d):
             n[k] = face[j][k]
             un += n[k] * w[1 + k]
+            vn += n[k] * near[j][1 + k]
         sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, left, right, d)
         poor += select(sound, 0.0, 1.0)
         flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving)
@@ -203,7 +211,10 @@ def residual(
         push = select(into, area, -area)
         for v in range(nv):
             total[v] += push * select(outer, kept[j][v], f[v])
-        waves += area * (fabs(un - pace) + c)
+        faster = 1.0
+        if scheme == AUSM:
+            faster = hurried(un - pace, vn - pace, w, near[j], gamma, d, tuning)
+        waves += area * (fabs(un - pace) + faster * c)
     for v in range(nv):
         res[v] = total[v]
     speed[0] = 0.5 * waves

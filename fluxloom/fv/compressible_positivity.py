@@ -255,8 +255,8 @@ def guarded_complete(
 
 @kernel
 def tally(volume: Read, touched: Read, guard: RW, limited: RW, counts: Inc):
-    """After a step: count it where fluxes were limited; cells with such a face, and those that stay guarded."""
-    hit = select(touched[0] > 0.0 and volume[0] > 0.0, 1.0, 0.0)
+    """After a step: count it where fluxes were limited, or a cell kept its state; such cells, and those still guarded."""
+    hit = select((touched[0] > 0.0 or guard[0] >= LIFE) and volume[0] > 0.0, 1.0, 0.0)
     left = max(guard[0] - 1.0, 0.0)
     limited[0] += hit
     counts[0] += hit

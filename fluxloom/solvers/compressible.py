@@ -312,6 +312,11 @@ class CompressibleFlow:
         return self._balance
 
     @property
+    def last(self) -> Dat:
+        """The states that the last stage of an explicit step begins with."""
+        return self.between[1] if self.kept is self.between[0] else self.between[0]
+
+    @property
     def limiting(self) -> bool:
         """Whether the scheme has a limiter."""
         return self.balance is None and self.scheme.order == 2 and LIMITERS[self.scheme.limiter] > 0

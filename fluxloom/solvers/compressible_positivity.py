@@ -144,8 +144,7 @@ class Positivity:
 
     def _loops(self, local: bool) -> list[Loop | Reset]:
         flow = self.flow
-        first, second = flow.between
-        states, end = (flow.w, flow.kept, second if flow.kept is first else first), len(_SSP) - 1
+        states, end = (flow.w, flow.kept, flow.last), len(_SSP) - 1
         law: dict[str, Any] = {"gamma": flow.gas.gamma, "nv": flow.components, "d": flow.dimension}
         step = self._own if local else Loop(common_step, flow.elements, flow.volume, flow.dt, flow.step)
         leave = left(_SSP, None if local else flow.leaving())
