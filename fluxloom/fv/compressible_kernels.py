@@ -22,6 +22,7 @@ from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, z
 
 __all__ = [
     "AUSM",
+    "COLD",
     "HLLC",
     "LEAST",
     "ROE",
@@ -40,6 +41,9 @@ __all__ = [
 
 RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
 """Fluxes."""
+
+COLD = 1e-12
+"""Part of the energy below which a pressure is round-off."""
 
 LEAST = 0.01
 """Part of a cell's density and pressure that is left, at least, at its faces."""
@@ -314,7 +318,10 @@ def common_step(volume: Read, dt: Read, step: Write):
 
 @func
 def stage(start, w, res, new, gamma, nv, d, a, b, rate):
-    """Write ``a U_start + b U + rate R`` as a primitive state; return whether density and pressure are positive."""
+    """Write ``a U_start + b U + rate R`` as a primitive state; return whether density and pressure are positive.
+
+    A pressure below a part ``COLD`` of the energy is none: it is round-off.
+    """
     before = 0.0
     now = 0.0
     for k in range(d):
@@ -331,7 +338,7 @@ def stage(start, w, res, new, gamma, nv, d, a, b, rate):
     new[1 + d] = (gamma - 1.0) * (energy - 0.5 * rho * kinetic)
     for v in range(d + 2, nv):
         new[v] = (a * start[0] * start[v] + b * w[0] * w[v] + rate * res[v]) / rho
-    return new[0] > 0.0 and new[1 + d] > 0.0
+    return new[0] > 0.0 and new[1 + d] > COLD * energy
 
 
 @kernel

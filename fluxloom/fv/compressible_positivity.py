@@ -24,7 +24,7 @@ B. Perthame, C.-W. Shu: *On positivity preserving finite volume schemes for Eule
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
-from fluxloom.fv.compressible_kernels import LEAST, RUSANOV, flux_through, is_outer, stage
+from fluxloom.fv.compressible_kernels import COLD, LEAST, RUSANOV, flux_through, is_outer, stage
 from fluxloom.fv.compressible_outside import FAR_FIELD, boundary_state, transported
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
@@ -44,6 +44,8 @@ __all__ = [
 
 LIFE = 20.0
 """Steps for which a cell is guarded after it was found bad."""
+_LEFT, _FEW = 0.1, 100.0
+"""Parts of density and heat under Rusanov's flux that are left at least; times ``COLD`` of the energy all of it is."""
 _TINY = 1.0e-300
 
 
@@ -134,16 +136,16 @@ def differences(
 
 
 @func
-def face_share(low, add, weight, least, d):
-    """Return which part of ``add / weight`` leaves ``low`` a part ``LEAST`` of its density and its heat."""
+def face_share(low, add, weight, rest, least, d):
+    """Return which part of ``add / weight`` leaves ``low``, of heat ``rest``, a part of its density, heat ``least``."""
     u = zeros(2 + d)
     fall = -add[0] / weight
-    room = (1.0 - LEAST) * low[0]
+    room = (1.0 - _LEFT) * low[0]
     part = select(fall > room, room / max(fall, _TINY), 1.0)
     for v in range(2 + d):
         u[v] = low[v] + part * add[v] / weight
-    rest = heat(u, d)
-    return select(rest < LEAST * least, part * (1.0 - LEAST) * least / max(least - rest, _TINY), part)
+    found = heat(u, d)
+    return select(found < least, part * (rest - least) / max(rest - found, _TINY), part)
 
 
 @kernel
@@ -163,7 +165,7 @@ def shares(
     for v in range(2 + d):
         u[v] = a * old[v] + b * now[v] + rate * res[v]
         low[v] = u[v]
-    sound = u[0] > 0.0 and heat(u, d) > 0.0
+    sound = u[0] > 0.0 and heat(u, d) > COLD * u[1 + d]
     left = select(sound, guard[0], LIFE)
     guard[0] = left
     share = 1.0
@@ -172,8 +174,9 @@ def shares(
             push = select(sign[j] < 0.0, rate, -rate)
             for v in range(2 + d):
                 low[v] += push * diff[j][v]
-        least = heat(low, d)
-        safe = low[0] > 0.0 and least > 0.0
+        rest = heat(low, d)
+        safe = low[0] > 0.0 and rest > 0.0
+        least = min(rest, max(_LEFT * rest, _FEW * COLD * low[1 + d]))
         whole = _TINY
         for j in range(len(diff)):
             whole += rate * (fabs(diff[j][0]) / max(low[0], _TINY) + fabs(diff[j][1 + d]) / max(low[1 + d], _TINY))
@@ -183,7 +186,7 @@ def shares(
             for v in range(2 + d):
                 add[v] = push * diff[j][v]
             weight = max(rate * size / whole, 1.0e-6)
-            share = min(share, face_share(low, add, weight, least, d))
+            share = min(share, face_share(low, add, weight, rest, least, d))
         share = select(safe, share, 0.0)
     theta[0] = share
 
