@@ -101,7 +101,7 @@ def outside_differences(
         right[v] = select(wall, w[v], b[v])
     for k in range(d):
         right[1 + k] += select(wall, 2.0 * (there - here) * n[k], 0.0)
-    flux_through(left, right, n, f, pace, gamma, d, RUSANOV, 0.0, moving)
+    flux_through(left, right, n, f, pace, gamma, d, RUSANOV, 0.0, 0.0, moving, 0)
     if nv == d + 3:
         f[nv - 1] = f[0] * select(f[0] > 0.0, w[nv - 1], nut)
     for v in range(nv):
@@ -126,7 +126,7 @@ def differences(
         right[v] = w[1][v]
     for k in range(d):
         n[k] = face[k]
-    flux_through(left, right, n, f, pace, gamma, d, RUSANOV, 0.0, moving)
+    flux_through(left, right, n, f, pace, gamma, d, RUSANOV, 0.0, 0.0, moving, 0)
     for v in range(2 + d, nv):
         f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
     outer = is_outer(face, d)

@@ -65,7 +65,7 @@ class SectorLoops:
     def slopes(self) -> list[Loop]:
         """Return the loops that write slopes and shares of images, once those of the cells are there."""
         flow = self.flow
-        if not self.present or (flow.scheme.order == 1 and flow.gas.viscosity is None):
+        if not (self.present and flow.balanced.sloped):
             return []
         slope, share = flow.slope, flow.share
         level = [Loop(level_shares, self._beside, share, d=flow.dimension)] if flow.limiting else []
