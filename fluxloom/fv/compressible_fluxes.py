@@ -225,19 +225,26 @@ def evened(left, right, n, f, gamma, d, steep):
     velocity, and a flux that resolves contacts lets differences grow there until the shock breaks up: the carbuncle (R.
     Sanders, E. Morano, M.-C. Druguet: *Multidimensional dissipation for upwind schemes*. J. Comput. Phys. 145, 1998).
     """
-    u = zeros(d)
-    un, kinetic, _, a = mean_state(left, right, u, n, gamma, d)
-    speed = 0.5 * max(steep * a - fabs(un), 0.0)
-    shear = speed * sqrt(left[0] * right[0])
-    jump = normal_velocity(right, n, d) - normal_velocity(left, n, d)
-    entropy = speed * (right[0] - left[0] - (right[1 + d] - left[1 + d]) / (a * a))
-    work = -un * jump
+    density = 0.5 * (left[0] + right[0])
+    slower = density / (0.5 * gamma * (left[1 + d] + right[1 + d]))
+    un = 0.0
+    jump = 0.0
+    work = 0.0
+    kinetic = 0.0
+    for k in range(d):
+        mean = 0.5 * (left[1 + k] + right[1 + k])
+        un += mean * n[k]
+        jump += (right[1 + k] - left[1 + k]) * n[k]
+        work += mean * (right[1 + k] - left[1 + k])
+        kinetic += mean * mean
+    speed = 0.5 * max(steep * sqrt(1.0 / slower) - fabs(un), 0.0)
+    shear = speed * density
+    entropy = speed * (right[0] - left[0] - (right[1 + d] - left[1 + d]) * slower)
     f[0] -= entropy
     for k in range(d):
-        change = right[1 + k] - left[1 + k]
-        work += u[k] * change
-        f[1 + k] -= entropy * u[k] + shear * (change - jump * n[k])
-    f[1 + d] -= 0.5 * entropy * kinetic + shear * work
+        mean = 0.5 * (left[1 + k] + right[1 + k])
+        f[1 + k] -= entropy * mean + shear * (right[1 + k] - left[1 + k] - jump * n[k])
+    f[1 + d] -= 0.5 * entropy * kinetic + shear * (work - un * jump)
 
 
 @func

@@ -45,8 +45,7 @@ RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
 COLD = 1e-12
 """Part of the energy below which a pressure is round-off."""
 
-import os
-_STEEP = float(os.environ.get("STEEP","0.16")); _STEEPER=float(os.environ.get("STEEPER","2.0"))
+_STEEP, _STEEPER = 0.16, 2.0
 """``r_0^2`` and ``1 / (r_1^2 - r_0^2)`` of `steepness`."""
 
 LEAST = 0.01
@@ -68,8 +67,7 @@ def numerical_flux(left, right, n, f, gamma, d, scheme, tuning, steep):
             hllc(left, right, n, f, gamma, d)
         else:
             ausm(left, right, n, f, gamma, d, tuning)
-        if steep > 0.0:
-            evened(left, right, n, f, gamma, d, steep)
+        evened(left, right, n, f, gamma, d, steep)
 
 
 @func
@@ -209,7 +207,7 @@ def kept_physical(w, at_face, d):
 def both_sides(w, slope, share, near, far, kept, face, into, outer, level, left, right, d):
     """Write the states on both sides of a face, its normal leading from left to right; return whether all is physical.
 
-    They are those of the cells, continued to the face; see `kept_physical`.
+    They are those of the cells, continued a part ``level`` of the way to the face; see `kept_physical`.
     """
     a = zeros(2 + d)
     b = zeros(2 + d)
