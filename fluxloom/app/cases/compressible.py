@@ -24,6 +24,7 @@ from fluxloom.app.cases.compressible_setup import (
     scheme_of,
     start_of,
     up_of,
+    warn_of_slow_flow,
 )
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
@@ -88,7 +89,8 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     stream = free_stream_of(case.flow, gas, d)
     flow = _flow(case, context, domain, gas, stream)
     start = start_of(case, gas, stream, d)
-    together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    states = together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    warn_of_slow_flow(case, gas, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
