@@ -7,12 +7,13 @@ not count among the least (``least``) and the largest (``most``). Elements witho
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Max, Min, Read
+from fluxloom.fv.compressible_outside import INSIDE_STATE
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select
+from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt
 
 __all__ = [
     "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
-    "look_at_viscosity", "look_at_water", "through_boundary",
+    "look_at_viscosity", "look_at_water", "slow_outlets", "through_boundary",
 ]  # fmt: skip
 
 @kernel
@@ -82,6 +83,26 @@ def look_at_water(u: Read, sums: Inc, least: Min):
     finite = isfinite(u[0] + u[1] + u[2])
     sums[0] += select(finite, 0.0, 1.0)
     least[0] = min(least[0], select(finite, u[0], 1.0e30))
+
+
+@kernel
+def slow_outlets(
+    kind: Read, face: Read, w: Read, slow: Inc, least: Min, *, gamma: float, d: Const[int], moving: Const[int]
+):
+    """Supersonic outlets through which gas does not leave faster than sound, or enters; the least Mach number there.
+
+    It is that along the normal, of the cell behind ``w``. Gas at rest does not count.
+    """
+    if kind[0] == INSIDE_STATE:
+        un = 0.0
+        for k in range(d):
+            un += w[1 + k] * face[k]
+        if moving == 1:
+            un -= face[3 * d + 1]
+        mach = un / sqrt(gamma * w[1 + d] / w[0])
+        found = mach < 1.0 and fabs(mach) > 1.0e-6
+        slow[0] += select(found, 1.0, 0.0)
+        least[0] = min(least[0], select(found, mach, 1.0))
 
 
 @kernel

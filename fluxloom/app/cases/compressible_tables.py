@@ -44,8 +44,9 @@ InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
 State = Annotated[list[float], Field(max_length=5)]
 Positive = Annotated[float, Field(gt=0)]
-Optional = Annotated[float | None, Field(ge=0)]
-"""None: not given; 0.0 is a value."""
+Optional = Annotated[float, Field(ge=0)]
+Given = Annotated[float | None, Field(ge=0)]
+"""None: it is not given; 0.0 is a value."""
 
 
 _SPACE = 3
@@ -139,7 +140,7 @@ class FreeStreamTable(Table):
     alpha: Annotated[float, Field(ge=-180, le=180)] = 0.0
     beta: Annotated[float, Field(ge=-180, le=180)] = 0.0
     up: Literal["", "y", "z"] = ""
-    pressure: Optional = None
+    pressure: Optional = 0.0
     temperature: Positive = 288.15
     reynolds: Optional = 0.0
     length: Positive = 1.0
@@ -251,12 +252,12 @@ class BoundaryTable(Table):
 
     type: Annotated[str, AfterValidator(_one_of(BOUNDARY_KEYS))]
     state: State = Field(default=[])
-    pressure: Optional = None
-    temperature: Optional = None
-    density: Optional = None
+    pressure: Given = None
+    temperature: Given = None
+    density: Given = None
     velocity: WallVelocity = Field(default=[])
     direction: Vector = Field(default=[])
-    mass_flux: Optional = None
+    mass_flux: Given = None
     vortex: list[str] = Field(default=[])
     centre: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0.25, 0.0])
 
