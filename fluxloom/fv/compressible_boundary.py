@@ -132,20 +132,23 @@ class FarField:
 
 @dataclass(frozen=True)
 class SupersonicInlet:
-    """Everything is given: flow that comes in faster than sound, or exact states of a test.
+    """Everything is given: flow that comes in faster than sound, or with ``exact`` the states of a test.
 
     Attributes
     ----------
     state, turbulence
         See `FarField`.
+    exact
+        Whether the states are those of an exact solution: they may leave, and be slower than sound.
     """
 
     state: State
     turbulence: float = 0.0
+    exact: bool = False
 
     def rows(self, faces: PatchFaces) -> Rows:
         """Return kind and parameters."""
-        w = faces.state(self.state)
+        w = faces.state(self.state) if self.exact else faces.supersonic(self.state)
         return GIVEN_STATE, faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
 
 

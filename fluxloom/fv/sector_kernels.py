@@ -9,7 +9,7 @@ from __future__ import annotations
 from fluxloom.core.access import Const, Read, Write
 from fluxloom.kernel.frontend import kernel
 
-__all__ = ["image_slopes", "image_state"]
+__all__ = ["image_number", "image_slopes", "image_state"]
 
 
 @kernel
@@ -43,3 +43,8 @@ def image_slopes(
                     total += turns[base + d * k + m] * slope[d * v + m]
             out[d * v + k] = total
 
+
+@kernel
+def image_number(value: Read, out: Write):
+    """The number of the partner."""
+    out[0] = value[0]

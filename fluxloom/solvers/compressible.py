@@ -14,7 +14,7 @@ from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
@@ -25,11 +25,12 @@ from fluxloom.fv.compressible_kernels import advance, common_step, complete, lea
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.guard_kernels import clipped_states, through_boundary
+from fluxloom.fv.guard_kernels import take_back, through_boundary
 from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import extruded_along, reference_length
 from fluxloom.solvers.compressible_balance import FlowBalance
-from fluxloom.solvers.compressible_budget import left, marking
+from fluxloom.solvers.compressible_budget import left
+from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
@@ -92,9 +93,11 @@ class CompressibleFlow:
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
     passed
-        The mass that left through each face of the boundary; see `keep_balance`.
-    clipped
-        How often the state of an element stayed; see `mark_clipped`.
+        The mass that left through each face of the boundary before this step, and in it; see `keep_balance`.
+    limits
+        In how many cells, step by step, fluxes were limited to keep density and pressure above 0.
+    positivity
+        What makes steps in which that is needed.
 
     Raises
     ------
@@ -139,14 +142,15 @@ class CompressibleFlow:
         self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
         self.frozen = False
         self.passed: Dat | None = None
-        self.clipped: Dat | None = None
+        self.limits = 0
+        self.positivity = Positivity(self)
         self._stages = {False: self._loops(limited=True)}
         self.iteration, self.before, self.after = self._stages[False]
 
     @property
     def memory(self) -> dict[str, Any]:
         """What the host keeps from step to step; with `w`, the shares of slopes and the globals it is the state."""
-        return {"time": self.time, "steps": self.steps, "cfl": self.cfl, "frozen": self.frozen}
+        return {"time": self.time, "steps": self.steps, "cfl": self.cfl, "frozen": self.frozen, "limits": self.limits}
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
@@ -154,6 +158,7 @@ class CompressibleFlow:
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
+        self.limits = int(memory["limits"])
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, Boundary]) -> CompressibleGeometry:
@@ -225,7 +230,8 @@ class CompressibleFlow:
         start[:, 0] = start[:, -1] = 1.0
         self.w = self.spaces.elements.dat(start, "w", self._many)
         stages = len(STAGES[self.scheme.time])
-        self._between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in range(1, min(stages, 3))]
+        self.between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in (1, 2)]
+        self.kept = self.between[stages % 2 == 0]  # the last stage does not read it
         self.slope = ctx.dat(
             self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=self._many
         )
@@ -237,7 +243,7 @@ class CompressibleFlow:
         self.scale = ctx.scalar(np.ones(nv), "scale")
         self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
         self.norm = ctx.scalar(np.zeros(nv), "norm")
-        self.mended, self._bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
+        self.mended, self.bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
 
     def right_hand_side(self, w: Dat, limited: bool = True) -> Sequence[Loop | Reset]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements.
@@ -263,13 +269,13 @@ class CompressibleFlow:
     def _loops(self, limited: bool) -> tuple[Chain, Chain, Chain]:
         """Return a step of each cell's own, and what comes before and after the length of a common one is known."""
         stages = STAGES[self.scheme.time]
-        states = [self.w, *(self._between[k % len(self._between)] for k in range(len(stages) - 1)), self.w]
+        states = [self.w, *(self.between[k % 2] for k in range(len(stages) - 1)), self.w]
         common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
         end = len(stages) - 1
         ahead = [
-            Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self._bad,
+            Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
                  a=a, b=b, c=c, **common) if k < end else
-            Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.norm, self._bad,
+            Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
                  a=a, b=b, c=c, **common)
             for k, (a, b, c) in enumerate(stages)
         ]  # fmt: skip
@@ -284,37 +290,25 @@ class CompressibleFlow:
         same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
         bare = rest([()] * len(stages))
         iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *bare], name="iteration")
-        before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        whole = rest(left(stages, self._leaving()))
+        before = Chain([Reset(self.least, FOREVER), Reset(self.bad), *find[0], least], name="residual")
+        whole = rest(left(stages, self.leaving()))
         return iteration, before, Chain([same, Reset(self.norm), ahead[0], *whole], name="step")
 
-    def _leaving(self) -> Callable[[float], Loop] | None:
+    def leaving(self) -> Callable[[float, bool], Loop] | None:
         """Return what makes the loop that adds what leaves in a stage to `passed`; None where that is not wanted."""
         passed, face = self.passed, self.face[self.edge[0]]
         if passed is None or not self.open:
             return None
-        return lambda weight: Loop(through_boundary, self.boundary, self.outflow, face, self.dt, passed,
-                                   weight=weight, d=self.dimension)  # fmt: skip
+        return lambda weight, first: Loop(through_boundary, self.boundary, self.outflow, face, self.dt, passed,
+                                          weight=weight, first=int(first), d=self.dimension)  # fmt: skip
 
     def keep_balance(self) -> None:
         """Sum up in `passed` what leaves through the boundary from now on, in steps that are one for all cells."""
-        self.passed = self.context.dat(self.elements, name="passed")
+        passed = self.passed = self.context.dat(self.elements, name="passed", shape=(2,))
+        self.positivity.back = Chain([Loop(take_back, self.boundary, passed)], name="take back")
         self._stages = {}
+        self.positivity.forget()
         self.freeze(self.frozen)
-
-    def mark_clipped(self) -> None:
-        """Count in `clipped` which cells explicit stages of the last step left as they were."""
-        if self.clipped is None:
-            clipped = self.clipped = self.context.dat(self.elements, name="clipped")
-
-            def count(before: Dat, after: Dat, share: float) -> Loop:
-                """Return the loop for states before and after a stage."""
-                return Loop(clipped_states, self.elements, before, self.res, self.step, after, clipped, share=share,
-                            nv=self.components)  # fmt: skip
-
-            loops = marking(self.w, self._between, len(STAGES[self.scheme.time]), count)
-            self._marks = Chain(loops, fuse=False, name="clipped")
-        self._marks()
 
     # --------------------------------------------------------------------------------------- running
     def start(self, values: Field) -> None:
@@ -336,6 +330,24 @@ class CompressibleFlow:
         self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context.comm)
         self.time, self.steps = 0.0, 0
         self.freeze(False)
+
+    @property
+    def balanced(self) -> FlowBalance:
+        """What finds its residuals.
+
+        Raises
+        ------
+        SolverError
+            If something takes its place, as on coarse levels.
+        """
+        if self._balance is None:
+            raise SolverError("this flow has fluxes of its own, which nothing limits: make shorter steps")
+        return self._balance
+
+    @property
+    def last(self) -> Dat:
+        """The states that the last stage of an explicit step begins with."""
+        return self.between[1] if self.kept is self.between[0] else self.between[0]
 
     @property
     def limiting(self) -> bool:
@@ -382,11 +394,13 @@ class CompressibleFlow:
     def iterate(self, count: int = 1) -> None:
         """Make steps towards a steady flow, each cell with a step of its own."""
         for _ in range(count):
-            self.iteration()
+            (self.positivity.iterate if self.positivity.guarding else self.iteration)()
         self.steps += count
 
     def advance(self, longest: float = FOREVER) -> float:
         """Make one step, equal for all cells, of at most a length; return its length.
+
+        A step that would leave a cell without density or pressure is made anew (`Positivity`): nothing is lost.
 
         Raises
         ------
@@ -399,8 +413,13 @@ class CompressibleFlow:
             self.check()
             text = f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})"
             raise Divergence(text, step=self.steps, time=self.time)
-        self.dt.value = dt
-        self.after()
+        if self.positivity.guarding:
+            dt = self.positivity.advance(dt)
+        else:
+            self.dt.value = dt
+            self.after()
+            if float(self.bad.value):
+                dt = self.positivity.advance(dt, again=True)
         self.time += dt
         self.steps += 1
         return dt
@@ -424,18 +443,26 @@ class CompressibleFlow:
 
     # --------------------------------------------------------------------------------------- results
     def residuals(self) -> Residuals:
-        """Return what the last step did, and how often states were mended since the last look. Collective.
+        """Return what the last step did, and what was mended since the last look. Collective.
+
+        Where steps towards a steady flow left cells as they were, those that follow are guarded (`Positivity`).
 
         Raises
         ------
         SolverError
             If a state is not finite; names the cell.
         """
-        norms = np.sqrt(np.asarray(self.norm.value) / max(1, self._count()))
-        found = Residuals(norms, int(self.mended.value), int(self._bad.value))
-        self.mended.value = self._bad.value = 0.0
+        squares, mended, bad = Global.read_all([self.norm, self.mended, self.bad])
+        norms = np.sqrt(np.asarray(squares) / max(1, self._count()))
+        found = Residuals(norms, int(mended), int(bad))
+        if found.fixed:
+            self.mended.value = 0.0
+        if found.bad:
+            self.bad.value = 0.0
         if not np.isfinite(norms).all():
             self.check()
+        if found.bad and self._balance is not None:
+            self.positivity.begin()
         return found
 
     def _count(self) -> int:
@@ -461,4 +488,5 @@ class CompressibleFlow:
 
     def reports(self) -> list[LoopReport]:
         """Return what each loop or fused group has done."""
-        return [report for chains in self._stages.values() for chain in chains for report in chain.reports()]
+        every = chain.from_iterable([*self._stages.values(), self.positivity.chains])
+        return [report for one in every for report in one.reports()]

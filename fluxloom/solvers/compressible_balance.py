@@ -53,9 +53,10 @@ class FlowBalance:
         self.flow, device = flow, flow.context.device
         self.over_faces = flow.scheme.loops == "faces"
         self.viscous = flow.gas.viscosity is not None
+        self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux != "rusanov"  # shocks are seen by slopes
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
-        elements, faces, layout = flow.spaces.elements, flow.spaces.faces, slices_for(device)
+        elements, layout = flow.spaces.elements, slices_for(device)
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
         around = across if flow.slopes is None else flow.slopes
         self.around = flow.near if flow.slopes is None else elements.rows(around, elements, "around", layout).pattern
@@ -73,10 +74,23 @@ class FlowBalance:
             ways = across._replace(values=found.ways())
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
         if self.over_faces:
-            table = elements.local(flow.volumes.faces[faces.owned])
-            self.across = flow.context.map(faces.set, flow.elements, table, "across")
-            numbers = flow.components + (3 if self.viscous else 2)
-            self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+            self._store()
+
+    def _store(self) -> None:
+        """Make what faces store, and where they find their elements."""
+        flow, faces = self.flow, self.flow.spaces.faces
+        table = flow.spaces.elements.local(flow.volumes.faces[faces.owned])
+        self.across = flow.context.map(faces.set, flow.elements, table, "across")
+        numbers = flow.components + (3 if self.viscous else 2)
+        self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+
+    def stored(self, w: Dat) -> list[Loop]:
+        """Return the loops after which faces store their fluxes, once residuals of some states were found."""
+        if self.over_faces:
+            return []
+        if not hasattr(self, "flux"):
+            self._store()
+        return self._over_faces(w)[:1]
 
     def _along(self, rows: Family, name: str) -> Any:
         """Return what loops take for numbers of the entries of `around`, as they are stored."""
@@ -108,7 +122,7 @@ class FlowBalance:
     def _slopes(self, w: Dat, limited: bool) -> list[Loop | Reset]:
         flow, common, slope = self.flow, self._common, self.flow.slope
         loops: list[Loop | Reset] = []
-        if flow.scheme.order == 1 and not self.viscous:
+        if not self.sloped:
             return self.vortices.loops(w)
         if flow.open:
             inner = (w[self.inner.pattern], self.inner.entries)
@@ -161,7 +175,7 @@ class FlowBalance:
     def _convection(self) -> dict[str, Any]:
         scheme = self.flow.scheme
         return {"gamma": self.flow.gas.gamma, "scheme": FLUXES[scheme.flux], "tuning": scheme.tuning,
-                "moving": int(self.flow.rotation is not None), **self._common}  # fmt: skip
+                "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach), **self._common}  # fmt: skip
 
     def _over_cells(self, w: Dat) -> list[Loop]:
         """Return the loops in which both cells of a face find its flux."""

@@ -58,6 +58,8 @@ class CompressibleScheme:
         Of Roe's flux: sound waves slower than this part of the fastest one are rounded (Harten).
     cutoff
         Mach number below which AUSM+-up damps no less.
+    low_mach
+        Whether jumps of the normal velocity are damped less where flow is slow, below about Mach 0.3.
     turbulence
         ``"none"``, or ``"spalart-allmaras"``, which needs a gas with a viscosity and the distances from the wall.
     loops
@@ -83,6 +85,7 @@ class CompressibleScheme:
     cfl: float = 0.8
     entropy_fix: float = 0.05
     cutoff: float = 0.1
+    low_mach: bool = False
     turbulence: str = "none"
     loops: str = "faces"
     storage: str = "float64"

@@ -9,7 +9,7 @@ import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.sector_kernels import image_slopes, image_state
+from fluxloom.fv.sector_kernels import image_number, image_slopes, image_state
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
@@ -59,8 +59,14 @@ class SectorLoops:
     def slopes(self) -> list[Loop]:
         """Return the loops that write slopes and shares of images, once those of the cells are there."""
         flow = self.flow
-        if not self.present or (flow.scheme.order == 1 and flow.gas.viscosity is None):
+        if not (self.present and flow.balanced.sloped):
             return []
         slope, share = flow.slope, flow.share
         return [Loop(image_slopes, self._images, flow.kind, self._turns, slope[self._partner],
                      share[self._partner], slope, share, **self._common)]  # fmt: skip
+
+    def numbers(self, values: Dat) -> list[Loop]:
+        """Return the loops that write one number of images, that of the cells they are of."""
+        if not self.present:
+            return []
+        return [Loop(image_number, self._images, values[self._partner], values)]

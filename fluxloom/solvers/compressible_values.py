@@ -28,9 +28,9 @@ class Residuals:
     norms : (nv,)
         Root of the mean square of ``R``, of mass, momentum and energy, in the last stage of the last step.
     fixed
-        Values at faces without positive density or pressure, which were replaced by those of the cells.
+        States at faces without enough density or pressure, whose slopes were made smaller.
     bad
-        New states without positive density or pressure.
+        New states without positive density or pressure, in whose place cells kept theirs: towards a steady flow alone.
     """
 
     norms: Array

@@ -14,6 +14,7 @@ from fluxloom.app.cases.compressible_observers import (
     SurfaceObserver,
     probes_observer,
 )
+from fluxloom.app.cases.compressible_outlets import OutletObserver
 from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
@@ -24,6 +25,7 @@ from fluxloom.app.cases.compressible_setup import (
     scheme_of,
     start_of,
     up_of,
+    warn_of_slow_flow,
 )
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
@@ -92,7 +94,8 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     check_symmetry(case, stream, domain.volumes, context.comm)
     flow = _flow(case, context, domain, gas, stream)
     start = start_of(case, gas, stream, d)
-    together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    states = together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    warn_of_slow_flow(case, gas, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
@@ -103,6 +106,8 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
 
     def observers(runner: CompressibleRunner) -> Sequence[Observer]:
         found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
+        if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
+            found.append(OutletObserver(flow, outlets))
         if case.surface.patches:
             found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
         if case.probes.points:

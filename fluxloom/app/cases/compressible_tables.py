@@ -45,6 +45,8 @@ Vector = Annotated[list[float], Field(max_length=3)]
 State = Annotated[list[float], Field(max_length=5)]
 Positive = Annotated[float, Field(gt=0)]
 Optional = Annotated[float, Field(ge=0)]
+Given = Annotated[float | None, Field(ge=0)]
+"""None: it is not given; 0.0 is a value."""
 
 
 _SPACE = 3
@@ -253,12 +255,12 @@ class BoundaryTable(Table):
 
     type: Annotated[str, AfterValidator(_one_of(BOUNDARY_KEYS))]
     state: State = Field(default=[])
-    pressure: Optional = 0.0
-    temperature: Optional = 0.0
-    density: Optional = 0.0
+    pressure: Given = None
+    temperature: Given = None
+    density: Given = None
     velocity: WallVelocity = Field(default=[])
     direction: Vector = Field(default=[])
-    mass_flux: Optional = 0.0
+    mass_flux: Given = None
     vortex: list[str] = Field(default=[])
     centre: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0.25, 0.0])
 
