@@ -307,14 +307,14 @@ def continued(w, slope, share, face, inside, nv, d):
 
 
 @func
-def mirror_flux(inside, n, f, gamma, d, scheme, tuning):
+def mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow):
     """Write the flux through a plane of symmetry, between a state and its image: of momentum along the normal alone."""
     image = zeros(2 + d)
     state = zeros(2 + d)
     for v in range(2 + d):
         state[v] = inside[v]
     mirrored(inside, n, image, d)
-    numerical_flux(state, image, n, f, gamma, d, scheme, tuning)
+    flux_through(state, image, n, f, 0.0, gamma, d, scheme, tuning, steep, 0, slow)
     push = 0.0
     for k in range(d):
         push += n[k] * f[1 + k]
@@ -328,6 +328,7 @@ def mirror_flux(inside, n, f, gamma, d, scheme, tuning):
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
     *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int], scheme: Const[int], tuning: float,
+    slow: Const[int],
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
 
@@ -350,7 +351,12 @@ def boundary_flux(
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
     if is_mirror(kind[0], par):
-        mirror_flux(inside, n, f, gamma, d, scheme, tuning)
+        steep = 0.0
+        if scheme != RUSANOV:
+            steep = steepness(w, w, slope, slope, n, face[d], d)
+        for v in range(2 + d):
+            inside[v] -= steep * (inside[v] - w[v])
+        mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow)
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:

@@ -109,25 +109,31 @@ def slow_outlets(
 def through_boundary(
     flux: Read, face: Read, dt: Read, passed: RW, *, weight: float, first: Const[int], d: Const[int]
 ):  # fmt: skip
-    """The mass that leaves through a boundary face in a stage: ``weight dt A f``.
+    """Mass and energy that leave through a boundary face in a stage: ``weight dt A f``.
 
-    ``passed`` has what left in steps before, and in this one, whose ``first`` stage adds the two.
+    ``passed`` has what left in steps before, and then what left in this one, whose ``first`` stage adds the two.
     """
     if first == 1:
-        passed[0] += passed[1]
-        passed[1] = 0.0
-    passed[1] += weight * dt[0] * face[d] * flux[0]
+        for k in range(2):
+            passed[k] += passed[2 + k]
+            passed[2 + k] = 0.0
+    area = weight * dt[0] * face[d]
+    passed[2] += area * flux[0]
+    passed[3] += area * flux[1 + d]
 
 
 @kernel
 def take_back(passed: RW):
     """Nothing left in this step, which is made anew."""
-    passed[1] = 0.0
+    passed[2] = 0.0
+    passed[3] = 0.0
 
 
 @kernel
 def all_that_passed(passed: Read, sums: Inc):
-    """The mass that left through all boundary faces."""
-    mass = passed[0] + passed[1]
-    sums[0] += select(isfinite(mass), 0.0, 1.0)
+    """Mass and energy that left through all boundary faces."""
+    mass = passed[0] + passed[2]
+    energy = passed[1] + passed[3]
+    sums[0] += select(isfinite(mass + energy), 0.0, 1.0)
     sums[1] += mass
+    sums[2] += energy

@@ -25,7 +25,7 @@ from fluxloom.fv.compressible_kernels import advance, common_step, complete, lea
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.guard_kernels import take_back, through_boundary
+from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
 from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import extruded_along, reference_length
 from fluxloom.solvers.compressible_balance import FlowBalance
@@ -93,7 +93,7 @@ class CompressibleFlow:
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
     passed
-        The mass that left through each face of the boundary before this step, and in it; see `keep_balance`.
+        Mass and energy that left through each face of the boundary before this step, and in it; see `keep_balance`.
     limits
         In how many cells, step by step, fluxes were limited to keep density and pressure above 0.
     positivity
@@ -304,7 +304,7 @@ class CompressibleFlow:
 
     def keep_balance(self) -> None:
         """Sum up in `passed` what leaves through the boundary from now on, in steps that are one for all cells."""
-        passed = self.passed = self.context.dat(self.elements, name="passed", shape=(2,))
+        passed = self.passed = self.context.dat(self.elements, name="passed", shape=(4,))
         self.positivity.back = Chain([Loop(take_back, self.boundary, passed)], name="take back")
         self._stages = {}
         self.positivity.forget()
@@ -485,6 +485,20 @@ class CompressibleFlow:
         """Return mass, momentum and energy of all cells, ``(d + 2,)``. Collective."""
         cells = self.gas.conserved(self.states()[:, : self.dimension + 2])
         return self.context.comm.reduce(self.volumes.volumes[: self.volumes.owned] @ cells, "sum")
+
+    def left(self) -> Array:
+        """Return mass and energy that left since `keep_balance`, ``(2,)``. Collective.
+
+        Raises
+        ------
+        SolverError
+            If it was not called.
+        """
+        if self.passed is None:
+            raise SolverError("what left is not known: call keep_balance() before the first step")
+        sums = self.context.scalar(np.zeros(3), "left")
+        Loop(all_that_passed, self.boundary, self.passed, sums)()
+        return np.asarray(sums.value)[1:]
 
     def reports(self) -> list[LoopReport]:
         """Return what each loop or fused group has done."""

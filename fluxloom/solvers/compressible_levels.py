@@ -71,7 +71,7 @@ class CoarseBalance:
                 loops += [Loop(face_states, flow.boundary, *edge, slope, w, **law, **common)]
             loops += [
                 Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
-                     scheme=RUSANOV, tuning=0.0, **law, **common),
+                     scheme=RUSANOV, tuning=0.0, slow=0, **law, **common),
             ]  # fmt: skip
             if self.stages:
                 loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common)]

@@ -225,6 +225,7 @@ def test_what_left_is_what_is_missing(tmp_path: Path) -> None:
     last = run.guards.record()["numbers"]
     assert last["mass left"] > 0.05 * first["mass"]
     assert last["mass"] + last["mass left"] == pytest.approx(first["mass"], rel=1e-13)
+    assert last["energy"] + last["energy left"] == pytest.approx(first["energy"], rel=1e-13)
 
 
 def test_a_step_far_too_long_is_named(tmp_path: Path) -> None:
