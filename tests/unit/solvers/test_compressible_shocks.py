@@ -74,7 +74,7 @@ def test_a_plane_shock_stays_plane(flux: str, order: int) -> None:
     points[middle, 1] += 1e-4 * (-1.0) ** np.round(points[middle, 0])
     volumes = control_volumes(replace(mesh, points=points))
     behind, before, speed = ends_of(6.0)
-    sides = {"xmin": SupersonicInlet(behind), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
+    sides = {"xmin": SupersonicInlet(behind.tolist()), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
     context = fl.Context("cpu", threads=1, tuning=False)
     flow = CompressibleFlow(context, volumes, sides, GAS, CompressibleScheme(flux=flux, order=order, cfl=0.5))
     flow.start(lambda x: np.where(x[:, :1] < 5.0, behind, before))
@@ -83,7 +83,7 @@ def test_a_plane_shock_stays_plane(flux: str, order: int) -> None:
     density = flow.states()[:, 0]
     mean = np.bincount(column, density) / np.bincount(column)
     assert np.abs(density - mean[column]).max() < 3e-4  # without care 2e-3, and growing
-    assert np.count_nonzero(mean > 3.0) == pytest.approx(90, abs=1)  # of 5.3 behind
+    assert np.count_nonzero(mean > 3.0) == pytest.approx(90, abs=3)  # of 5.3 behind
 
 
 def test_a_shock_along_the_faces_is_as_sharp_as_ever() -> None:
@@ -92,7 +92,7 @@ def test_a_shock_along_the_faces_is_as_sharp_as_ever() -> None:
     found = []
     for rows in (1, 3):
         volumes = control_volumes(box2d(40, rows, (40.0, float(rows))))
-        sides = {"xmin": SupersonicInlet(behind), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
+        sides = {"xmin": SupersonicInlet(behind.tolist()), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
         flow = CompressibleFlow(fl.Context("cpu", threads=1, tuning=False), volumes, sides, GAS)
         flow.start(lambda x: np.where(x[:, :1] < 5.0, behind, before))
         for _ in range(40):
@@ -144,7 +144,8 @@ def test_slow_flow_keeps_its_energy(flux: str) -> None:
 )
 def test_states_of_supersonic_inlets(velocity: tuple[float, float], exact: bool, message: str) -> None:
     volumes = control_volumes(box2d(2, 2))
-    sides = {name: SlipWall() for name in volumes.patches} | {"xmin": SupersonicInlet((1.0, *velocity, 1.0), 0.0, exact)}
+    inlet = SupersonicInlet((1.0, *velocity, 1.0), 0.0, exact)
+    sides = {name: SlipWall() for name in volumes.patches} | {"xmin": inlet}
 
     def build() -> CompressibleFlow:
         return CompressibleFlow(fl.Context("cpu", threads=1, tuning=False), volumes, sides, GAS)
