@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.compressible_boundary import SlipWall, SupersonicInlet, SupersonicOutlet
+from fluxloom.fv.compressible_boundary import Boundary, SlipWall, SupersonicInlet, SupersonicOutlet
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.gas_dynamics import normal_shock
@@ -60,6 +60,12 @@ def ends_of(mach: float) -> tuple[np.ndarray, np.ndarray, float]:
     return behind, np.array([1.0, 0.0, 0.0, 1.0]), mach * sound
 
 
+def duct(behind: np.ndarray) -> dict[str, Boundary]:
+    """Return boundaries of a duct with a shock that runs to the right."""
+    wall = SlipWall()
+    return {"xmin": SupersonicInlet(behind.tolist()), "xmax": SupersonicOutlet(), "ymin": wall, "ymax": wall}
+
+
 @pytest.mark.parametrize(
     ("flux", "order"),
     [("roe", 1), ("hllc", 1), pytest.param("ausm+-up", 1, marks=LONG), pytest.param("roe", 2, marks=LONG),
@@ -74,7 +80,7 @@ def test_a_plane_shock_stays_plane(flux: str, order: int) -> None:
     points[middle, 1] += 1e-4 * (-1.0) ** np.round(points[middle, 0])
     volumes = control_volumes(replace(mesh, points=points))
     behind, before, speed = ends_of(6.0)
-    sides = {"xmin": SupersonicInlet(behind.tolist()), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
+    sides = duct(behind)
     context = fl.Context("cpu", threads=1, tuning=False)
     flow = CompressibleFlow(context, volumes, sides, GAS, CompressibleScheme(flux=flux, order=order, cfl=0.5))
     flow.start(lambda x: np.where(x[:, :1] < 5.0, behind, before))
@@ -92,7 +98,7 @@ def test_a_shock_along_the_faces_is_as_sharp_as_ever() -> None:
     found = []
     for rows in (1, 3):
         volumes = control_volumes(box2d(40, rows, (40.0, float(rows))))
-        sides = {"xmin": SupersonicInlet(behind.tolist()), "xmax": SupersonicOutlet(), "ymin": SlipWall(), "ymax": SlipWall()}
+        sides = duct(behind)
         flow = CompressibleFlow(fl.Context("cpu", threads=1, tuning=False), volumes, sides, GAS)
         flow.start(lambda x: np.where(x[:, :1] < 5.0, behind, before))
         for _ in range(40):
