@@ -35,7 +35,7 @@ __all__ = ["gathered", "gathered_friction", "through_faces", "through_faces_with
 
 @func
 def continued_sides(w, slope, share, face, outer, level, left, right, d):
-    """Write the states of both elements, continued a part ``level`` of the way to the face; return as `kept_physical`."""
+    """Write the states of both elements, continued a part ``level`` of the way; return whether all is physical."""
     ahead = zeros(d)
     back = zeros(d)
     for k in range(d):

@@ -219,7 +219,7 @@ def hllc(left, right, n, f, gamma, d):
 
 @func
 def evened(left, right, n, f, gamma, d, steep):
-    """Carry entropy and shear at least with a part ``steep`` of the speed of sound, as Rusanov's flux does with all of it.
+    """Carry entropy and shear at least with a part ``steep`` of the speed of sound: Rusanov's flux does with all of it.
 
     Where a shock runs across the faces of a mesh, gas passes through the faces along its way with next to no normal
     velocity, and a flux that resolves contacts lets differences grow there until the shock breaks up: the carbuncle (R.

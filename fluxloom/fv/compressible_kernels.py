@@ -98,9 +98,9 @@ def steepness(w, near, slope, far, n, area, d):
 def slowed(left, right, n, gamma, d):
     """Make the jump of the normal velocity ``min(M, 1)`` of what it is, with the larger Mach number of both sides.
 
-    Upwind fluxes damp it with the speed of sound, which is too much where flow is slow (B. Thornber et al.: *An improved
-    reconstruction method for compressible flows with low Mach number features*. J. Comput. Phys. 227, 2008; F. Rieper:
-    *A low-Mach number fix for Roe's approximate Riemann solver*. J. Comput. Phys. 230, 2011).
+    Upwind fluxes damp it with the speed of sound, which is too much where flow is slow (B. Thornber et al.: *An
+    improved reconstruction method for compressible flows with low Mach number features*. J. Comput. Phys. 227, 2008; F.
+    Rieper: *A low-Mach number fix for Roe's approximate Riemann solver*. J. Comput. Phys. 230, 2011).
     """
     first = 0.0
     second = 0.0

@@ -109,14 +109,15 @@ class PatchFaces:
         found = self.state(given)
         sound, speed = self.gas.sound(found), np.linalg.norm(found[:, 1:-1], axis=1)
         mach, through = speed / sound, -self._through(found[:, 1:-1]) / sound
-        for wrong, what in ((mach < 1.0, "is slower than sound"), (through < -_ALONG * mach, "leads out of the domain")):
+        out = through < -_ALONG * mach
+        for wrong, what in ((mach < 1.0, "is slower than sound"), (out, "leads out of the domain")):
             if wrong.any():
                 worst = int(np.argmax(np.where(wrong, -through, -np.inf)))
                 raise SolverError(
                     f"{self._about('state')}: at {np.count_nonzero(wrong)} of {wrong.size} faces it {what}: Mach "
-                    f"{mach[worst]:.3g}, {through[worst]:.3g} along the normal into the domain; a supersonic inlet takes "
-                    "flow that enters with more than 1: take a far field, a total inlet or a velocity inlet, or turn the "
-                    "velocity round"
+                    f"{mach[worst]:.3g}, {through[worst]:.3g} along the normal into the domain; a supersonic inlet "
+                    "takes flow that enters with more than 1: take a far field, a total inlet or a velocity inlet, or "
+                    "turn the velocity round"
                 )
         return found
 

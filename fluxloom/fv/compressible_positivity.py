@@ -258,7 +258,7 @@ def guarded_complete(
 
 @kernel
 def tally(volume: Read, touched: Read, guard: RW, limited: RW, counts: Inc):
-    """After a step: count it where fluxes were limited, or a cell kept its state; such cells, and those still guarded."""
+    """Count a step where fluxes were limited or a cell kept its state; add up such cells, and those still guarded."""
     hit = select((touched[0] > 0.0 or guard[0] >= LIFE) and volume[0] > 0.0, 1.0, 0.0)
     left = max(guard[0] - 1.0, 0.0)
     limited[0] += hit

@@ -53,7 +53,8 @@ class FlowBalance:
         self.flow, device = flow, flow.context.device
         self.over_faces = flow.scheme.loops == "faces"
         self.viscous = flow.gas.viscosity is not None
-        self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux != "rusanov"  # shocks are seen by slopes
+        # fluxes see by slopes where shocks are
+        self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux != "rusanov"
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
         elements, layout = flow.spaces.elements, slices_for(device)
@@ -175,7 +176,8 @@ class FlowBalance:
     def _convection(self) -> dict[str, Any]:
         scheme = self.flow.scheme
         return {"gamma": self.flow.gas.gamma, "scheme": FLUXES[scheme.flux], "tuning": scheme.tuning,
-                "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach), **self._common}  # fmt: skip
+                "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach),
+                **self._common}  # fmt: skip
 
     def _over_cells(self, w: Dat) -> list[Loop]:
         """Return the loops in which both cells of a face find its flux."""

@@ -44,8 +44,9 @@ class Positivity:
     """Makes the steps of a flow whose cells would else lose their density or pressure.
 
     A step after which a cell has lost them is taken back. It is made again, and so are those that follow, by the stages
-    of Shu and Osher with guarded cells (`fluxloom.fv.compressible_positivity`), until no cell is guarded any more. Where
-    that is not enough the step is halved. What the boundary lets through is what cells lose: `outflow` is limited too.
+    of Shu and Osher with guarded cells (`fluxloom.fv.compressible_positivity`), until no cell is guarded any more.
+    Where that is not enough the step is halved. What the boundary lets through is what cells lose: the flux out of its
+    faces is limited too.
 
     Parameters
     ----------
@@ -68,6 +69,7 @@ class Positivity:
         self.limited: Dat | None = None
         self.back: Chain | None = None  # takes back what `CompressibleFlow.passed` has of a step
         self._chains: dict[tuple[bool, bool], Chain] = {}
+        self._marks: dict[str, Chain] = {}
         self._made = False
 
     @property
@@ -218,8 +220,8 @@ class Positivity:
                     return dt
             dt *= 0.5
         flow.check()
-        text = f"time {flow.time:g}: density or pressure are lost in steps of {dt:.3g} too: lower cfl (now {flow.cfl:g})"
-        raise Divergence(text, step=flow.steps, time=flow.time)
+        text = f"time {flow.time:g}: density or pressure are lost in steps of {dt:.3g} too: lower cfl"
+        raise Divergence(f"{text} (now {flow.cfl:g})", step=flow.steps, time=flow.time)
 
     def _end(self) -> None:
         """Count what was limited in the step that was made."""
@@ -235,6 +237,9 @@ class Positivity:
         """
         flow = self.flow
         limited = self._count_in()
-        Chain([Reset(self._mended), Loop(mended_cells, flow.elements, w, flow.slope, flow.share, flow.face[flow.sides],
-                                         flow.sign, limited, self._mended, d=flow.dimension)], name="mended")()  # fmt: skip
+        if w.name not in self._marks:
+            loop = Loop(mended_cells, flow.elements, w, flow.slope, flow.share, flow.face[flow.sides], flow.sign,
+                        limited, self._mended, d=flow.dimension)  # fmt: skip
+            self._marks[w.name] = Chain([Reset(self._mended), loop], name="mended")
+        self._marks[w.name]()
         return int(self._mended.value)

@@ -94,7 +94,8 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     check_symmetry(case, stream, domain.volumes, context.comm)
     flow = _flow(case, context, domain, gas, stream)
     start = start_of(case, gas, stream, d)
-    states = together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    places = domain.volumes.centres[: domain.volumes.owned]
+    states = together(context.comm, lambda: start(places))  # all hear of an error
     warn_of_slow_flow(case, gas, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]

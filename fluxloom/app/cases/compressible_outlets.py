@@ -55,6 +55,6 @@ class OutletObserver(Observer):
         return ((
             "outlets",
             f"gas left slower than sound, or entered, through supersonic outlets ({names}) in {self._steps:,} of "
-            f"{self._flow.steps - self._since:,} steps, at Mach {self._lowest:.3g} at least; {now}: what comes in there "
-            'is not given; take type = "outlet" or "far-field"',
+            f"{self._flow.steps - self._since:,} steps, at Mach {self._lowest:.3g} at least; {now}: what comes in "
+            'there is not given; take type = "outlet" or "far-field"',
         ),)  # fmt: skip

@@ -180,6 +180,7 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     time: Annotated[str, AfterValidator(_one_of(STAGES))] = "ssp-rk3"
     entropy_fix: Annotated[float, Field(ge=0, lt=1)] = 0.05
     cutoff: Positive = 0.1
+    low_mach: bool = False
     turbulence: Annotated[str, AfterValidator(_one_of(TURBULENCE))] = "none"
 
     @model_validator(mode="after")

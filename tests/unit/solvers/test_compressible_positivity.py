@@ -30,7 +30,7 @@ TUBES = {
 def flow_in(mesh: MeshData, boundary: Any, gas: Gas | None = None, **scheme: Any) -> CompressibleFlow:
     """Return a flow with one boundary all around, or one a patch."""
     volumes = control_volumes(mesh)
-    given = boundary if isinstance(boundary, dict) else dict.fromkeys(volumes.patches, boundary)
+    given: dict[str, Any] = boundary if isinstance(boundary, dict) else dict.fromkeys(volumes.patches, boundary)
     context = fl.Context("cpu", threads=1, tuning=False)
     return CompressibleFlow(context, volumes, given, gas or Gas(constant=1.0), CompressibleScheme(**scheme))
 
@@ -142,7 +142,7 @@ def test_a_flow_that_no_step_is_short_enough_for() -> None:
     flow = CompressibleFlow(context, volumes, dict.fromkeys(volumes.patches, SlipWall()), Gas(constant=1.0),
                             source=np.array([0.0, 0.0, 0.0, -1e12]))  # fmt: skip
     flow.start(np.array([1.0, 0.0, 0.0, 1.0]))
-    with pytest.raises(Divergence, match="density or pressure are lost in steps of .* too: lower cfl"):
+    with pytest.raises(Divergence, match=r"density or pressure are lost in steps of .* too: lower cfl"):
         flow.advance()
 
 
