@@ -72,6 +72,8 @@ class FlowBalance:
         if flow.limiting:
             ways = across._replace(values=found.ways())
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
+            most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
+            self.faces = max(flow.context.comm.allgather(most))
         if self.over_faces:
             table = elements.local(flow.volumes.faces[faces.owned])
             self.across = flow.context.map(faces.set, flow.elements, table, "across")
@@ -135,7 +137,7 @@ class FlowBalance:
         return Loop(limited_slopes, flow.elements, w, w[self.around], self.weights, self.ways,
                     flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
                     rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3, most=flow.scheme.unlimited**2,
-                    **self._common)  # fmt: skip
+                    faces=self.faces, wide=int(flow.slopes is not None), **self._common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
         """Return the loops that move shares a part of the way to what the limiter leaves; see `CompressibleFlow`."""

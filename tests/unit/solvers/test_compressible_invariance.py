@@ -10,7 +10,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import NoSlipWall, SlipWall, SymmetryPlane
+from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.mesh.generate import box2d, box3d
@@ -92,7 +92,8 @@ def half_and_whole(
     found = []
     for one in (mesh, with_image(mesh, "ymin")):
         volumes = control_volumes(one.with_points(one.points @ matrix.T))
-        sides = {name: NoSlipWall() if viscosity and name != "xmin" else SlipWall() for name in volumes.patches}
+        wall = NoSlipWall() if viscosity else SlipWall()
+        sides: dict[str, Boundary] = {name: SlipWall() if name == "xmin" else wall for name in volumes.patches}
         if "ymin" in one.patches and one is mesh:
             sides["ymin"] = SymmetryPlane()
         places = volumes.centres[: volumes.cells] @ matrix
