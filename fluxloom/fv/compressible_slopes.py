@@ -68,21 +68,43 @@ def parts(change, low, high, eps2, limiter):
 
 
 @func
-def along_change(w, near, ways, push, d):
-    """Return the largest projection of the differences to the neighbours of a velocity on its change ``push``."""
-    along = 0.0
-    for i in range(len(near)):
-        jump = 0.0
+def differences(w, near, weights, ways, g, low, high, nv, d):
+    """Find slopes and the least and largest differences to neighbours; return the largest square of a velocity's."""
+    reach = 0.0
+    for j in range(len(near)):
+        inner = is_inner(ways[j], d)
+        size = 0.0
+        for v in range(nv):
+            jump = near[j][v] - w[v]
+            for k in range(d):
+                g[d * v + k] += weights[j][k] * jump
+            low[v] = min(low[v], inner * jump)
+            high[v] = max(high[v], inner * jump)
+            size += jump * jump if 1 <= v <= d else 0.0
+        reach = max(reach, inner * size)
+    return reach
+
+
+@func
+def along_changes(w, near, ways, push, along, faces, d):
+    """Find the largest projection of differences to neighbours of a velocity on each of its changes, times its size."""
+    jump = zeros(d)
+    for j in range(len(near)):
+        inner = is_inner(ways[j], d)
         for k in range(d):
-            jump += push[k] * (near[i][1 + k] - w[1 + k])
-        along = max(along, is_inner(ways[i], d) * jump)
-    return along
+            jump[k] = inner * (near[j][1 + k] - w[1 + k])
+        for i in range(faces):
+            dot = 0.0
+            for k in range(d):
+                dot += push[d * i + k] * jump[k]
+            along[i] = max(along[i], dot)
 
 
 @kernel
 def limited_slopes(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[int], rough: float, most: float,
+    *, nv: Const[int], d: Const[int], limiter: Const[int], faces: Const[int], wide: Const[int], rough: float,
+    most: float,
 ):  # fmt: skip
     """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
 
@@ -91,45 +113,44 @@ def limited_slopes(
     Squares of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not limited, with
     ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small
     beside the range of values around the cell (`fluxloom.fv.limiters.minor`). The least of the faces' shares is found
-    as a fraction: one division a component.
+    as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where elements
+    around are not those across faces, one more.
     """
     g = zeros(nv * d)
     low = zeros(nv)
     high = zeros(nv)
     top = zeros(nv)
     below = zeros(nv)
-    push = zeros(d)
-    reach = 0.0
-    for j in range(len(near)):
-        inner = is_inner(ways[j], d)
-        jumps = 0.0
-        for v in range(nv):
-            jump = near[j][v] - w[v]
-            for k in range(d):
-                g[d * v + k] += weights[j][k] * jump
-            low[v] = min(low[v], inner * jump)
-            high[v] = max(high[v], inner * jump)
-            jumps += jump * jump if 1 <= v <= d else 0.0
-        reach = max(reach, inner * jumps)
+    push = zeros(faces * d)
+    square = zeros(faces)
+    along = zeros(faces)
+    unlimited = zeros(faces)
+    place = 0
+    reach = differences(w, near, weights, ways, g, low, high, nv, d)
     for v in range(nv):
         top[v] = 1.0
         below[v] = 1.0
     for j in range(len(near)):
+        if wide == 0:
+            place = j
         rest = unlimited_part(ways[j], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
-        square = 0.0
         for v in range(nv):
             change = 0.0
             for k in range(d):
                 change += g[d * v + k] * ways[j][k]
             if 1 <= v <= d:
-                push[v - 1] = change
-                square += change * change
+                push[d * place + v - 1] = change
+                square[place] += change * change
             else:
                 eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
                 a, b = parts(change, low[v], high[v], eps2, limiter)
                 least_share(top, below, v, a, b)
-        eps2 = (rest * scale[1] + minor(square, reach)) * square
-        a, b = parts(square, 0.0, along_change(w, near, ways, push, d), eps2, limiter)
+        unlimited[place] = rest * scale[1]
+        if wide == 1:
+            place += 1 if is_inner(ways[j], d) > 0.0 else 0
+    along_changes(w, near, ways, push, along, faces, d)
+    for i in range(faces):
+        a, b = parts(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i], limiter)
         least_share(top, below, 1, a, b)
     for v in range(nv):
         share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]

@@ -12,7 +12,7 @@ from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
-from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
+from fluxloom.fv.compressible_friction import boundary_friction, friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
 from fluxloom.fv.compressible_shares import followed
@@ -74,6 +74,8 @@ class FlowBalance:
         if flow.limiting:
             ways = across._replace(values=found.ways())
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
+            most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
+            self.faces = max(flow.context.comm.allgather(most))
         if self.over_faces:
             self._store()
 
@@ -105,6 +107,10 @@ class FlowBalance:
         found: list[Loop | Reset] = [*self.sectors.states(w), *self._images(w), *self._slopes(w, limited)]
         found += [*self.sectors.slopes(), *self._boundary(w)]
         found += self._over_faces(w) if self.over_faces else self._over_cells(w)
+        if self.viscous and self.mirrored:
+            behind = flow.behind[0]
+            found += [Loop(mirror_waves, self.mirrors, flow.face[flow.edge[0]], w, w[behind], flow.volume[behind],
+                           flow.speed[behind], **flow.thermal(), **common)]  # fmt: skip
         if flow.turbulent:
             found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
                            constant=flow.gas.constant, **flow.gas.molecular())]  # fmt: skip
@@ -150,7 +156,7 @@ class FlowBalance:
         return Loop(limited_slopes, flow.elements, w, w[self.around], self.weights, self.ways,
                     flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
                     rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3, most=flow.scheme.unlimited**2,
-                    **self._common)  # fmt: skip
+                    faces=self.faces, wide=int(flow.slopes is not None), **self._common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
         """Return the loops that move shares a part of the way to what the limiter leaves; see `CompressibleFlow`."""

@@ -39,13 +39,14 @@ def test_length_does_not_depend_on_places_and_units() -> None:
 
 @pytest.mark.parametrize(("lengths", "plane"), [((2.0, 1.0), "ymin"), ((1.0, 2.0), "xmax"), ((3.0, 1.0), "xmin")])
 def test_half_has_the_length_of_the_whole(lengths: tuple[float, float], plane: str) -> None:
-    counts = tuple(int(20 * size) for size in lengths)
+    counts = [int(20 * size) for size in lengths]
     axis = "xy".index(plane[0])
     twice = [size * (1 + (k == axis)) for k, size in enumerate(lengths)]
     walls = ("xmin", "xmax", "ymin", "ymax")
-    whole = length(box2d(*(n * (1 + (k == axis)) for k, n in enumerate(counts)), twice), walls)
+    nx, ny = (n * (1 + (k == axis)) for k, n in enumerate(counts))
+    whole = length(box2d(nx, ny, twice), walls)
     rest = tuple(name for name in walls if name != plane)
-    assert length(box2d(*counts, lengths), rest, (plane,)) == pytest.approx(whole, rel=1e-12)
+    assert length(box2d(counts[0], counts[1], lengths), rest, (plane,)) == pytest.approx(whole, rel=1e-12)
 
 
 @pytest.mark.parametrize("span", [0.01, 5.0])
