@@ -11,11 +11,11 @@ import pytest
 
 from fluxloom.app.application import Ending, Updating, Writer
 from fluxloom.app.cases.lattice import LatticeApplication
+from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
 from fluxloom.app.cases.lattice_observers import frequency
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.image_data import write_image
 from fluxloom.app.loading import parse_case
