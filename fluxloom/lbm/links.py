@@ -94,8 +94,8 @@ def find_links(
     dict
         By the name of the side, and by the label of the solid: ``n`` for ``shapes[n - 1]``. Every side and shape has an
         entry, if empty, as at sides where rows turn round. A source beyond another side is of that side, even where a
-        shape reaches there. The fraction at sides is one half; at solids it is that of the first surface on the way, of all
-        shapes that have the source inside.
+        shape reaches there. The fraction at sides is one half; at solids it is that of the first surface on the way, of
+        all shapes that have the source inside.
 
     Raises
     ------

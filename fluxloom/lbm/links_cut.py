@@ -88,13 +88,13 @@ class Piece:
             The same for the second half of the way: what is reflected at a side goes another way there.
         """
         start = np.stack(self.box.coordinates(cells), axis=-1).astype(np.float64) - self.shift
-        step = np.broadcast_to(step, start.shape).astype(np.float64)
-        ends = self._ends(start, step)
+        half = 0.5 * np.broadcast_to(step, start.shape).astype(np.float64)
+        ends = self._ends(start, 2.0 * half)
         if back is None and not ends.any():
-            return self.shape.entry(start, step)
-        middle = start + 0.5 * step - ends * np.array(self.box.shape)
-        further = step if back is None else np.broadcast_to(back, start.shape).astype(np.float64)
-        first, second = self.shape.entry(start, 0.5 * step), self.shape.entry(middle, 0.5 * further)
+            return self.shape.entry(start, 2.0 * half)
+        middle = start + half - ends * np.array(self.box.shape)
+        further = half if back is None else 0.5 * np.broadcast_to(back, start.shape).astype(np.float64)
+        first, second = self.shape.entry(start, half), self.shape.entry(middle, np.asarray(further, dtype=np.float64))
         second[self.shape.inside(middle)] = 0.0
         return np.minimum(0.5 * first, 0.5 + 0.5 * second)
 

@@ -92,7 +92,7 @@ class Shape(Protocol):
                 todo[at] = False
         return np.maximum(q, SMALLEST)
 
-    def volume(self) -> float | None:
+    def measure(self) -> float | None:
         """Return how many cells it is large, in the plane its area; None where that is not known, or infinite."""
         return None
 
@@ -179,7 +179,7 @@ class _Ball(Shape):
         """Whether no link between fluid cells leads through it."""
         return self.radius >= _WIDE
 
-    def volume(self) -> float:
+    def measure(self) -> float:
         """Return the area of a disc, the volume of a ball."""
         return pi * self.radius**2 * (1.0 if self.dimensions == 2 else 4.0 / 3.0 * self.radius)
 
@@ -282,7 +282,7 @@ class Cylinder(Shape):
         """Whether no link between fluid cells leads through it."""
         return self.radius >= _WIDE and (self.length is None or self.length >= 2.0 * _WIDE)
 
-    def volume(self) -> float | None:
+    def measure(self) -> float | None:
         """Return the volume between the ends."""
         return None if self.length is None else pi * self.radius**2 * self.length
 
@@ -343,7 +343,7 @@ class Block(Shape):
         """Whether no link between fluid cells leads through it: a cell along each axis is enough."""
         return bool(np.all(np.subtract(self.high, self.low) >= 1.0))
 
-    def volume(self) -> float | None:
+    def measure(self) -> float | None:
         """Return the area or volume, if it has an end along each axis."""
         found = float(np.prod(np.subtract(self.high, self.low)))
         return found if np.isfinite(found) else None

@@ -172,6 +172,10 @@ class Surface(Shape):
         """Cells that its shells have inside, holes taken off; where shells overlap they count twice."""
         return abs(sum(shell.volume() for shell in self._shells))
 
+    def measure(self) -> float | None:
+        """Return the volume of one shell; of several, which may overlap, that is not known."""
+        return self.volume if len(self._shells) == 1 else None
+
     def bounds(self) -> tuple[Array, Array]:
         """Return the least and the greatest coordinates."""
         corners = self.vertices[self.triangles]

@@ -190,9 +190,9 @@ def _excess(flow: Flow, case: Case) -> dict[int, float]:
     found = {}
     for number, (body, _) in enumerate(case.bodies, start=1):
         low, high = body.shape.bounds()
-        volume = body.shape.volume()
-        clear = [p or (a > 0.5 and b < n - 1.5) for a, b, n, p in zip(low, high, case.shape, flow.box.periodic, strict=True)]
-        if volume is not None and all(clear):
+        volume = body.shape.measure()
+        ends = zip(low, high, case.shape, flow.box.periodic, strict=True)
+        if volume is not None and all(p or (a > 0.5 and b < n - 1.5) for a, b, n, p in ends):
             found[number] = volume - np.count_nonzero(flow.labels == number)
     return found
 

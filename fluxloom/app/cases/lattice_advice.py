@@ -53,12 +53,12 @@ def _coarse(case: LatticeCase, reynolds: float) -> str:
     lost = (_LOST if case.mesh.dimension == 3 else _LOST_IN_PLANE)[name]
     if case.lattice.smagorinsky or (smooth and name in ("central", "cumulant")) or reynolds <= _SAFE * lost:
         return ""
-    others = [f'"{one}"' for one in ("cumulant", "central") if one != name] if name not in ("cumulant", "central") else []
-    other = f"collision = {' or '.join(others)}, " if others else ""
+    other = "" if name in ("central", "cumulant") else 'collision = "cumulant" or "central", '
     return (
-        f"Reynolds number of a cell {reynolds:.3g} (velocity times spacing by viscosity): with {name} flows between walls "
-        f"stay finite up to {_SAFE * lost:.3g} or so (coarse cavities were lost from {lost:.3g} on, finer ones earlier): "
-        f"{reynolds / (_SAFE * lost):.2g} times as many cells along each axis, {other}or a smagorinsky constant"
+        f"Reynolds number of a cell {reynolds:.3g} (velocity times spacing by viscosity): with {name} flows between "
+        f"walls stay finite up to {_SAFE * lost:.3g} or so (coarse cavities were lost from {lost:.3g} on, finer ones "
+        f"earlier): {reynolds / (_SAFE * lost):.2g} times as many cells along each axis, {other}or a smagorinsky "
+        "constant"
     )
 
 

@@ -85,7 +85,8 @@ class LatticeProbes:
         flow, shape = self._flow, self._flow.box.shape
         at = np.stack([self._units.place(place) for place in places.tolist()])
         size = np.array(shape, dtype=np.float64)
-        inside = np.all((at >= -0.5 - _SLACK * size) & (at <= size - 0.5 + _SLACK * size), axis=1)  # both ends belong to it
+        low, high = -0.5 - _SLACK * size, size - 0.5 + _SLACK * size
+        inside = np.all((at >= low) & (at <= high), axis=1)  # both ends belong to the box
         near = tuple(np.clip(np.rint(x).astype(np.int64), 0, n - 1) for x, n in zip(at.T, shape, strict=True))
         for k in np.flatnonzero(inside & ~flow.fluid[near]):
             raise SolverError(f"the probe at {tuple(places[k].tolist())} is in a body: move it into the fluid")

@@ -84,7 +84,7 @@ def parts_of(
                 f"body {body.name!r} has no cell, and cuts no way between cells: it is outside of the box, or too small"
             )
     for number, body in enumerate(bodies, start=1):
-        volume, cells = body.shape.volume(), np.count_nonzero(labels == number)
+        volume, cells = body.shape.measure(), np.count_nonzero(labels == number)
         if volume is not None and abs(volume - cells) < len(found[number]):  # else others have most of it
             sites[body.name] = replace(sites[body.name], excess=volume - cells)
     cut, standing = _cut(found.values()), _standing(space.box, mirrors)
@@ -163,7 +163,8 @@ def rows_turn(sides: Mapping[str, Condition | Sponge]) -> bool:
     """Return whether populations can come back at the ends of rows by themselves (`fluxloom.lbm.box`).
 
     Both of these are walls at rest, half-way and not measured, and so is every side that has links through edges which
-    would otherwise be theirs. No wall wants the force of what goes through the corners. No condition writes what arrives through their links, for walls to put right afterwards.
+    would otherwise be theirs. No wall wants the force of what goes through the corners. No condition writes what
+    arrives through their links, for walls to put right afterwards.
     """
     conditions = beside_sponges(sides)
     if any(one.stage < Wall.stage or (isinstance(one, Wall) and one.measure) for one in conditions.values()):

@@ -245,7 +245,7 @@ class _Bounce:
         arm = np.zeros(self.c.shape)
         for member in self.members:
             arm[member.numbers] = member.places(self.space).positions - member.center(self.c.shape[1])
-            if not member.wall.interpolated:  # where a side takes part of the momentum it matters where on a link this is
+            if not member.wall.interpolated:  # it matters where on a link, if a side takes part
                 at = (member.links.crossed != 0).any(axis=1)
                 more = member.links.fractions[at] - HALF_WAY
                 arm[member.numbers[at]] += more[:, None] * self.c[member.numbers[at]]

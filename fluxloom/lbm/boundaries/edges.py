@@ -81,8 +81,8 @@ def _edge(
     def set_velocity(values: Any) -> None:
         target.write(speeds_at(values, cell_places(space, _with_cells(sites[fast], cells))))
 
-    if fast:
-        set_velocity(sides[fast].value)
+    if isinstance(moving := sides.get(fast), Velocity):
+        set_velocity(moving.value)
         parts[fast].follow(set_velocity)
     carry = _densities(space, above, cells, near, dense, sides, sites, parts)
     tables: dict[str, Any] = {

@@ -11,6 +11,7 @@ that are already there, a uniform one or those of an iteration before, count in 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel.frontend import func, kernel
@@ -120,7 +121,7 @@ def shift(force: RW, *, axes: Const[int], first: float, second: float, third: fl
         force[2] = force[2] + third
 
 
-def uniform(force: Sequence[float]) -> dict[str, float]:
+def uniform(force: Sequence[float]) -> dict[str, Any]:
     """Return the constants by which `clear` and `shift` know a uniform force."""
     return dict(zip(("first", "second", "third"), (*force, 0.0)[:3], strict=True))
 

@@ -7,6 +7,7 @@ so that spins and torques are right-handed in ``x, y, z``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,8 +130,8 @@ class FreeBodies:
         for name, mass, displaced in zip(self.names, self.mass, self.displaced, strict=True):
             if mass < _LIGHTEST * displaced:
                 raise SolverError(
-                    f"body {name!r}: it has {mass / displaced:.3g} of the density of the fluid, and from {_LIGHTEST} on "
-                    "free bodies are stable; make it heavier, or prescribe its motion"
+                    f"body {name!r}: it has {mass / displaced:.3g} of the density of the fluid, and from {_LIGHTEST} "
+                    "on free bodies are stable; make it heavier, or prescribe its motion"
                 )
 
     def _following(self) -> Values:
@@ -217,7 +218,7 @@ class FreeBodies:
             worst = self.names[int(np.argmin(np.isfinite(change).all(axis=1)))]
             raise SolverError(f"body {worst!r}: its velocity is not finite any more")
 
-    def _followed(self, inner: Values, outer: Values) -> Values:
+    def _followed(self, inner: Values, outer: npt.NDArray[Any]) -> Values:
         """Return accelerations of the fluid inside, from those of a step before and those of the bodies."""
         return np.where(self.follow < 1.0, inner + self.follow * (outer - inner), outer)
 

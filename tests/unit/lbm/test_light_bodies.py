@@ -23,8 +23,8 @@ def test_bodies_lighter_than_the_fluid_rise(density: float, diameter: float, dim
     gravity = (*(0.0,) * (dimensions - 1), -weight)
     motion = (Free.disk if dimensions == 2 else Free.ball)(diameter / 2, density, gravity=gravity)
     flow = LatticeBoltzmann(
-        fl.Context("cpu", threads=1, tuning=False), (n,) * dimensions, viscosity=0.005, lattice=lattice, collision=TRT(),
-        dtype="float64",
+        fl.Context("cpu", threads=1, tuning=False), (n,) * dimensions, viscosity=0.005, lattice=lattice,
+        collision=TRT(), dtype="float64",
     )  # fmt: skip
     markers = make(((n - 1) / 2,) * dimensions, diameter / 2, retract=0.35)
     boundary = ImmersedBoundary([ImmersedBody("b", markers, motion)])
