@@ -191,25 +191,29 @@ def take_force(force: Read, dt: Read, steep: RW):
 
 
 @kernel
-def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, g: Read, friction: Inc, momentum: Inc,
-                  *, d: Const[int], tangential: Const[int]):  # fmt: skip
-    """What `fluxloom.fv.wall_forces.wall_force` lacks: ``-nu A k . g`` and ``u_s A s . g`` of the cell behind.
+def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, moment: Read, g: Read, friction: Inc,
+                  momentum: Inc, *, d: Const[int], tangential: Const[int]):  # fmt: skip
+    """What `fluxloom.fv.wall_forces.wall_force` lacks: ``-nu A k . g``, ``(u_s A s + A C (n . grad u)) . g``.
 
-    `oblique` is ``(k, s)``. With ``tangential`` the part of the friction along ``n`` is left out.
+    Of the cell behind; `oblique` is ``(k, s)``. With ``tangential`` the part of the friction along ``n`` is left out.
     """
     for j in range(len(side)):
+        q = zeros(d)
         along = 0.0
-        for i in range(d):
-            for m in range(d):
+        for m in range(d):
+            q[m] = us[j] * side[j][0] * oblique[d + m]
+            for i in range(d):
                 along += normal[i] * oblique[m] * g[j][d * i + m] * tangential
+                for l in range(d):
+                    q[m] += moment[j][d * m + l] * normal[i] * g[j][d * i + l]
         for i in range(d):
             total = -along * normal[i]
             carried = 0.0
             for m in range(d):
                 total += oblique[m] * g[j][d * i + m]
-                carried += oblique[d + m] * g[j][d * i + m]
+                carried += q[m] * g[j][d * i + m]
             friction[i] -= nus[j] * side[j][0] * total
-            momentum[i] += us[j] * side[j][0] * carried
+            momentum[i] += carried
 
 
 @kernel
