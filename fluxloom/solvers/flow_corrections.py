@@ -125,6 +125,8 @@ class FlowCorrections:
         Means of both cells at a face, and over a cell and its neighbours.
     velocity, pressure
         Gradients of the velocity (ahead, by half a step) and of the pressure that forces at faces do not balance.
+    steep
+        Derivative of that pressure at faces.
     ratio
         What the pressure of the last solve counts: of this step's ``dt`` over that one's.
     """
@@ -138,16 +140,16 @@ class FlowCorrections:
         self.means = spaces.cells.rows(means, spaces.cells, "means of gradients")
         self.velocity = MeanGradients(flow, linear, self.means, "velocity.gradient", d)
         self.pressure = MeanGradients(flow, known.pressure_operators, self.means, "pressure.gradient", 1)
-        self.moment = spaces.faces.dat(linear.moments(self._passed()).reshape(-1, d * d), "moments")
+        self.moment = spaces.faces.dat(linear.moments(self.passed()).reshape(-1, d * d), "moments")
         self.normal = spaces.faces.dat(flow.volumes.normals, "normals")
         self.oblique = spaces.faces.dat(oblique_faces(linear), "oblique")
         self.signs = spaces.elements.rows(Family(sides.offsets, sides.face, sides.sign), spaces.faces, "signs")
-        self._through, self._steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
+        self._through, self.steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
         self._flux = ctx.dat(flow.faces, name="flux.oblique", shape=(d,))
         self.damping = spaces.faces.dat(known.damping, "damping")
         self.ratio = ctx.scalar(0.0, "ratio")
 
-    def _passed(self) -> npt.NDArray[np.bool_]:
+    def passed(self) -> npt.NDArray[np.bool_]:
         """Return the boundary elements through which something may pass."""
         flow, cv = self.flow, self.flow.volumes
         through = np.einsum("ij,ij->i", flow.given_velocity, cv.normals[cv.interior :])
@@ -182,7 +184,7 @@ class FlowCorrections:
             Loop(push_faces, flow.faces, buoyancy.force, buoyancy.acting, self.damping, flow.us)]  # fmt: skip
         return [
             Loop(predict_faces, flow.faces, gamma.entries, flow.u[gamma.pattern], self._through, half.entries,
-                 self.pressure.mean[half.pattern], tangent, self.damping, self._steep, self.ratio, flow.us,
+                 self.pressure.mean[half.pattern], tangent, self.damping, self.steep, self.ratio, flow.us,
                  d=flow.dimension),
             *forced,
             Loop(face_divergence, flow.cells, out.entries, flow.us[out.pattern], flow.b),
@@ -194,12 +196,12 @@ class FlowCorrections:
         found = flow.matrices.pressure_operators.face_gradients()
         rows = flow.spaces.cells.rows(found, flow.spaces.faces, "pressure.weights")
         taken = [] if buoyancy is None else [
-            Loop(take_force, flow.faces, buoyancy.force, buoyancy.acting, self._steep)]  # fmt: skip
+            Loop(take_force, flow.faces, buoyancy.force, buoyancy.acting, self.steep)]  # fmt: skip
         return [
             Loop(project_faces, flow.faces, slope.entries, flow.phi[slope.pattern], self.damping, flow.us,
-                 self._steep),
+                 self.steep),
             *taken,
-            Loop(face_gradient, flow.cells, rows.entries, self._steep[rows.pattern], self.pressure.raw,
+            Loop(face_gradient, flow.cells, rows.entries, self.steep[rows.pattern], self.pressure.raw,
                  d=flow.dimension),
             *self.pressure.settled(),
         ]  # fmt: skip
@@ -213,6 +215,6 @@ class FlowCorrections:
 
     def reset(self) -> None:
         """Forget the pressure of the last solve."""
-        for dat in (self._steep, self.pressure.mean, self._through):
+        for dat in (self.steep, self.pressure.mean, self._through):
             dat.write(np.zeros_like(dat.read()))
         self.ratio.value = 0.0
