@@ -75,7 +75,8 @@ def flux_corrections(half: Read, g: Read, us: Read, nus: Read, oblique: Read, mo
                      through: Write, *, d: Const[int]):  # fmt: skip
     """What is missing in the flux of momentum out of the first cell, and in the velocity through the face.
 
-    ``q . g`` with ``q = us A s + A C (n . grad u) - nus A k``, and ``n . (s . grad) u``; `oblique` is ``(A k, A s, A)``.
+    ``q . g`` with ``q = us A s + A C (n . grad u) - nus A k``, and ``n . (s . grad) u``; `oblique` is ``(A k, A s, 1 / A)``, 0 at
+    the end where nothing passes.
     """
     mean = zeros(d * d)
     q = zeros(d)
@@ -94,7 +95,7 @@ def flux_corrections(half: Read, g: Read, us: Read, nus: Read, oblique: Read, mo
             total += q[m] * mean[d * i + m]
             passing += normal[i] * oblique[d + m] * mean[d * i + m]
         flux[i] = total
-    through[0] = passing / oblique[2 * d]
+    through[0] = passing * oblique[2 * d]
 
 
 @kernel

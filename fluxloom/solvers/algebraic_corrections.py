@@ -88,11 +88,12 @@ class AlgebraicCorrections:
         flow, d, ctx = self.flow, self.d, self.flow.context
         cv, sides = flow.volumes, flow.matrices.operators.sides
         self.normals = self._halves(linear, cv.normals)
+        passed = np.concatenate([np.ones(cv.interior, dtype=bool), known.passed()])
         moments = linear.moments(known.passed()).reshape(-1, d * d)
         self.moments = self._diagonal(moments)
         area = cv.area[:, None]
         self.skews, self.tangents = self._diagonal(area * linear.skews), self._diagonal(-area * linear.tangents)
-        self.through = self._diagonal(linear.skews)
+        self.through = self._diagonal(linear.skews * passed[:, None])
         share = -sides.sign * np.where(sides.outside, 1.0, 0.5)
         pattern = sides.rows(share, np.ones(sides.cells), kept=~sides.outside)
         self.pattern = flow.spaces.elements.rows(pattern, flow.spaces.cells, "oblique").pattern

@@ -44,9 +44,9 @@ FIRST_SOLVES = 8
 
 
 def oblique_faces(linear: LinearOperators) -> Array:
-    """Return ``(A k, A s, A)`` of each face."""
+    """Return ``(A k, A s)`` of each face."""
     area = linear.volumes.area[:, None]
-    return np.concatenate([area * linear.tangents, area * linear.skews, area], axis=1)
+    return np.concatenate([area * linear.tangents, area * linear.skews], axis=1)
 
 
 def oblique_sides(flow: Incompressible, linear: LinearOperators) -> tuple[Rows, Rows, Dat]:
@@ -140,9 +140,10 @@ class FlowCorrections:
         self.means = spaces.cells.rows(means, spaces.cells, "means of gradients")
         self.velocity = MeanGradients(flow, linear, self.means, "velocity.gradient", d)
         self.pressure = MeanGradients(flow, known.pressure_operators, self.means, "pressure.gradient", 1)
+        passed = np.concatenate([np.ones(flow.volumes.interior, dtype=bool), self.passed()])
         self.moment = spaces.faces.dat(linear.moments(self.passed()).reshape(-1, d * d), "moments")
         self.normal = spaces.faces.dat(flow.volumes.normals, "normals")
-        self.oblique = spaces.faces.dat(oblique_faces(linear), "oblique")
+        self.oblique = spaces.faces.dat(np.column_stack([oblique_faces(linear), passed / flow.volumes.area]), "oblique")
         self.signs = spaces.elements.rows(Family(sides.offsets, sides.face, sides.sign), spaces.faces, "signs")
         self._through, self.steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
         self._flux = ctx.dat(flow.faces, name="flux.oblique", shape=(d,))
