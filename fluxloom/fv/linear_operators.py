@@ -54,7 +54,10 @@ ORTHOGONAL = 1e-4
 """What `obliqueness` of a mesh is taken for none: an angle, and a distance as a part of that of two elements."""
 
 _UNSETTLED = 1e-2
-"""Least eigenvalue of the least squares of a cell, as a part of the largest, that settles a direction."""
+"""Part of the least squares over all sides of a cell that the known ones need to settle a direction."""
+
+_NOTHING = 1e-7
+"""Root of an eigenvalue of the least squares, as a part of the largest, in a direction in which a cell has no sides."""
 
 _LEVELS = 3
 """From how far away a gradient that is not settled is fetched."""
@@ -171,42 +174,52 @@ class LinearOperators:
         return np.concatenate([np.full(self.volumes.interior, inside), outer])
 
     # ------------------------------------------------------------------------------------- gradients
-    @cached_property
-    def _weights(self) -> Array:
-        """What the differences across the sides of a cell count, ``(sides, d)``."""
-        cv, sides = self.volumes, self._sides
-        way = self.ways[sides.face]
-        weight = cv.area[sides.face] / np.linalg.norm(way, axis=1) * self._all(self.known, True)[sides.face]
-        return weight[:, None] * way * sides.sign[:, None]
+    def _squares(self, counted: Mask) -> tuple[Array, Array]:
+        """Return what the differences across sides count ``(sides, d)``, and the least squares of the cells."""
+        cv, sides, d = self.volumes, self._sides, self.volumes.dimension
+        way = self.ways[sides.face] * sides.sign[:, None]
+        weight = cv.area[sides.face] / np.linalg.norm(way, axis=1) * counted[sides.face]
+        terms = weight[:, None] * way
+        return terms, sides.sum((terms[:, :, None] * way[:, None, :]).reshape(-1, d * d)).reshape(-1, d, d)
 
     @cached_property
-    def _squares(self) -> tuple[Array, Array, Mask]:
-        """Eigenvalues ``(cells, d)`` and vectors of the least squares, and which of them the sides do not settle."""
-        sides = self._sides
-        terms = self._weights[:, :, None] * (self.ways[sides.face] * sides.sign[:, None])[:, None, :]
-        d = self.volumes.dimension
-        value, vector = np.linalg.eigh(sides.sum(terms.reshape(-1, d * d)).reshape(-1, d, d))
-        return value, vector, value <= _UNSETTLED * value[:, -1:]
+    def _settled(self) -> tuple[Array, Array, Array, Mask]:
+        """Directions in which the sides of a cell are alike, ``(cells, d, d)``, and back; what the known ones settle.
+
+        In the columns of the first the least squares over all sides are the identity, those over the known ones are
+        diagonal with the third ``(cells, d)``; where that is next to nothing the direction is not settled.
+        """
+        _, whole = self._squares(np.ones(len(self.volumes.faces), dtype=bool))
+        _, known = self._squares(self._all(self.known, True))
+        scale = np.sqrt(np.einsum("cii->ci", whole))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        value, vector = np.linalg.eigh(whole / (scale[:, :, None] * scale[:, None, :]))
+        root = np.sqrt(np.maximum(value, 0.0))
+        there = root > _NOTHING * root[:, -1:]
+        inverse = np.where(there, 1.0 / np.where(there, root, 1.0), 0.0)
+        white = vector * inverse[:, None, :] / scale[:, :, None]
+        back = vector * root[:, None, :] * scale[:, :, None]
+        part, turn = np.linalg.eigh(np.einsum("cji,cjk,ckl->cil", white, known, white))
+        return white @ turn, back @ turn, part, part <= _UNSETTLED
 
     @cached_property
     def side_gradients(self) -> Array:
         """Gradient in a cell of a difference of one across a side of it, outward, ``(sides, d)``."""
-        value, vector, unsettled = self._squares
-        inverse = np.where(unsettled, 0.0, 1.0 / np.where(unsettled, 1.0, value))
+        white, _, part, unsettled = self._settled
+        inverse = np.where(unsettled, 0.0, 1.0 / np.where(unsettled, 1.0, part))
+        weights, _ = self._squares(self._all(self.known, True))
         cell = self._sides.cell
-        turned = np.einsum("nji,nj->ni", vector[cell], self._weights) * inverse[cell]
-        return np.einsum("nij,nj->ni", vector[cell], turned)
+        turned = np.einsum("nji,nj->ni", white[cell], weights) * inverse[cell]
+        return np.einsum("nij,nj->ni", white[cell], turned)
 
     def gradients(self) -> Family:
         """Return the gradient of what cells and boundary elements have, cells by elements; see `borrowed` for more."""
-        known = self._all(self.known, True)[self._sides.face]
-        values = self.side_gradients * known[:, None]
+        values = self.side_gradients
         return self._sides.rows(values, -self._sides.sum(values))
 
     def cell_gradients(self) -> Family:
         """Return `gradients` where known boundary elements have the value 0, cells by cells."""
-        known = self._all(self.known, True)[self._sides.face]
-        values = self.side_gradients * known[:, None]
+        values = self.side_gradients
         return self._sides.rows(values, -self._sides.sum(values), kept=~self._sides.outside)
 
     def face_gradients(self) -> Family:
@@ -222,7 +235,7 @@ class LinearOperators:
         ``(d, d)``.
         """
         cv, sides = self.volumes, self._sides
-        unsettled = self._squares[2]
+        white, back, _, unsettled = self._settled
         level = np.where(unsettled.any(axis=1), _LEVELS + 1.0, 0.0)
         found: list[tuple[Index, Family]] = []
         for now in range(1, _LEVELS + 1):
@@ -234,8 +247,8 @@ class LinearOperators:
                 break
             level[cells] = now
             kept = able & np.isin(sides.cell, cells)
-            vector, free = self._squares[1][sides.cell], unsettled[sides.cell] / np.maximum(count, 1.0)[sides.cell, None]
-            values = np.einsum("nij,nj,nkj->nik", vector, free, vector)
+            free = unsettled[sides.cell] / np.maximum(count, 1.0)[sides.cell, None]
+            values = np.einsum("nij,nj,nkj->nik", white[sides.cell], free, back[sides.cell])
             none = np.zeros(sides.cells, dtype=bool)
             values = values.reshape(len(values), -1)
             found.append((cells, sides.rows(values, np.zeros((sides.cells, values.shape[1])), none, kept)))
