@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import zeros
+from fluxloom.kernel.intrinsics import sqrt, zeros
 
 __all__ = [
     "add_borrowed", "borrow", "carry_pressure", "face_divergence", "face_gradient", "flux_corrections", "gradients",
     "mean_gradients", "oblique_dissipation", "oblique_force", "oblique_scalar_flux", "predict_faces", "project_faces",
-    "push_faces", "scalar_corrections", "sum_fluxes", "take_force",
+    "push_faces", "raised_viscosity", "scalar_corrections", "sum_fluxes", "take_force",
 ]  # fmt: skip
 
 
@@ -72,22 +72,28 @@ def mean_gradients(weight: Read, g: Read, mean: Write, *, n: Const[int]):
 
 @kernel
 def flux_corrections(half: Read, g: Read, us: Read, nus: Read, oblique: Read, moment: Read, normal: Read, flux: Write,
-                     through: Write, *, d: Const[int]):  # fmt: skip
+                     through: Write, extra: Write, *, d: Const[int]):  # fmt: skip
     """What is missing in the flux of momentum out of the first cell, and in the velocity through the face.
 
-    ``q . g`` with ``q = us A s + A C (n . grad u) - nus A k``, and ``n . (s . grad) u``; `oblique` is ``(A k, A s, 1 / A)``, 0 at
-    the end where nothing passes.
+    ``q . g`` with ``q = us A s + A C (n . grad u) - nus A k + extra A (n - k)``, and ``n . (s . grad) u``. `oblique` is
+    ``(A k, A s, A, b, p)``: the viscosity `extra` is ``b |us A s + A C (n . grad u)|``, ``p`` is ``1 / A`` where
+    something passes, else 0.
     """
     mean = zeros(d * d)
     q = zeros(d)
     for j in range(len(half)):
         for m in range(d * d):
             mean[m] += half[j] * g[j][m]
+    square = 0.0
     for m in range(d):
-        q[m] = us[0] * oblique[d + m] - nus[0] * oblique[m]
+        q[m] = us[0] * oblique[d + m]
         for l in range(d):
             for k in range(d):
                 q[m] += moment[d * m + l] * normal[k] * mean[d * k + l]
+        square += q[m] * q[m]
+    added = oblique[2 * d + 1] * sqrt(square)
+    for m in range(d):
+        q[m] += added * oblique[2 * d] * normal[m] - (nus[0] + added) * oblique[m]
     passing = 0.0
     for i in range(d):
         total = 0.0
@@ -95,12 +101,19 @@ def flux_corrections(half: Read, g: Read, us: Read, nus: Read, oblique: Read, mo
             total += q[m] * mean[d * i + m]
             passing += normal[i] * oblique[d + m] * mean[d * i + m]
         flux[i] = total
-    through[0] = passing * oblique[2 * d]
+    through[0] = passing * oblique[2 * d + 2]
+    extra[0] = added
 
 
 @kernel
-def scalar_corrections(half: Read, g: Read, gu: Read, us: Read, alpha: Read, oblique: Read, moment: Read, normal: Read,
-                       flux: Write, *, d: Const[int]):  # fmt: skip
+def raised_viscosity(nus: Read, extra: Read, raised: Write):
+    """The viscosity of the differences between two elements, ``nus + extra``."""
+    raised[0] = nus[0] + extra[0]
+
+
+@kernel
+def scalar_corrections(half: Read, g: Read, gu: Read, us: Read, alpha: Read, extra: Read, oblique: Read, moment: Read,
+                       normal: Read, flux: Write, *, d: Const[int]):  # fmt: skip
     """What is missing in the flux of a scalar out of the first cell, see `flux_corrections`."""
     mean = zeros(d)
     fluid = zeros(d * d)
@@ -111,7 +124,7 @@ def scalar_corrections(half: Read, g: Read, gu: Read, us: Read, alpha: Read, obl
             fluid[m] += half[j] * gu[j][m]
     total = 0.0
     for m in range(d):
-        q = us[0] * oblique[d + m] - alpha[0] * oblique[m]
+        q = us[0] * oblique[d + m] - (alpha[0] + extra[0]) * oblique[m] + extra[0] * oblique[2 * d] * normal[m]
         for l in range(d):
             for k in range(d):
                 q += moment[d * m + l] * normal[k] * fluid[d * k + l]

@@ -4,7 +4,8 @@
 part (3D)           SpMV   AXPY   made of
 ==================  =====  =====  ===============================================================================
 gradients           27     0      9 gradients, twice their means over neighbours
-fluxes              39     0      9 at faces, 9 moments, 3 + 3 + 3 of ``u_s s``, ``nu_s k``, ``s . g``; 3 entries, 9 sums
+fluxes              43     1      9 at faces, 9 moments, 3 of ``u_s s``, 6 of viscosities, 3 of ``s . g``; 3 + 1 entries
+                                  (``E_D`` at each step), 9 sums; a pointwise pass for ``b |q|``
 faces               7      2      3 Gamma, 3 of the last gradient of the pressure, 1 of its derivative at faces
 source              1      1      M_s, times -1/dt
 face velocity       2      1      alpha G_s, over alpha
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.fv.component_kernels import bound_2, bound_3
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.sides import Family
@@ -93,6 +95,9 @@ class AlgebraicCorrections:
         self.moments = self._diagonal(moments)
         area = cv.area[:, None]
         self.skews, self.tangents = self._diagonal(area * linear.skews), self._diagonal(-area * linear.tangents)
+        self.along = self._diagonal(area * cv.normals)
+        self.bound = flow.spaces.faces.dat(linear.shares(), "b")
+        self.extra, self.raised = (ctx.dat(flow.faces, name=name) for name in ("nu_s.extra", "nu_s.raised"))
         self.through = self._diagonal(linear.skews * passed[:, None])
         share = -sides.sign * np.where(sides.outside, 1.0, 0.5)
         pattern = sides.rows(share, np.ones(sides.cells), kept=~sides.outside)
@@ -105,7 +110,7 @@ class AlgebraicCorrections:
         ]
         self.g = [[ctx.dat(flow.cells, name=f"g_{k}{m}") for m in range(d)] for k in range(d)]
         self.w = [ctx.dat(flow.faces, name=f"w_{m}") for m in range(d)]
-        self.q = ctx.dat(flow.faces, name="q")
+        self.q = [ctx.dat(flow.faces, name=f"q_{m}") for m in range(d)]
         self.u_oblique = ctx.dat(flow.faces, name="u_s.oblique")
 
     def _entries(self, share: Array) -> Family:
@@ -172,10 +177,14 @@ class AlgebraicCorrections:
             loops += [make.spmv_onto(self.normals[k], self.g[k][m], self.w[m]) for k in range(1, d)]
         loops.append(make.spmv(self.through[0], self.w[0], self.u_oblique))
         loops += [make.spmv_onto(self.through[m], self.w[m], self.u_oblique) for m in range(1, d)]
-        for m in range(d):
-            loops += [make.spmv(self.skews[m], us, self.q), make.spmv_onto(self.tangents[m], nus, self.q)]
-            loops += [make.spmv_onto(self.moments[d * m + l], self.w[l], self.q) for l in range(d)]
-            loops.append(make.spmv(self.entries, self.q, self.sums[m].values))
+        for m, q in enumerate(self.q):
+            loops.append(make.spmv(self.skews[m], us, q))
+            loops += [make.spmv_onto(self.moments[d * m + l], self.w[l], q) for l in range(d)]
+        loops.append(Loop(bound_2 if d == 2 else bound_3, self.flow.faces, self.bound, *self.q, self.extra))
+        loops.append(make.axpy_apart(make.one, nus, make.one, self.extra, self.raised))
+        for m, q in enumerate(self.q):
+            loops += [make.spmv_onto(self.tangents[m], self.raised, q), make.spmv_onto(self.along[m], self.extra, q)]
+            loops.append(make.spmv(self.entries, q, self.sums[m].values))
         return loops
 
     def added(self, k: int, r: Dat) -> list[Loop]:

@@ -199,10 +199,12 @@ class AlgebraicStep:
         steps = [make.axpy(self._grow, at.us_now, at.us_old, self._shrink)]
         steps += [make.axpy(self._grow, u, e, self._shrink) for u, e in zip(now, ahead, strict=True)]
         steps.append(make.spmv(rows.convection_entries, at.us_old, rows.convection.values))
-        if self.flow.model is not None:
-            steps.append(make.spmv(rows.diffusion_entries, self.nus, rows.diffusion.values))
+        nus = self.nus
         if self.corrections is not None:
-            steps += self.corrections.velocity(ahead, at.us_old, self.nus)
+            steps += self.corrections.velocity(ahead, at.us_old, nus)
+            nus = self.corrections.raised
+        if self.flow.model is not None or self.corrections is not None:
+            steps.append(make.spmv(rows.diffusion_entries, nus, rows.diffusion.values))
         for k, (u, e) in enumerate(zip(now, ahead, strict=True)):
             steps += [
                 make.spmv(rows.convection, e, self.r),
@@ -334,6 +336,8 @@ class AlgebraicStep:
                 parts[name]()
                 self._count(name, parts[name].calls)
             status = self._solve()
+            if not status.iterations:
+                break
         assert status is not None
         return status
 

@@ -24,6 +24,7 @@ from fluxloom.fv.linear_kernels import (
     predict_faces,
     project_faces,
     push_faces,
+    raised_viscosity,
     sum_fluxes,
     take_force,
 )
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
 
 Array = npt.NDArray[np.float64]
-FIRST_SOLVES = 8
-"""Of the pressure at the start, where there is no last one: what is left of the error is a thousandth on tetrahedra."""
+FIRST_SOLVES = 50
+"""At most, of the pressure at the start, where there is no last one; each leaves about 0.6 of the error."""
 
 
 def oblique_faces(linear: LinearOperators) -> Array:
-    """Return ``(A k, A s)`` of each face."""
+    """Return ``(A k, A s, A)`` of each face."""
     area = linear.volumes.area[:, None]
-    return np.concatenate([area * linear.tangents, area * linear.skews], axis=1)
+    return np.concatenate([area * linear.tangents, area * linear.skews, area], axis=1)
 
 
 def oblique_sides(flow: Incompressible, linear: LinearOperators) -> tuple[Rows, Rows, Dat]:
@@ -143,10 +144,11 @@ class FlowCorrections:
         passed = np.concatenate([np.ones(flow.volumes.interior, dtype=bool), self.passed()])
         self.moment = spaces.faces.dat(linear.moments(self.passed()).reshape(-1, d * d), "moments")
         self.normal = spaces.faces.dat(flow.volumes.normals, "normals")
-        self.oblique = spaces.faces.dat(np.column_stack([oblique_faces(linear), passed / flow.volumes.area]), "oblique")
+        self.oblique = spaces.faces.dat(np.column_stack([oblique_faces(linear), linear.shares(), passed / flow.volumes.area]), "oblique")
         self.signs = spaces.elements.rows(Family(sides.offsets, sides.face, sides.sign), spaces.faces, "signs")
         self._through, self.steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
         self._flux = ctx.dat(flow.faces, name="flux.oblique", shape=(d,))
+        self.extra, self.raised = (ctx.dat(flow.faces, name=name) for name in ("nu_s.extra", "nu_s.raised"))
         self.damping = spaces.faces.dat(known.damping, "damping")
         self.ratio = ctx.scalar(0.0, "ratio")
 
@@ -158,13 +160,17 @@ class FlowCorrections:
         return (flow.kinds == OUTFLOW) | ((flow.kinds == PRESCRIBED) & moves)
 
     # ------------------------------------------------------------------------------------- parts of a step
+    def raising(self, nus: Dat, raised: Dat) -> Loop:
+        """Return the loop to the viscosity of the differences between two elements."""
+        return Loop(raised_viscosity, self.flow.faces, nus, self.extra, raised)
+
     def fluxes(self, u: Dat) -> list[Loop]:
         """Return the loops to the corrections of the fluxes of momentum, of the velocity ahead or another."""
         flow, half = self.flow, self.half
         return [*self.velocity.of(u), Loop(
             flux_corrections, flow.faces, half.entries, self.velocity.mean[half.pattern], flow.us_ahead, flow.nus,
-            self.oblique, self.moment, self.normal, self._flux, self._through, d=flow.dimension,
-        )]  # fmt: skip
+            self.oblique, self.moment, self.normal, self._flux, self._through, self.extra, d=flow.dimension,
+        ), self.raising(flow.nus, self.raised)]  # fmt: skip
 
     def sums(self, flux: Dat, u: Dat, c: int) -> Loop:
         """Return the loop that takes fluxes out of cells."""

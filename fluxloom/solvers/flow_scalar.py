@@ -177,12 +177,13 @@ class FlowScalar:
     def explicit(self) -> list[Loop]:
         """Return the loops of a step or stage, between the prediction of the velocity and its boundaries."""
         flow, rows, corrections = self.flow, self.flow.entry_faces, self.corrections
+        alpha = self.alpha if corrections is None else corrections.raised
         return [
             Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
             *self._boundary(self.ahead),
             *(corrections.fluxes() if corrections is not None else ()),
             Loop(transport, flow.transport.pattern.entries, rows.entries, flow.us_ahead[rows.pattern],
-                 self.alpha[rows.pattern], self.transport.values),
+                 alpha[rows.pattern], self.transport.values),
             Loop(predict, flow.elements, self.transport.entries, self.ahead[self.transport.pattern], flow.inverse,
                  self.source, flow.step_length, self.theta, d=1),
             *(corrections.sums() if corrections is not None else ()),

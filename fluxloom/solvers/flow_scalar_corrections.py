@@ -38,6 +38,7 @@ class ScalarCorrections:
         feet = scalar.kinds != VALUE
         self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool))
         self._flux = flow.context.dat(flow.faces, name=f"{name}.oblique", shape=(1,))
+        self.raised = flow.context.dat(flow.faces, name=f"{name}.alpha.raised")
         self._ahead = MeanGradients(flow, self.linear, corrections.means, f"{name}.gradient", 1)
         self._now: MeanGradients | None = None
         self._chains: dict[str, Chain] = {}
@@ -47,9 +48,9 @@ class ScalarCorrections:
         scalar, flow, known = self.scalar, self.scalar.flow, self.corrections
         half, name = known.half, scalar.scalar.name
         oblique = flow.spaces.faces.dat(oblique_faces(self.linear), f"{name}.faces")
-        return [*self._ahead.of(scalar.ahead), Loop(
+        return [known.raising(scalar.alpha, self.raised), *self._ahead.of(scalar.ahead), Loop(
             scalar_corrections, flow.faces, half.entries, self._ahead.mean[half.pattern],
-            known.velocity.mean[half.pattern], flow.us_ahead, scalar.alpha, oblique, known.moment, known.normal,
+            known.velocity.mean[half.pattern], flow.us_ahead, scalar.alpha, known.extra, oblique, known.moment, known.normal,
             self._flux, d=flow.dimension,
         )]  # fmt: skip
 

@@ -248,12 +248,17 @@ class Incompressible:
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
                           self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
         rows, stages, corrections = self.entry_faces, self._stages(), self.corrections
+        nus = self.nus if corrections is None else corrections.raised
+        between = [Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d)]
+        extrapolated: list[Loop] = []
+        if corrections is not None:
+            extrapolated, between = [*between, *corrections.fluxes(self.ahead)], []
         self.explicit = [
             Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
+            *extrapolated,
             Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
-                 self.nus[rows.pattern], self.transport.values),
-            Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d),
-            *(corrections.fluxes(self.ahead) if corrections is not None else ()),
+                 nus[rows.pattern], self.transport.values),
+            *between,
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
                  self.acceleration, self.step_length, self.u, d=d),
             *(corrections.predicted() if corrections is not None else ()),
@@ -393,14 +398,16 @@ class Incompressible:
             self.corrections.reset()
 
     def _solved(self, first: bool) -> Status:
-        """Solve for the pressure; at the start several times, each with what the last one says of oblique faces."""
+        """Solve for the pressure; at the start until it does not change, each time with what the last one says."""
         status = self.solver.solve()
         if self.corrections is not None and self._again is not None and first:
             self.corrections.ratio.value = 1.0
             for _ in range(FIRST_SOLVES):
                 self._again()
                 more = self.solver.solve()
-                status = replace(more, iterations=status.iterations + more.iterations)
+                status, made = replace(more, iterations=status.iterations + more.iterations), more.iterations
+                if not made:
+                    break
         return status
 
     def _project(self, acting: float, last: float) -> Status:

@@ -143,8 +143,8 @@ def test_boundaries_and_forces_are_counted() -> None:
     assert walls.counts["predictor"] == KernelCalls(spmv=8, axpy=8)
     assert duct.counts["boundary"] == KernelCalls(extra=2)
     assert duct.counts["predictor"] == KernelCalls(spmv=5, axpy=5)
-    gradients, faces, entries, sums = 3 * 4, 4 + 2 + 4 + 4, 2, 4
-    assert oblique.counts["predictor"] == KernelCalls(spmv=5 + gradients + faces + entries + sums, axpy=5)
+    gradients, faces, entries, sums = 3 * 4, 4 + 2 + 4 + 2 + 4, 2 + 1, 4
+    assert oblique.counts["predictor"] == KernelCalls(spmv=5 + gradients + faces + entries + sums, axpy=6, extra=1)
 
 
 def test_only_three_kernels_and_extras() -> None:
