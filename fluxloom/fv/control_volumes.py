@@ -134,8 +134,8 @@ class ControlVolumes:
     turned
         Boundary elements that are images of cells, at the centroids of these, in no patch; None: there are none.
     moments
-        Returns the second moments of the faces, ``(faces, d, d)``, see `fluxloom.mesh.geometry.face_moments`; None: they
-        are not known.
+        Returns the second moments of the faces, ``(faces, d, d)``, see `fluxloom.mesh.geometry.face_moments`; None:
+        they are not known.
     """
 
     volumes: Array

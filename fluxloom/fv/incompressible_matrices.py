@@ -27,7 +27,7 @@ DAMPING = 1.5
 """With 1 the rest of the last solve grows on tetrahedra; from 1.3 to 3 no mesh of the tests has a mode that does."""
 
 FLAT = 3.0
-"""Of `Operators.wide_share`, where this is more than `DAMPING`: then velocities of faces weigh what those of cells do."""
+"""Of `Operators.wide_share`, where this is more than `DAMPING`: there pressure feeds oscillations with less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +65,10 @@ class FlowMatrices:
 
     @cached_property
     def damping(self) -> Array:
-        """``alpha`` of each face: the implicit derivative of the pressure is ``alpha G_s``, the rest that of the last solve.
+        """``alpha`` of each face: the implicit derivative of the pressure is ``alpha G_s``.
 
-        More where cells are flat: `Operators.wide_share` of either. Collective where the operators are corrected.
+        The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective where
+        the operators are corrected.
         """
         cv = self.volumes
         if not self.oblique:
@@ -90,7 +91,7 @@ class FlowMatrices:
         return found
 
     def poisson_rows(self) -> Family:
-        """Return ``-alpha L``, symmetric and positive (semi)definite, cells by cells: the diagonal first in each row."""
+        """Return ``-alpha L``, symmetric and positive (semi)definite, cells by cells: the diagonal first in a row."""
         sides = self.operators.sides
         spread = (self.damping * self.operators.spread)[sides.face]
         own = sides.sum(np.where(~sides.outside | self._open_sides, spread, 0.0))

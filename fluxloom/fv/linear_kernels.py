@@ -87,9 +87,9 @@ def flux_corrections(half: Read, g: Read, us: Read, nus: Read, oblique: Read, mo
     square = 0.0
     for m in range(d):
         q[m] = us[0] * oblique[d + m]
-        for l in range(d):
+        for n in range(d):
             for k in range(d):
-                q[m] += moment[d * m + l] * normal[k] * mean[d * k + l]
+                q[m] += moment[d * m + n] * normal[k] * mean[d * k + n]
         square += q[m] * q[m]
     added = oblique[2 * d + 1] * sqrt(square)
     for m in range(d):
@@ -125,9 +125,9 @@ def scalar_corrections(half: Read, g: Read, gu: Read, us: Read, alpha: Read, ext
     total = 0.0
     for m in range(d):
         q = us[0] * oblique[d + m] - (alpha[0] + extra[0]) * oblique[m] + extra[0] * oblique[2 * d] * normal[m]
-        for l in range(d):
+        for n in range(d):
             for k in range(d):
-                q += moment[d * m + l] * normal[k] * fluid[d * k + l]
+                q += moment[d * m + n] * normal[k] * fluid[d * k + n]
         total += q * mean[m]
     flux[0] = total
 
@@ -218,8 +218,8 @@ def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, 
             q[m] = us[j] * side[j][0] * oblique[d + m]
             for i in range(d):
                 along += normal[i] * oblique[m] * g[j][d * i + m] * tangential
-                for l in range(d):
-                    q[m] += moment[j][d * m + l] * normal[i] * g[j][d * i + l]
+                for n in range(d):
+                    q[m] += moment[j][d * m + n] * normal[i] * g[j][d * i + n]
         for i in range(d):
             total = -along * normal[i]
             carried = 0.0
@@ -241,7 +241,7 @@ def oblique_scalar_flux(side: Read, oblique: Read, alpha: Read, us: Read, g: Rea
 
 @kernel
 def oblique_dissipation(u: Read, half: Read, g: Read, oblique: Read, nus: Read, total: Inc, *, d: Const[int]):
-    """``nu A (k . g) . (u_j - u_i)``: what the dissipation of two-point derivatives lacks; `oblique` is ``(A k, ...)``."""
+    """``nu A (k . g) . (u_j - u_i)``: what two-point derivatives lack of the dissipation; `oblique` has ``A k``."""
     for j in range(len(half)):
         for i in range(d):
             for m in range(d):

@@ -11,17 +11,17 @@ face. With gradients ``g`` of the cells that are exact for linear fields, and th
 .. math:: \frac{\partial q}{\partial n} = \frac{q_j - q_i}{n \cdot v} + k \cdot \bar g, \qquad
           q_f = \frac{q_i + q_j}{2} + s \cdot \bar g
 
-are exact too, and by Gauss's theorem with them divergence and gradient. The flux of a product, ``u_n q``, needs the second
-moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``.
+are exact too, and by Gauss's theorem with them divergence and gradient. The flux of a product, ``u_n q``, needs the
+second moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``.
 
-*Gradients* are least squares of the differences across the faces of a cell with weights ``A / |v|``: on right-angled cells,
-however thin, all directions count alike. Where the faces do not settle a direction (tetrahedra in the corner of walls
-for the pressure) it is that of the neighbours. What corrects the faces are *mean gradients*: twice the mean over a cell
-and those across its faces, by volume. Four differences settle the gradient of a tetrahedron just so, and what is made of
-it alone feeds oscillations.
+*Gradients* are least squares of the differences across the faces of a cell with weights ``A / |v|``: on right-angled
+cells, however thin, all directions count alike. Where the faces do not settle a direction (tetrahedra in the corner of
+walls for the pressure) it is that of the neighbours. What corrects the faces are *mean gradients*: twice the mean over
+a cell and those across its faces, by volume. Four differences settle the gradient of a tetrahedron just so, and what is
+made of it alone feeds oscillations.
 
-*Boundary elements* are at the centre of their face, or at the foot of the perpendicular to it, where their value is that
-of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes).
+*Boundary elements* are at the centre of their face, or at the foot of the perpendicular to it, where their value is
+that of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes).
 
 References
 ----------
@@ -59,7 +59,7 @@ _UNSETTLED = 1e-2
 _NOTHING = 1e-7
 """Root of an eigenvalue of the least squares, as a part of the largest, in a direction in which a cell has no sides."""
 
-_DAMPED = 1.0
+_DAMPED = 2.0
 """Of the flux that carries values to the middle of faces, see `LinearOperators.shares`."""
 
 _LEVELS = 3
@@ -69,8 +69,8 @@ _LEVELS = 3
 def obliqueness(volumes: ControlVolumes) -> float:
     """Return how far faces are from standing across the line between two elements, of this rank.
 
-    The largest sine of the angle of ``n`` and ``v``, or distance of the face's centre from that line in the plane of the
-    face as a part of ``|v|``; no more than `ORTHOGONAL` is none.
+    The largest sine of the angle of ``n`` and ``v``, or distance of the face's centre from that line in the plane of
+    the face as a part of ``|v|``; no more than `ORTHOGONAL` is none.
     """
     if not len(volumes.faces):
         return 0.0
@@ -150,7 +150,7 @@ class LinearOperators:
         )
 
     def shares(self) -> Array:
-        """Return ``b``, ``(faces,)``: what viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
+        """Return ``b``, ``(faces,)``: the viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
 
         It acts on what the difference of two elements has beside ``v . g``, nothing of linear fields. Without it values
         that are carried to the middle of skewed faces grow.
@@ -283,8 +283,8 @@ class LinearOperators:
     def carried(self) -> Family:
         """Return what gradients add to Gauss's theorem with the values of `Operators`, cells by cells, ``(d, d)``.
 
-        ``sum A n_k s_l g_l / Omega``; boundary elements that are not known have the value of the cell behind, carried to
-        the centre of the face.
+        ``sum A n_k s_l g_l / Omega``; boundary elements that are not known have the value of the cell behind, carried
+        to the centre of the face.
         """
         cv, sides = self.volumes, self._sides
         outward = cv.areas[sides.face] * sides.sign[:, None]

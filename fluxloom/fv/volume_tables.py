@@ -31,7 +31,7 @@ class CellTable:
 
 @dataclass(frozen=True, eq=False)
 class FaceTable:
-    """Faces between two cells: global numbers, area vectors, ways from the first to the second and to the face, moments."""
+    """Faces between two cells: global numbers, areas, ways from the first to the second and to the face, moments."""
 
     number: Index
     first: Index
@@ -44,7 +44,7 @@ class FaceTable:
 
 @dataclass(frozen=True, eq=False)
 class OuterTable:
-    """Boundary faces: global number, the cell behind, area vectors, centres of what is beyond (of the face), moments."""
+    """Boundary faces: global number, the cell behind, areas, centres of what is beyond (of the face), moments."""
 
     number: Index
     cell: Index

@@ -179,7 +179,7 @@ class AlgebraicCorrections:
         loops += [make.spmv_onto(self.through[m], self.w[m], self.u_oblique) for m in range(1, d)]
         for m, q in enumerate(self.q):
             loops.append(make.spmv(self.skews[m], us, q))
-            loops += [make.spmv_onto(self.moments[d * m + l], self.w[l], q) for l in range(d)]
+            loops += [make.spmv_onto(self.moments[d * m + n], self.w[n], q) for n in range(d)]
         loops.append(Loop(bound_2 if d == 2 else bound_3, self.flow.faces, self.bound, *self.q, self.extra))
         loops.append(make.axpy_apart(make.one, nus, make.one, self.extra, self.raised))
         for m, q in enumerate(self.q):

@@ -21,9 +21,10 @@ time step             0      0      0     1       the least over the cells
 The published table has 30, 10, 2, 2 outside the solver. Beyond it are the extrapolation of the velocity at the faces
 (an AXPY; the published code convects with that of the last step), the mean of the eddy viscosity at the faces (an
 SpMV), and the start of the solver. Its 2 DOT are the contractions of tensors, which are in the pointwise function here.
-On meshes whose faces do not stand across the lines between cells it has the corrections of
-`fluxloom.solvers.algebraic_corrections` too. Boundaries with given velocities need nothing, as their values stay; outflows and planes of symmetry take two pointwise
+Boundaries with given velocities need nothing, as their values stay; outflows and planes of symmetry take two pointwise
 passes, a force an AXPY for each direction. Without a model ``D`` stays, and there is neither ``E_D`` nor the model.
+On meshes whose faces do not stand across the lines between cells the corrections of
+`fluxloom.solvers.algebraic_corrections` are added.
 
 References
 ----------

@@ -50,8 +50,8 @@ class ScalarCorrections:
         oblique = flow.spaces.faces.dat(oblique_faces(self.linear), f"{name}.faces")
         return [known.raising(scalar.alpha, self.raised), *self._ahead.of(scalar.ahead), Loop(
             scalar_corrections, flow.faces, half.entries, self._ahead.mean[half.pattern],
-            known.velocity.mean[half.pattern], flow.us_ahead, scalar.alpha, known.extra, oblique, known.moment, known.normal,
-            self._flux, d=flow.dimension,
+            known.velocity.mean[half.pattern], flow.us_ahead, scalar.alpha, known.extra, oblique, known.moment,
+            known.normal, self._flux, d=flow.dimension,
         )]  # fmt: skip
 
     def sums(self) -> list[Loop]:

@@ -72,6 +72,8 @@ Form = Literal["auto", "symmetric", "consistent"]
 FOREVER = 1.0e30
 _FLAT = 0.85
 """Of `Operators.wide_share`: meshes of Gmsh with 0.53 and 0.77 were stable, those with 0.91 and 1.16 were not."""
+_FLATTEST = 10.0
+"""The same for corrected operators: 4.1 and 9.7 were stable, 30 was not."""
 _STAGES = (0.0, 0.75, 1.0 / 3.0)
 
 
@@ -106,8 +108,8 @@ class Incompressible:
         What the flow carries, and what may drive it.
     form
         Of the operators. ``"symmetric"``: those of `fluxloom.fv.operators`, which keep energy, and are exact for linear
-        fields where faces stand across the middle of the line between two cells; ``"consistent"``: corrected such that
-        they are on every mesh (`fluxloom.fv.linear_operators`); ``"auto"``: the first where the mesh is orthogonal, else
+        fields where faces stand across the middle of the line between cells; ``"consistent"``: corrected such that they
+        are on every mesh (`fluxloom.fv.linear_operators`); ``"auto"``: the first where the mesh is orthogonal, else
         the second.
 
     Raises
@@ -171,14 +173,12 @@ class Incompressible:
 
     def _warn_of_flat_cells(self) -> None:
         """Warn where cells are so flat that the scheme is not stable whatever the step. Collective."""
-        if self.matrices.oblique:
-            return
-        share = self.matrices.operators.wide_share()
-        here = np.array([float(share.max(initial=0.0)), np.count_nonzero(share > _FLAT)])
+        share, most = self.matrices.operators.wide_share(), _FLATTEST if self.matrices.oblique else _FLAT
+        here = np.array([float(share.max(initial=0.0)), np.count_nonzero(share > most)])
         worst, count = float(self.context.comm.reduce(here[:1], "max")[0]), self.context.comm.reduce(here[1:], "sum")[0]
         if count and not self.context.comm.rank:
             warn(
-                f"{int(count)} cells are so flat (Operators.wide_share is up to {worst:.2f}, at most {_FLAT} is safe) "
+                f"{int(count)} cells are so flat (Operators.wide_share is up to {worst:.2f}, at most {most} is safe) "
                 "that the velocity may grow without bound whatever the step: optimise the mesh (with Gmsh by Netgen's "
                 "optimiser)"
             )

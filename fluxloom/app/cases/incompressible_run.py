@@ -143,7 +143,8 @@ class IncompressibleRunner(FlowRunner):
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         solver = self.solver
-        found = [("operators", f"{solver.form} (faces are up to {solver.obliqueness:.2g} from across the cells' centres)")]
+        oblique = f"{solver.form} (angle or skewness of faces: at most {solver.obliqueness:.2g})"
+        found = [("operators", oblique)]
         if self._drive is not None:
             found.append(("force", ", ".join(f"{value:.6g}" for value in self._drive.force)))
         return found

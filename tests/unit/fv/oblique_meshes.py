@@ -67,7 +67,7 @@ PLANE: dict[str, Callable[[], MeshData]] = {
     "polygon": lambda: dual(box2d(5, 4, kind="triangle", perturb=0.3, seed=3)),
     "mixed": _mixed,
     "tetra": lambda: box3d(3, 2, 2, kind="tetra", perturb=0.3, seed=4),
-    "prism": lambda: _sheared(extrude(box2d(3, 3, kind="triangle", perturb=0.3, seed=5), np.array([0.0, 0.2, 0.7, 1.0]))),
+    "prism": lambda: _sheared(extrude(box2d(3, 3, kind="triangle", perturb=0.3, seed=5), np.array([0.0, 0.2, 1.0]))),
     "pyramid": lambda: _sheared(box3d(2, 2, 2, kind="pyramid", axes=(UNEVEN, None, UNEVEN))),
     "hexahedron": lambda: _sheared(box3d(3, 3, 3, axes=(UNEVEN, UNEVEN, UNEVEN))),
     "extruded quad": lambda: extrude(box2d(3, 3, perturb=0.3, seed=6), np.array([0.0, 0.5, 0.7, 1.0])),
