@@ -26,6 +26,7 @@ from fluxloom.fv.scalar_transport import (
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy
 from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class FlowScalar:
         ``s``; may be written between steps.
     given : (elements,)
         Value or flux at boundary elements; may be written between steps.
+    kinds : (boundary elements,)
+        `VALUE` or `FLUX`.
 
     Raises
     ------
@@ -128,7 +131,8 @@ class FlowScalar:
         self.flow, self.scalar = flow, scalar
         cv, elements = flow.volumes, flow.spaces.elements
         kinds, given = np.zeros(cv.elements, dtype=np.int32), np.zeros(cv.elements)
-        kinds[cv.cells :], given[cv.cells :] = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
+        self.kinds, given[cv.cells :] = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
+        kinds[cv.cells :] = self.kinds
         self.kind, self.given = elements.dat(kinds, f"{scalar.name}.kind"), elements.dat(given, f"{scalar.name}.given")
         self.theta, self.old, self.ahead, self.source = (
             flow.context.dat(flow.elements, name=f"{scalar.name}{end}", shape=(1,))
@@ -140,6 +144,7 @@ class FlowScalar:
         self.transport = Rows(pattern, flow.context.dat(pattern.entries, name=f"{scalar.name}.transport"))
         self.sides: Rows = elements.rows(boundary_sides(cv), flow.spaces.faces, f"{scalar.name}.sides")
         self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
+        self.corrections = None if flow.corrections is None else ScalarCorrections(self, flow.corrections)
         self._fluxes: dict[str, Loop] = {}
         self._surveys()
 
@@ -171,14 +176,17 @@ class FlowScalar:
     # ------------------------------------------------------------------------------ parts of a step
     def explicit(self) -> list[Loop]:
         """Return the loops of a step or stage, between the prediction of the velocity and its boundaries."""
-        flow, rows = self.flow, self.flow.entry_faces
+        flow, rows, corrections = self.flow, self.flow.entry_faces, self.corrections
+        alpha = self.alpha if corrections is None else corrections.raised
         return [
             Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
             *self._boundary(self.ahead),
+            *(corrections.fluxes() if corrections is not None else ()),
             Loop(transport, flow.transport.pattern.entries, rows.entries, flow.us_ahead[rows.pattern],
-                 self.alpha[rows.pattern], self.transport.values),
+                 alpha[rows.pattern], self.transport.values),
             Loop(predict, flow.elements, self.transport.entries, self.ahead[self.transport.pattern], flow.inverse,
                  self.source, flow.step_length, self.theta, d=1),
+            *(corrections.sums() if corrections is not None else ()),
             *self._relaxed(),
             *self._boundary(self.theta),
         ]  # fmt: skip
@@ -255,6 +263,8 @@ class FlowScalar:
             )  # fmt: skip
         self._flux.value = np.zeros(3)
         self._fluxes[patch]()
+        if self.corrections is not None:
+            self.corrections.add_flux(patch, self._flux)
         return ScalarFlux(*(float(v) for v in self._flux.value))
 
 

@@ -137,7 +137,7 @@ def _solver(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
             scheme=case.time.scheme, model=eddy_model(case.les),
             pressure=fourier if pressure.solver == "fourier" else None,
-            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
+            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity), form=case.space.form,
         )  # fmt: skip
 
 

@@ -213,10 +213,25 @@ class LesTable(Table):
         return self
 
 
+class SpaceTable(Table):
+    """``[space]``: the operators.
+
+    Attributes
+    ----------
+    form
+        ``"symmetric"``: those that keep energy, exact for linear fields where each face stands across the middle of the
+        line between two cells; ``"consistent"``: corrected such that they are exact for linear fields on every mesh;
+        ``"auto"``: the first where the mesh is orthogonal, else the second.
+    """
+
+    form: Literal["auto", "symmetric", "consistent"] = "auto"
+
+
 class IncompressibleCase(CaseModel):
     """A case file of incompressible flow."""
 
     fluid: FluidTable
+    space: SpaceTable = SpaceTable()
     mesh: FlowMeshTable = FlowMeshTable()
     initial: InitialVelocityTable = InitialVelocityTable()
     boundary: dict[str, FlowBoundaryTable] = Field(default={})
