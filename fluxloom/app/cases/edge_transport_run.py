@@ -97,12 +97,21 @@ class EdgeTransportRunner(PointRunner):
         """Return the means of the corners of cells."""
         return means_of_cells(self, self.solver.context.comm, name)
 
+    @property
+    def scheme(self) -> str:
+        """How the scalar is carried, in words."""
+        solver = self.solver
+        if solver.bounded is None:
+            return f"{solver.scheme.convection}, not bounded"
+        return "bounded, by flux correction"
+
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self._state()
         return (
             ("amount", f"{state.amount:.9g}"),
             ("square", f"{state.square:.9g}"),
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
+            ("scheme", self.scheme),
         )
 
     def watch(self, table: GuardTable) -> Watch:
