@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MARKERS = ("cuda", "nvcc", "opencl", "mpi")
 
+FOLDERS = pytest.StashKey[tuple[str, ...]]()
+"""Folders of tests whose loops are not optimised."""
+
 
 @functools.cache
 def missing(marker: str) -> str:
@@ -58,12 +61,18 @@ def quick_flags() -> str:
 # compiled as for users.
 QUICK = {"FLUXLOOM_CFLAGS": quick_flags(), "PYOPENCL_BUILD_OPTIONS": "-cl-opt-disable"}
 
+# What the compiler makes of loops is the matter of tests/conformance. Where solvers, ranks and runs are tested, code that
+# is not optimised at all takes half the time again.
+PLAIN = "-O0"
+PLAIN_FOLDERS = ("unit", "parallel", "faults")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compile and measure quickly; give PoCL and Python folders of their own where they cannot write the user's."""
     os.environ.setdefault("FLUXLOOM_METER_BYTES", str(8 << 20))  # what the memory carries is no test's concern
     os.environ.setdefault("FLUXLOOM_SILENCE", "0")  # nor how long it has to wait
     if config.option.markexpr == "not long":
+        config.stash[FOLDERS] = () if "FLUXLOOM_CFLAGS" in os.environ else PLAIN_FOLDERS
         for name, value in QUICK.items():
             os.environ.setdefault(name, value)
     cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME", "")
@@ -94,7 +103,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test whose marker asks for something that is not here."""
+    """Skip a test whose marker asks for something that is not here; say how its loops are compiled."""
+    if folders := item.config.stash.get(FOLDERS, ()):
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        os.environ["FLUXLOOM_CFLAGS"] = PLAIN if folder in folders else QUICK["FLUXLOOM_CFLAGS"]
     for marker in MARKERS:
         if item.get_closest_marker(marker) and (lack := missing(marker)):
             pytest.skip(f"{marker}: {lack}")

@@ -31,6 +31,7 @@ __all__ = [
     "Bounded",
     "Ending",
     "Estimate",
+    "Failing",
     "Nodal",
     "Picture",
     "Runner",
@@ -182,6 +183,15 @@ class Aimed(Protocol):
 
     def goals(self) -> Sequence[Goal]:
         """Return what the case asks for and how far the run is; without the number of steps."""
+        ...
+
+
+@runtime_checkable
+class Failing(Protocol):
+    """A runner that does something about its fields when a step has failed."""
+
+    def failed(self) -> None:
+        """Let the fields show what the step has left. Collective: all ranks have met."""
         ...
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.app.application import Runner
 from fluxloom.app.case import CaseModel, CheckpointTable
@@ -15,8 +15,9 @@ from fluxloom.app.case_difference import case_differences, monitor_differences
 from fluxloom.core.errors import CheckpointError, DeviceUnavailable
 from fluxloom.core.optional import require
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.memory import Memory
-from fluxloom.dsl.state import StateFile, write_state
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.state import StateFile
 
 __all__ = ["CHECKPOINT", "Resumed", "RunCheckpoint"]
 
@@ -91,6 +92,8 @@ class RunCheckpoint:
         self._case: dict[str, Any] = json.loads(json.dumps(case.model_dump(), default=str))
         self.path = directory / CHECKPOINT
         self._tell = tell if tell is not None else lambda _line: None
+        from fluxloom.dsl.memory import Memory
+
         self.memory = Memory(run=runner, **(also or {}))
         self.run = ""
         self._steps = self._saved = 0
@@ -165,6 +168,8 @@ class RunCheckpoint:
     def _opened(self, paths: list[Path]) -> tuple[StateFile, list[str]]:
         """Return the last file that is whole, and what is to be said of those that are not."""
         told: list[str] = []
+        from fluxloom.dsl.state import StateFile
+
         for path in paths:
             try:
                 return StateFile(path, self._comm), told
@@ -193,6 +198,8 @@ class RunCheckpoint:
             "monitors": self.memory.monitors(),
         }  # fmt: skip
         try:
+            from fluxloom.dsl.state import write_state
+
             write_state(self.path, self._comm, self.memory.state(), about, self._table.keep)
         except DeviceUnavailable as error:  # the same packages on every rank
             self._tell(f"no checkpoint is written: {error}")

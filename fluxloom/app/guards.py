@@ -21,13 +21,13 @@ from fluxloom.app.gathering import find_lost
 from fluxloom.app.guard_rules import Balance
 from fluxloom.app.watch import HUGE, LOST, Broken, Numbers, Watch, Watched
 from fluxloom.comm.base import Comm
-from fluxloom.core.errors import CaseError, Divergence
+from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.parts import Part
 
 __all__ = ["Guards", "Violation"]
 
-_TELLING = ("clipped", "mach", "speed", "velocity")
+_TELLING = ("clipped", "mach", "speed", "velocity", "scalar")
 """Fields whose largest value shows where a flow is lost, for guards that have no field of their own."""
 
 _OF_THE_START = ("finite", "positive")
@@ -35,6 +35,11 @@ _OF_THE_START = ("finite", "positive")
 
 _ROUNDING = 1e-6
 """Part of a total up to which nothing is said of its balance; in single precision rounding comes near it."""
+
+_NOT_FINITE = " is not finite"
+
+_LONGER = 1.0 + 1e-9
+"""Times the largest stable step, beyond which it is told."""
 
 _BEGINNING = 100
 """Steps whose largest residual is the first one: a flow that begins near an exact solution begins at round-off."""
@@ -138,6 +143,7 @@ class Guards:
         self._good, self._looks, self._clipped_since = 0, 0, -1
         self._seen, self._first, self._lowest = 0, 0.0, inf
         self._values: dict[str, float] = {}
+        self._reached = 0.0
 
     # ------------------------------------------------------------------------------------------- the run
     def begin(self, steps: int = 0, time: float | None = None) -> None:
@@ -152,6 +158,7 @@ class Guards:
         if self._watch is None:
             return
         numbers = self._looked(steps, time)
+        self._reached = numbers.values.get("courant", 0.0)
         for rule in self._watch.rules:  # all of them: what they find now is what they compare with
             broken = rule.broken(numbers)
             if broken is not None and broken.guard in _OF_THE_START:
@@ -170,13 +177,18 @@ class Guards:
             return None
         return self._judged(self._looked(steps, time), steps)
 
-    def caught(self, error: Divergence, steps: int, time: float | None) -> Violation:
+    def caught(self, error: SolverError, steps: int, time: float | None) -> Violation:
         """Return what a step has raised, with the place that the fields show."""
-        broken = Broken("finite", "", error.value, extreme="lost", reason=str(error))
+        lost = isinstance(error, Divergence)
+        broken = Broken("finite" if lost else "step", "" if lost else "the step failed", nan, extreme="lost",
+                        reason=str(error))  # fmt: skip
         found = self._violation(broken, steps, time, since=steps - 1)
-        if found.number < 0 and error.number >= 0:
-            given = {"field": error.field, "element": error.element, "number": error.number, "place": error.place}
-            found = replace(found, **given)
+        if lost and error.number >= 0 and (found.number < 0 or found.whole):
+            place = error.place or _place(self._runner, self._comm, error.number)
+            given = {"field": error.field, "element": error.element, "number": error.number, "place": place}
+            found = replace(found, **given, whole=False)
+        if found.quantity.endswith(_NOT_FINITE):  # that says more than the error
+            return replace(found, guard="finite")
         text = str(error).partition(found.advice)[0].rstrip(": ;") if found.advice else str(error)
         return replace(found, reason=text)
 
@@ -238,6 +250,7 @@ class Guards:
             if broken is not None:
                 return self._violation(broken, steps, numbers.time)
         self._good = steps
+        self._reached = max(self._reached, numbers.values.get("courant", 0.0))
         return None
 
     def _residual(self, steps: int, time: float | None, residual: float) -> Violation | None:
@@ -271,7 +284,7 @@ class Guards:
         bad = find_lost(comm, runner.part, fields) if broken.extreme == "lost" else None
         if bad is not None:
             field, number, count = bad
-            value, quantity = nan, f"{field} is not finite"
+            value, quantity = nan, field + _NOT_FINITE
             reason = f"so in {count:,} of {_total(runner):,} {element}s"
         elif field := next((name for name in (field, *_TELLING) if name in fields), ""):
             value_there, number = _extreme(comm, runner.part, fields[field], least=broken.extreme == "least")
@@ -300,18 +313,21 @@ class Guards:
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return rows: what was clipped, how far the balance is off, how long steps were."""
         rows = [("clipped", text)] if (text := self._clipped_text()) else []
-        values, rules = self._values, () if self._watch is None else self._watch.rules
+        rules = () if self._watch is None else self._watch.rules
         for rule in rules:
             if isinstance(rule, Balance) and rule.off > _ROUNDING:
                 rows.append(("balance", f"the {rule.quantity} is off by {rule.off:.1e} of it"))
-        if (ratio := values.get("courant")) is not None and ratio > 1.0:
-            rows.append(("time step", f"{ratio:.3g} times the largest stable one"))
+        if self._watch is not None and self._reached > _LONGER:
+            bound = self._watch.bound
+            text = f"CFL {self._reached * bound:.3g} reached, above the bound {bound:.3g} of this scheme"
+            rows.append(("time step", f"{text}: the answer may be wrong"))
         return rows
 
     def record(self) -> dict[str, Any]:
         """Return for ``run.json``: looks, the steps between them, and the numbers of the last one."""
         clipped = self._clipped()
         numbers = {key: value for key, value in self._values.items() if abs(value) < HUGE}
+        numbers |= {"courant": self._reached} if "courant" in numbers else {}
         found: Mapping[str, Any] = {"looks": self._looks, "every": self._every, "last_good_step": self._good}
         return {**found, "clipped": clipped, "clipped_since": self._clipped_since, "numbers": numbers}
 

@@ -64,10 +64,12 @@ class Interruption:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._timer.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if isinstance(error, KeyboardInterrupt) and self.signal not in (0, signal.SIGINT):
+            raise SystemExit(128 + self.signal) from None
 
     def _note(self, number: int, _frame: object) -> None:
         now = time.monotonic()

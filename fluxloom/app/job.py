@@ -7,7 +7,7 @@ import os
 import time
 import uuid
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.app.application import Runner, Updating, Writer
 from fluxloom.app.case_errors import placed
@@ -15,6 +15,7 @@ from fluxloom.app.checkpoint import CHECKPOINT, Resumed, RunCheckpoint
 from fluxloom.app.cli.console import Advance, show_error, table
 from fluxloom.app.cli.listening import Listening, say
 from fluxloom.app.crew import crew_of, place_of
+from fluxloom.app.failure import APART
 from fluxloom.app.guards import Guards
 from fluxloom.app.interruption import leaving_by_signal
 from fluxloom.app.job_output import JobOutput
@@ -22,17 +23,19 @@ from fluxloom.app.job_record import first_record
 from fluxloom.app.march import March, Silent, march
 from fluxloom.app.request import Request
 from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
-from fluxloom.app.results.folder import ResultFolder
+from fluxloom.app.results.folder import ResultFolder, known_results
 from fluxloom.app.results.tables import ResidualLog
-from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
+from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.hybrid import TimedComm
 from fluxloom.mesh.rows import together
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.hybrid import TimedComm
 
 __all__ = ["Job"]
 
@@ -106,10 +109,10 @@ class Job:
 
     def _run(self, earlier: Earlier, estimate: Any) -> int:
         request, run = self.request, self.case.run
-        begin = time.perf_counter()
+        begin, commit = time.perf_counter(), asked_commit()
         pictures = self._can_draw()
         place = place_of(self.comm, run.device, run.threads, run.ranks)
-        timed = TimedComm(self.comm) if self.comm.size > 1 else None
+        timed = self._timed()
         context = Context(
             place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport, overlap=run.overlap
         )
@@ -122,17 +125,15 @@ class Job:
             runner = request.application.build(self.case, context)
         if runner.chain is not None and context.device.native:
             runner.chain.build()
-        tuned = tune_at_start(runner, request.application.name, self._tell) if run.tune == "startup" else []
-        if tuned and self.first:
-            table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in tuned], left=(0, 2))
+        tuned = self._tuned(runner) if run.tune == "startup" else []
         log, guards = ResidualLog(), Guards(self.case.guards, runner, context)
         saver = RunCheckpoint(
             self.case.checkpoint, self.case, runner, context, request.directory, {"residuals": log}, self._tell
         )
         resumed = saver.resume((earlier.record or {}).get("run")) if earlier.goes_on else None
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
-        record = first_record(request, context, runner, crew, self._tell)
-        record |= {"tuning": [row.record() for row in tuned]} if tuned else {}
+        record = first_record(request, context, runner, crew, commit(), self._tell)
+        record |= {"tuning": tuned} if tuned else {}
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
         self._begin(runner, record, earlier, resumed)
@@ -154,6 +155,23 @@ class Job:
         return end.outcome.exit_code or (3 if lost else 0)
 
     # ------------------------------------------------------------------------------------- beginning
+    def _timed(self) -> TimedComm | None:
+        """Return the ranks with a clock for how long one waits for others; None for one rank."""
+        if self.comm.size == 1:
+            return None
+        from fluxloom.dsl.hybrid import TimedComm
+
+        return TimedComm(self.comm)
+
+    def _tuned(self, runner: Runner) -> list[dict[str, Any]]:
+        """Tune the loops, print a table of what was chosen, and return it for the record."""
+        from fluxloom.app.startup import STARTUP_HEADINGS, tune_at_start
+
+        found = tune_at_start(runner, self.request.application.name, self._tell)
+        if found and self.first:
+            table("tuned before the first step", STARTUP_HEADINGS, [row.cells() for row in found], left=(0, 2))
+        return [row.record() for row in found]
+
     def _can_draw(self) -> bool:
         """Whether pictures are wanted and can be drawn; what is missing is said once, before the first step."""
         missing = self.request.pictures and find_spec("matplotlib") is None
@@ -179,7 +197,7 @@ class Job:
         self._replaced = tuple(name for name in earlier.files if name not in self.folder.written)
         goes_on = resumed is not None or not before
         record["inputs"] = self._inputs
-        record["run"] = before.get("run") if goes_on and before.get("run") else uuid.uuid4().hex
+        record["run"] = before.get("run") if goes_on and before.get("run") else self.comm.broadcast(uuid.uuid4().hex)
         record["process"] = os.getpid()
         if self._replaced:
             record["earlier_files"] = list(self._replaced)
@@ -204,31 +222,40 @@ class Job:
                 guards=guards, saver=saver,
             )  # fmt: skip
 
-        def broken(status: RunStatus, reason: str) -> None:
+        def broken(status: RunStatus, reason: str, *, apart: bool = False) -> None:
             """Record how the run ended without a result."""
             steps = log.iterations[-1] if log.iterations else 0
-            self.folder.write_record(
-                record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
-            )
+            found = record | Outcome(status, reason).record() | {"iterations": steps, "files": self.folder.written}
+            if apart:
+                self._witness(found)
+            else:
+                self.folder.write_record(found)
 
         try:
             if not self.first:
                 return do(Silent())
             with Advance(run.iterations, run.report_every, updates) as progress:
                 return do(_FromFirstStep(progress, self.ear))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             broken(RunStatus.INTERRUPTED, "interrupted in the middle of a step")
             raise
         except FluxloomError as error:
             error.exit_code = 1  # the run has begun: it is not refused
             diverged = isinstance(error, SolverError)
-            broken(RunStatus.DIVERGED if diverged else RunStatus.INTERRUPTED, str(error))
+            broken(RunStatus.DIVERGED if diverged else RunStatus.INTERRUPTED, str(error), apart=_apart(error))
             raise
         except BaseException as error:
-            broken(RunStatus.INTERRUPTED, f"{type(error).__name__}: {error}")
+            broken(RunStatus.INTERRUPTED, f"{type(error).__name__}: {error}", apart=_apart(error))
             raise
         finally:
             log.close()
+
+    def _witness(self, found: dict[str, Any]) -> None:
+        """Write the record unless another rank has: the first one may wait for what will not come."""
+        folder = ResultFolder(self.request.directory)
+        before = folder.record() or {}
+        if before.get("run") == found["run"] and before.get("status") == "running":
+            folder.write_record(found | {"files": known_results(self.request.directory)})
 
     # ------------------------------------------------------------------------------------- the rest
     def _check_memory(self, context: Context, needed: int) -> None:
@@ -244,3 +271,8 @@ class Job:
         if self.first:
             with contextlib.suppress(OSError):
                 self.ear.tell(line)
+
+
+def _apart(error: BaseException) -> bool:
+    """Whether only this rank knows of an error."""
+    return APART in getattr(error, "__notes__", ())

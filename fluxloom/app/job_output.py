@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from fluxloom.app.application import Bounded, Nodal, Runner, Tunable, Writer
 from fluxloom.app.checkpoint import CHECKPOINT, RunCheckpoint
 from fluxloom.app.cli.console import facts, messages, output, table
+from fluxloom.app.failure import all_or_none
 from fluxloom.app.files import vtk_name, write_vtk
 from fluxloom.app.gathering import gathered
 from fluxloom.app.guards import Guards
 from fluxloom.app.march import March
-from fluxloom.app.pictures import draw_field, draw_residual
 from fluxloom.app.rank_loops import EXCHANGE_HEADINGS, ExchangeRow, exchange_rows, exchanges_of, rows_of_ranks, spread
 from fluxloom.app.request import Request
 from fluxloom.app.results.folder import RECORD, ResultFolder
@@ -54,12 +54,15 @@ class JobOutput:
         saved = ""
         if good and (end.status is RunStatus.INTERRUPTED or self.case.checkpoint.every or self.case.checkpoint.seconds):
             saved = saver.save()  # before the last samples, which a run that goes on does not have
-        loops = self._loops(runner, hurry=self.comm.size > 1 and end.status is RunStatus.INTERRUPTED)
+        keep = all_or_none if not good else _all  # behind a step that failed on one rank the others may be elsewhere
+        hurry = self.comm.size > 1 and end.status is RunStatus.INTERRUPTED
+        loops = keep(self.comm, lambda: self._loops(runner, hurry=hurry)) or _Loops(0.0, 0.0, 0.0, [], [])
         if log.values and self.case.output.residual and folder.here and "residual.csv" not in folder.lost:
             folder.written = [*dict.fromkeys([*folder.written, "residual.csv"])]
         if isinstance(runner, Writer):
-            runner.finish(pictures=self.pictures and good)  # also takes the last samples: averages are fields
-        self._write_fields(runner, log, end)
+            end_tables = runner.finish  # also takes the last samples: averages are fields
+            keep(self.comm, lambda: end_tables(pictures=self.pictures and good))
+        self._write_fields(runner, log, end, keep)
         if folder.here and (folder / CHECKPOINT).exists():
             folder.written = [*dict.fromkeys([*folder.written, CHECKPOINT])]
         summary: tuple[tuple[str, str], ...] = tuple(runner.summary()) if end.steps and good else ()
@@ -88,16 +91,21 @@ class JobOutput:
             self._show(end, summary, record, loops, saved)
 
     # ----------------------------------------------------------------------------------------- files
-    def _write_fields(self, runner: Runner, log: ResidualLog, end: March) -> None:
+    def _write_fields(self, runner: Runner, log: ResidualLog, end: March, keep: Callable[..., Any]) -> None:
         """Write the fields at the end, and draw them and the residual."""
         folder = self.folder
         drawn = self.pictures and folder.good
         name = vtk_name(self.case.output.vtk, folder.stem)
         shown = list(runner.pictures) if drawn else []
-        if not end.steps or not (name or self.pictures):
+        if (folder.good and not end.steps) or not (name or self.pictures):
             return
-        fields = gathered(self.comm, runner.part, runner.fields()) if name or shown else {}
+        fields: Mapping[str, Any] | None = {}
+        if name or shown:
+            fields = keep(self.comm, lambda: gathered(self.comm, runner.part, runner.fields()))
+        if fields is None and folder.here:
+            folder.lose(name, "the values of the other ranks did not come")
         if not folder.here:
+            self.comm.rest()
             return
         if fields:
             nodal = isinstance(runner, Nodal)
@@ -107,12 +115,17 @@ class JobOutput:
                     write_vtk(folder / name, mesh, fields, nodal=nodal)
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
+                    from fluxloom.app.pictures import draw_field
+
                     path = folder / f"{picture.field}.png"
                     draw_field(path, mesh, fields[picture.field], picture, nodal=nodal)
         if self.pictures and len(log.values) > 1:
             with folder.attempt("residual.png"):
+                from fluxloom.app.pictures import draw_residual
+
                 title = f"{self.case.case.name}: residual"
                 draw_residual(folder / "residual.png", np.array(log.iterations), np.array(log.values), title)
+        self.comm.rest()
 
     # ----------------------------------------------------------------------------------------- loops
     def _loops(self, runner: Runner, *, hurry: bool) -> _Loops:
@@ -181,6 +194,10 @@ class _Loops:
             table("messages", EXCHANGE_HEADINGS, [row.cells() for row in usual], left=(0, 7))
         if context.device.native and self.rows and not any(row.seconds for row in self.rows):
             output().print(f"the device {context.device.name} keeps no times of loops", soft_wrap=True, markup=False)
+
+
+def _all(_: Comm, action: Callable[[], Any]) -> Any:
+    return action()
 
 
 def _bandwidth(context: Context) -> Bandwidth | None:

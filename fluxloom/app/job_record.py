@@ -10,14 +10,14 @@ from typing import Any
 from fluxloom.app.application import Runner
 from fluxloom.app.crew import Crew
 from fluxloom.app.request import Request
-from fluxloom.app.system import commit, fluxloom_version, package_version, python_version
+from fluxloom.app.system import fluxloom_version, package_version, python_version
 from fluxloom.dsl.context import Context
 
 __all__ = ["first_record"]
 
 
 def first_record(
-    request: Request, context: Context, runner: Runner, crew: Crew, tell: Callable[[str], object]
+    request: Request, context: Context, runner: Runner, crew: Crew, commit: str, tell: Callable[[str], object]
 ) -> dict[str, Any]:
     """Return the record of a run that is about to begin; says how the mesh is divided. Collective."""
     packages = {name: package_version(name) for name in ("numpy", "scipy", "h5py", "mpi4py")}
@@ -27,7 +27,7 @@ def first_record(
         "file": request.file,
         "command": request.command,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "commit": commit(),
+        "commit": commit,
         "versions": versions | {name: text for name, text in packages.items() if text},
         "device": crew.device,
         "device_name": crew.device_name,

@@ -11,14 +11,15 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Aimed, Ending, Nodal, Runner
+from fluxloom.app.application import Aimed, Ending, Failing, Nodal, Runner
+from fluxloom.app.failure import all_or_none, first_failure
 from fluxloom.app.gathering import find_lost
 from fluxloom.app.guards import Guards, Violation
 from fluxloom.app.interruption import Interruption
 from fluxloom.app.results.tables import ResidualLog
 from fluxloom.app.stall import unconverged
 from fluxloom.comm.base import Comm, SelfComm
-from fluxloom.core.errors import Divergence, LoopCheckError, SolverError
+from fluxloom.core.errors import LoopCheckError, SolverError
 from fluxloom.core.status import Goal, Outcome, RunStatus
 
 __all__ = ["March", "Progress", "Saver", "Silent", "march"]
@@ -147,8 +148,8 @@ def march(
 
     Raises
     ------
-    SolverError
-        On several ranks, what the runner raises: the others may not know of it.
+    Exception
+        What the runner raises, if it is no `SolverError`; what one rank raises, all do.
     KeyboardInterrupt
         After a second interruption: the fields are in the middle of a step.
     """
@@ -181,15 +182,30 @@ def march(
             found = guards.look(way.steps, _time(runner), last=True) if guards is not None and way.done else None
             if found is not None:
                 return way.end(_diverged(found))
-    except SolverError as error:
-        if ranks.size > 1:
-            if isinstance(error, LoopCheckError):
-                error.args = (f"step {way.steps + 1}: {error}",)
-            raise
-        if guards is not None and isinstance(error, Divergence):
-            return way.end(_diverged(guards.caught(error, way.steps + 1, _time(runner))))
-        return way.end(Outcome(RunStatus.DIVERGED, f"step {way.steps + 1}: {error}"))
+    except Exception as error:
+        failed, steps = first_failure(ranks, error, way.steps)
+        if not isinstance(failed, SolverError):
+            if failed is error:
+                raise
+            raise failed from None
+        way.done = steps - first
+        return way.end(_failed(failed, steps + 1, runner, guards, ranks))
     return way.end(_judged(runner, way.steps, iterations, log.values, asked=asked))
+
+
+def _failed(error: SolverError, step: int, runner: Runner, guards: Guards | None, ranks: Comm) -> Outcome:
+    """Return how a run ended whose step has raised an error."""
+    if guards is not None and not isinstance(error, LoopCheckError):  # that one says all there is to say
+
+        def caught() -> Violation:
+            """Return what the fields show."""
+            if isinstance(runner, Failing):
+                runner.failed()
+            return guards.caught(error, step, _time(runner))
+
+        if (found := all_or_none(ranks, caught)) is not None:
+            return _diverged(found)
+    return Outcome(RunStatus.DIVERGED, f"step {step}: {error}")
 
 
 def _diverged(found: Violation) -> Outcome:

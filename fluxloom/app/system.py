@@ -9,8 +9,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fluxloom.device.bandwidth import available_memory, available_threads
 
 __all__ = [
     "Processor",
+    "asked_commit",
     "command_says",
     "command_text",
     "commit",
@@ -129,6 +131,19 @@ def commit() -> str:
         (heads if line.startswith("# ") else changes).append(line)
     name = next((line.split()[2] for line in heads if line.startswith("# branch.oid ")), "")
     return f"{name[:12]}{'+' if changes else ''}" if len(name) >= 12 else "unknown"
+
+
+def asked_commit() -> Callable[[], str]:
+    """Begin to ask for the `commit`, for which git takes a while, and return what waits for the answer."""
+    found: list[str] = []
+    asking = threading.Thread(target=lambda: found.append(commit()), daemon=True)
+    asking.start()
+
+    def answer() -> str:
+        asking.join()
+        return found[0] if found else "unknown"
+
+    return answer
 
 
 def command_text(arguments: Sequence[str] | None = None) -> str:

@@ -193,6 +193,8 @@ class Watch:
         Whether the run goes towards a steady flow: its residual is watched then.
     clipped
         Returns states clipped so far and states of all steps so far; None: the solver clips none.
+    bound
+        CFL number up to which steps are stable; hosts return ``"courant"``, what steps have of it.
     """
 
     every: int
@@ -201,6 +203,7 @@ class Watch:
     host: Sequence[Callable[[], Mapping[str, float]]] = ()
     steady: bool = False
     clipped: Callable[[], tuple[float, float]] | None = None
+    bound: float = 1.0
 
 
 @runtime_checkable

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from fluxloom.codegen.dialect import DIALECTS, C, Dialect
-from fluxloom.codegen.grid import GridDriver
-from fluxloom.codegen.grid_kernels import GridKernels
-from fluxloom.codegen.grid_stream import StreamDriver
 from fluxloom.codegen.grid_stream_places import streams
 from fluxloom.codegen.group import Group
-from fluxloom.codegen.kernels import KernelDriver, prelude
 from fluxloom.codegen.rows import RowShape, helper_source, stream_source, vector, vector_types
 from fluxloom.codegen.spec import Entry
 from fluxloom.codegen.tables import table_source
 from fluxloom.codegen.wrapper import Driver
 from fluxloom.core.dtypes import FLOAT16
+
+if TYPE_CHECKING:
+    from fluxloom.codegen.grid import GridDriver
 
 __all__ = ["Unit", "generate"]
 
@@ -67,6 +67,9 @@ def _driver(group: Group) -> Driver | GridDriver:
     """Return what writes the function of a group."""
     if group.members[0].spec.grid is None:
         return Driver(group, C)
+    from fluxloom.codegen.grid import GridDriver
+    from fluxloom.codegen.grid_stream import StreamDriver
+
     return StreamDriver(group, C) if streams(group) else GridDriver(group, C)
 
 
@@ -84,6 +87,9 @@ def whole(parts: Sequence[str]) -> str:
 
 def generate_kernels(groups: Sequence[Group], dialect: Dialect, *, contract: bool = True) -> Unit:
     """Generate the source of some groups for a device of work items."""
+    from fluxloom.codegen.grid_kernels import GridKernels
+    from fluxloom.codegen.kernels import KernelDriver, prelude
+
     drivers = [GridKernels(g, dialect) if g.members[0].spec.grid else KernelDriver(g, dialect) for g in groups]
     half = any(a.scalar is FLOAT16 for g in groups for m in g.members for a in m.spec.args)
     texts = [prelude(dialect, contract, half=half), *tables_of(groups, dialect), *(d.write() for d in drivers)]

@@ -1,9 +1,16 @@
 """Messages between ranks: one interface, over MPI, over threads of one process, or for a rank alone."""
 
-from fluxloom.comm.base import Channel, Comm, Message, SelfComm
-from fluxloom.comm.ending import ending_together
-from fluxloom.comm.mpi import MpiComm, detect, world
-from fluxloom.comm.threads import ThreadsComm, run_threads
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fluxloom.core.packages import import_late
+
+if TYPE_CHECKING:
+    from fluxloom.comm.base import Channel, Comm, Message, SelfComm
+    from fluxloom.comm.ending import ending_together
+    from fluxloom.comm.mpi import MpiComm, detect, world
+    from fluxloom.comm.threads import ThreadsComm, run_threads
 
 __all__ = [
     "Channel",
@@ -17,3 +24,11 @@ __all__ = [
     "run_threads",
     "world",
 ]
+
+if not TYPE_CHECKING:
+    import_late(__name__, {
+        "fluxloom.comm.base": "Channel Comm Message SelfComm",
+        "fluxloom.comm.ending": "ending_together",
+        "fluxloom.comm.mpi": "MpiComm detect world",
+        "fluxloom.comm.threads": "ThreadsComm run_threads",
+    })  # fmt: skip

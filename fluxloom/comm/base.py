@@ -127,6 +127,27 @@ class Comm(ABC):
         """
         raise CommError(f"the ranks of a {type(self).__name__} cannot be divided into groups (colour {colour}, {key})")
 
+    def rally(self, word: Any, patience: float) -> list[Any] | None:
+        """Leave what this rank does, wake the ranks that wait for something, and meet them all.
+
+        For a rank that has failed in the middle of what needs all of them. One that waits for what will not come now
+        gets `OtherRankFailed`, and has to call this too. Messages that are under way are forgotten; afterwards the
+        communicator is as new, its channels too, but no wait of it lasts longer than ``patience``, except in `rest`.
+
+        Parameters
+        ----------
+        word
+            What this rank has to say (small, picklable).
+        patience
+            Seconds that a rank waits for the others.
+
+        Returns
+        -------
+        list or None
+            What every rank says; None: they did not all come. The communicator is of no more use then.
+        """
+        return [word] if self.size == 1 else None
+
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank.
 

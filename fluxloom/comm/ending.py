@@ -13,7 +13,7 @@ from fluxloom.core.errors import FluxloomError, OutOfMemory
 
 __all__ = ["ending_together"]
 
-_TURN, _LAST_TURN = 0.1, 0.5
+_TURN, _LAST_TURN = 0.5, 2.0
 """Seconds by which a rank lets the one before it speak first, and the most that it waits."""
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, combine, raw
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
-from fluxloom.core.errors import CommError, DeviceUnavailable
+from fluxloom.core.errors import CommError, DeviceUnavailable, OtherRankFailed
 from fluxloom.core.optional import require
 
 __all__ = ["MpiComm", "detect", "device_memory_support", "load_mpi", "world"]
@@ -25,6 +26,9 @@ _PACKED = 2**20
 
 _REST = 0.005
 """Seconds between two looks of a rank that rests."""
+
+_GLANCES, _LATER = 64, 0.5
+"""Tests of a request between two looks for a rank that failed; seconds in which what is under way may still come."""
 
 _ADVICE = (
     "start with the mpiexec of that library (for the mpich package it lies beside the Python interpreter; "
@@ -155,46 +159,114 @@ class MpiComm(Comm):
         Bytes above which a message is described in larger units, because MPI counts in 32 bits.
     handle
         The duplicate, an object of mpi4py.
+    epoch
+        How often the ranks have left everything and met (`Comm.rally`).
     """
 
     name = "mpi"
     largest = 2**30
 
-    def __init__(self, communicator: Any = None) -> None:
+    def __init__(self, communicator: Any = None, whole: MpiComm | None = None) -> None:
         self._mpi = load_mpi()
         base = self._mpi.COMM_WORLD if communicator is None else communicator
         self.handle = base.Dup()
+        self._whole = whole if whole is not None else self
+        self.epoch, self._limit = self._whole.epoch if whole is not None else 0, 0.0
+        if whole is None:
+            self._alarm, self._spare = base.Dup(), base.Dup()
         self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
         local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
         local.Free()
         self.takes_device_memory = all(self.handle.allgather(device_memory_support(self._mpi)))
 
+    @property
+    def module(self) -> Any:
+        """``mpi4py.MPI``."""
+        return self._mpi
+
     def allgather(self, value: Any) -> list[Any]:
         """Return the (small, picklable) value of every rank, on every rank."""
-        return self.handle.allgather(value)
+        packed = pickle.dumps(value)  # before the others wait for it
+        self.barrier()
+        return [pickle.loads(data) for data in self.handle.allgather(packed)]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
         check_root(root, self.size)
-        return self.handle.bcast(value, root)
+        packed = pickle.dumps(value) if self.rank == root else None
+        self.barrier()
+        return pickle.loads(self.handle.bcast(packed, root))
 
     def barrier(self) -> None:
         """Wait for every rank."""
-        self.handle.Barrier()
+        self.wait(self.handle.Ibarrier().Test)
 
     def rest(self) -> None:
         """Wait for every rank without keeping a core busy, as a plain barrier of MPI does."""
-        request = self.handle.Ibarrier()
-        while not request.Test():
+        self.wait(self.handle.Ibarrier().Test, rests=True)
+
+    def wait(self, done: Callable[[], bool], *, rests: bool = False) -> None:
+        """Wait until something is done, unless a rank calls all of them to `rally`.
+
+        What all ranks have entered still comes then: a collective call behind a barrier always ends.
+
+        Raises
+        ------
+        OtherRankFailed
+            If one does, or, of those that have met after one did, if nothing has come for the patience of all.
+        """
+        if self.epoch != self._whole.epoch:
+            raise CommError("this group of ranks was left in the middle of its messages, and is of no more use")
+        count, begin, heard = 0, 0.0, 0.0
+        while not done():
+            count += 1
+            if rests:
+                time.sleep(_REST)
+            elif count % _GLANCES:
+                continue
+            now = time.monotonic()
+            begin = begin or now
+            if not heard and self._whole.called():
+                heard = now
+            late = self._whole.impatient(now - begin) and not rests
+            if late or (heard and now - heard > _LATER):
+                self.held.append(_Left(done))  # its memory may still be written
+                raise OtherRankFailed("the ranks wait for different things" if late else "another rank has failed")
+
+    def called(self) -> bool:
+        """Whether a rank calls all of them."""
+        return self._alarm.Iprobe(tag=self.epoch)
+
+    def impatient(self, seconds: float) -> bool:
+        """Whether a wait has lasted for too long."""
+        return 0.0 < self._limit < seconds
+
+    def rally(self, word: Any, patience: float) -> list[Any] | None:
+        """Wake the other ranks, and meet them; see `Comm.rally`."""
+        packed, calls, others = pickle.dumps(word), not self.called(), [r for r in range(self.size) if r != self.rank]
+        sent = [self._alarm.Isend([bytearray(), self._mpi.BYTE], other, self.epoch) for other in others if calls]
+        everybody, deadline = self._spare.Ibarrier(), time.monotonic() + patience
+        while not everybody.Test():
+            if time.monotonic() > deadline:
+                return None
             time.sleep(_REST)
+        found = self._spare.allgather((calls, packed))
+        for other in others:
+            if found[other][0]:
+                self._alarm.Recv([bytearray(), self._mpi.BYTE], other, self.epoch)
+        self._mpi.Request.Waitall(sent)
+        self.handle, self._spare = self._spare, self._spare.Dup()  # requests under way stay with the old one
+        self.epoch, self._limit = self.epoch + 1, patience
+        return [pickle.loads(data) for _, data in found]
 
     def split(self, colour: int, key: int = 0) -> Comm | None:
         """Return the communicator of the ranks that give the same colour; see `Comm.split`."""
+        self.barrier()
         part = self.handle.Split(colour if colour >= 0 else self._mpi.UNDEFINED, key)
         if part == self._mpi.COMM_NULL:
             return None
-        found = MpiComm(part)
+        found = MpiComm(part, self._whole)
         part.Free()
         return found
 
@@ -205,12 +277,13 @@ class MpiComm(Comm):
         """
         array = np.asarray(values, order="C")
         found = np.empty((self.size, *array.shape), array.dtype)
-        self.handle.Allgather([raw(array), self._mpi.BYTE], [raw(found), self._mpi.BYTE])
+        self.wait(self.handle.Iallgather([raw(array), self._mpi.BYTE], [raw(found), self._mpi.BYTE]).Test)
         return combine(list(found), operation)
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
         arrays = check_parts(parts, self.size)
+        self.barrier()
         counts = np.array([len(array) for array in arrays], np.int64)
         lengths = np.empty_like(counts)
         self.handle.Alltoall([counts, self._mpi.INT64_T], [lengths, self._mpi.INT64_T])
@@ -236,7 +309,7 @@ class MpiComm(Comm):
         sends = [Message(message.rank, arrays[message.rank]) for message in others]
         # Messages meet no others: those of channels have tags, these go through a communicator of their own.
         private = self.handle.Dup()
-        channel = _MpiChannel(self._mpi, private, self.largest, sends, others, 0)
+        channel = _MpiChannel(self, self.largest, sends, others, 0, private)
         channel.start()
         channel.finish()
         channel.close()
@@ -246,7 +319,7 @@ class MpiComm(Comm):
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel of persistent requests."""
         check_messages(sends, receives, tag, self.size)
-        return _MpiChannel(self._mpi, self.handle, self.largest, sends, receives, tag)
+        return _MpiChannel(self, self.largest, sends, receives, tag)
 
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """Print the message on standard error and end all ranks with the exit status.
@@ -263,6 +336,16 @@ class MpiComm(Comm):
         raise CommError(message)
 
 
+class _Left:
+    """What a rank has left while it was under way; kept with the communicator."""
+
+    def __init__(self, done: Callable[[], bool]) -> None:
+        self.done = done
+
+    def close(self) -> None:
+        """Nothing can be done for it."""
+
+
 def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)[:-1]])
 
@@ -271,22 +354,33 @@ class _MpiChannel(Channel):
     """Persistent requests: the receives first, then the sends."""
 
     def __init__(
-        self, mpi: Any, handle: Any, largest: int, sends: Sequence[Message], receives: Sequence[Message], tag: int
-    ) -> None:
-        self._mpi, self._rank, self._tag = mpi, handle.Get_rank(), tag
+        self, comm: MpiComm, largest: int, sends: Sequence[Message], receives: Sequence[Message], tag: int,
+        handle: Any = None,
+    ) -> None:  # fmt: skip
+        self._mpi, self._rank, self._tag = comm.module, comm.rank, tag
         self._types: list[Any] = []
         self._requests: list[Any] = []
-        self._expected: list[tuple[int, int]] = []
-        self._kept = (tuple(sends), tuple(receives))
         self._started = False
+        self._comm, self._largest, self._messages = comm, largest, (tuple(sends), tuple(receives))
+        self._make(comm.handle if handle is None else handle)
+
+    def _make(self, handle: Any) -> None:
+        """Make requests, none of them under way."""
+        for request in self._requests[: len(self._expected)] if self._started else ():
+            request.Cancel()
+            request.Wait()
+        self._requests = []
+        self._expected: list[tuple[int, int]] = []
+        self._started, self._epoch = False, self._comm.epoch
+        sends, receives = self._messages
         for rank, memory in receives:
-            buffer, nbytes = self._buffer(memory, largest, receives=True)
-            self._requests.append(handle.Recv_init(buffer, rank, tag))
+            buffer, nbytes = self._buffer(memory, self._largest, receives=True)
+            self._requests.append(handle.Recv_init(buffer, rank, self._tag))
             self._expected.append((rank, nbytes))
         for rank, memory in sends:
-            buffer, _ = self._buffer(memory, largest, receives=False)
-            self._requests.append(handle.Send_init(buffer, rank, tag))
-        self._status = [mpi.Status() for _ in self._requests]
+            buffer, _ = self._buffer(memory, self._largest, receives=False)
+            self._requests.append(handle.Send_init(buffer, rank, self._tag))
+        self._status = [self._mpi.Status() for _ in self._requests]
 
     def _buffer(self, memory: Any, largest: int, receives: bool) -> tuple[list[Any], int]:
         """Return what mpi4py takes for a message, and its bytes."""
@@ -309,16 +403,18 @@ class _MpiChannel(Channel):
         return [memory, 1, whole], nbytes
 
     def start(self) -> None:
+        if self._epoch != self._comm.epoch:  # what was under way when the ranks left it is forgotten
+            self._make(self._comm.handle)
         if self._started:
             raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
         self._started = True
         self._mpi.Prequest.Startall(self._requests)
 
     def finish(self) -> None:
-        if not self._started:
+        if not self._started or self._epoch != self._comm.epoch:
             raise CommError(f"the channel with tag {self._tag} is finished but was not started")
         try:
-            self._mpi.Request.Waitall(self._requests, self._status)
+            self._comm.wait(lambda: self._mpi.Request.Testall(self._requests, self._status))
         except self._mpi.Exception as error:
             raise CommError(f"messages with tag {self._tag} did not reach rank {self._rank}: {error}") from error
         self._started = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn, TypeVar
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, check_root, combine, raw
-from fluxloom.core.errors import CommError
+from fluxloom.core.errors import CommError, OtherRankFailed
 
 __all__ = ["ThreadsComm", "run_threads", "thread_ranks"]
 
@@ -147,7 +148,7 @@ class ThreadsComm(Comm):
         self._own = rank
         self.rank = self.local_rank = self._members.index(rank)
         self.size = self.local_size = len(self._members)
-        self._turn = 0
+        self._turn, self._epoch = 0, world.epoch
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the value of every rank; each is pickled or copied: no rank sees the objects of another."""
@@ -195,13 +196,18 @@ class ThreadsComm(Comm):
             return None
         order = sorted((other, rank) for rank, (its, other) in enumerate(found) if its == colour)
         members = [self._members[rank] for _, rank in order]
-        return ThreadsComm(self._world, self._own, members, (self._group, self._turn, int(colour)))
+        return ThreadsComm(self._world, self._own, members, (self._group, self._epoch, self._turn, int(colour)))
 
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """Wake all other ranks with an error and raise `CommError`."""
         error = CommError(message)
         self._world.fail(self._own, error)
         raise error
+
+    def rally(self, word: Any, patience: float) -> list[Any] | None:
+        """Wake the other ranks, and meet them; see `Comm.rally`. Where none can go on, all know at once."""
+        found = self._world.rally(self._own, pickle.dumps(word), patience)
+        return None if found is None else [pickle.loads(found[member]) for member in self._members]
 
     def leave(self) -> None:
         """Say that this rank does nothing for others from now on. Not collective."""
@@ -218,8 +224,11 @@ class ThreadsComm(Comm):
 
     def _collect(self, operation: str, payload: Any) -> list[Any]:
         """Return what every rank gave to the same call."""
+        if self._epoch != self._world.epoch:  # what was left is forgotten
+            self._epoch, self._turn = self._world.epoch, 0
         self._turn += 1
-        return self._world.collect(self._own, self._members, (self._group, self._turn), operation, payload)
+        turn = (self._group, self._epoch, self._turn)
+        return self._world.collect(self._own, self._members, turn, operation, payload)
 
 
 class _World:
@@ -234,6 +243,10 @@ class _World:
         self.error: BaseException | None = None
         self.culprit = 0
         self.broken = ""
+        self.epoch = 0
+        """How often the ranks have left everything and met."""
+        self._words: dict[int, bytes] = {}
+        self._met: dict[int, bytes] = {}
         self._lock = threading.Lock()
         self._conditions = [threading.Condition(self._lock) for _ in range(size)]
         self._running = set(range(size))
@@ -261,6 +274,28 @@ class _World:
         with self._lock:
             self._running.add(rank)
 
+    def rally(self, rank: int, word: bytes, patience: float) -> dict[int, bytes] | None:
+        """Wake all ranks and wait until each of them is here; None: they do not come."""
+        deadline = time.monotonic() + patience
+        with self._lock:
+            epoch = self.epoch
+            self._words[rank] = word
+            if not self.broken:
+                self._break(f"rank {rank} of {self.size} has failed")
+            if len(self._words) == self.size:
+                self._met, self._words = self._words, {}
+                for left in (self._rounds, self._taken, self._mail):
+                    left.clear()
+                self.broken, self.epoch = "", epoch + 1
+                self._wake(range(self.size))
+            while self.epoch == epoch:
+                left = deadline - time.monotonic()
+                if left <= 0.0 or len(self._running) < self.size:
+                    del self._words[rank]
+                    return None
+                self._conditions[rank].wait(min(left, _MOMENT))
+            return self._met
+
     def collect(self, rank: int, members: Sequence[int], turn: Hashable, operation: str, payload: Any) -> list[Any]:
         """Give a payload; return those of all members when the last one is there."""
         size = len(members)
@@ -283,7 +318,7 @@ class _World:
         """Put a message into the box of a rank."""
         with self._lock:
             if self.broken:
-                raise CommError(self.broken)
+                raise OtherRankFailed(self.broken)
             self._mail[source, target, tag].append(data)
             self._wake((target,))
 
@@ -302,7 +337,7 @@ class _World:
             while not came():
                 self._look()
                 if self.broken:
-                    raise CommError(self.broken)
+                    raise OtherRankFailed(self.broken)
                 self._conditions[rank].wait()
         finally:
             del self._waiting[rank]
@@ -336,17 +371,17 @@ class _ThreadsChannel(Channel):
         self._world, self._members, self._rank, self._key, self._tag = world, members, rank, tag, tag[1]
         self._sends = [(message.rank, raw(message.memory)) for message in sends]
         self._receives = [(message.rank, raw(message.memory, receives=True)) for message in receives]
-        self._started = False
+        self._started, self._epoch = False, world.epoch
 
     def start(self) -> None:
-        if self._started:
+        if self._started and self._epoch == self._world.epoch:
             raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
-        self._started = True
+        self._started, self._epoch = True, self._world.epoch
         for target, memory in self._sends:
             self._world.send(self._members[self._rank], self._members[target], self._key, memory.copy())
 
     def finish(self) -> None:
-        if not self._started:
+        if not self._started or self._epoch != self._world.epoch:
             raise CommError(f"the channel with tag {self._tag} is finished but was not started")
         for source, memory in self._receives:
             data = self._world.receive(self._members[source], self._members[self._rank], self._key)

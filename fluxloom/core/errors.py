@@ -23,6 +23,7 @@ __all__ = [
     "LoopCheckError",
     "LoopError",
     "MeshError",
+    "OtherRankFailed",
     "OutOfMemory",
     "PlanError",
     "SolverError",
@@ -193,6 +194,10 @@ class DeviceUnavailable(FluxloomError):
 
 class CommError(FluxloomError):
     """Ranks cannot talk to each other, or one of them is gone: says which, and how to start them."""
+
+
+class OtherRankFailed(CommError):
+    """What a rank waits for does not come: another one has failed, and asks all to meet (`Comm.rally`)."""
 
 
 class CheckpointError(FluxloomError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,15 +12,17 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.identity import among, unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.plain import PlainReplay
 from fluxloom.dsl.ranked import ExchangeTime, RankedSequence, may_be_stale
-from fluxloom.dsl.replay import FusedReplay
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.traffic import Traffic
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.exchange import Exchange
+    from fluxloom.dsl.replay import FusedReplay
 
 __all__ = ["Chain", "Reset"]
 
@@ -132,6 +135,8 @@ class Chain:
         with activity("preparing loops", f"{len(self.loops)} of {self.name}"):
             self._plain = PlainReplay(self.steps, device, self.name, self.transient)
             if self._fuse:
+                from fluxloom.dsl.replay import FusedReplay
+
                 fused = FusedReplay(self.steps, self.dats, self.transient, device, self.name)
                 if fused.fusion.worthwhile:
                     self._fused, self._watched = fused, fused.watched()
@@ -156,6 +161,8 @@ class Chain:
         if stale:
             key = tuple(id(d) for d in stale)
             if key not in self._exchanges:
+                from fluxloom.dsl.exchange import Exchange
+
                 self._exchanges[key] = Exchange(self.context, stale)
             self._exchanges[key]()
         return bool(found[0])

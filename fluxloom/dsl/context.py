@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from fluxloom.device.base import Buffer, Device
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.links import Links
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.parts import Part
@@ -26,7 +25,9 @@ from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.slots import SlotMap
-from fluxloom.dsl.transports import TRANSPORTS
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.links import Links
 
 __all__ = ["Context", "device_registry", "open_device"]
 
@@ -131,9 +132,12 @@ class Context:
         overlap: bool = True,
         check: bool | None = None,
     ) -> None:
-        if transport not in ("auto", *TRANSPORTS):
-            raise CommError(f"transport {transport!r}{did_you_mean(str(transport), TRANSPORTS)}: one of auto, "
-                            f"{', '.join(TRANSPORTS)}")
+        if transport != "auto":
+            from fluxloom.dsl.transports import TRANSPORTS
+
+            if transport not in TRANSPORTS:
+                raise CommError(f"transport {transport!r}{did_you_mean(str(transport), TRANSPORTS)}: one of auto, "
+                                f"{', '.join(TRANSPORTS)}")
         if not isinstance(comm, Comm | None):
             raise CommError(f"comm: a communicator as fluxloom.detect() returns it is wanted, not {comm!r}")
         if not isinstance(threads, int | np.integer) or not 0 <= threads <= _MOST_THREADS:
@@ -170,6 +174,8 @@ class Context:
     def links(self) -> Links:
         """What the ranks know about each other's devices; collective at its first use."""
         if self._links is None:
+            from fluxloom.dsl.links import Links
+
             self._links = Links(self)
         return self._links
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from fluxloom.dsl.plan import Array
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.spans import global_order
-from fluxloom.graph import ell_fill, ell_inverse, flat_inverse
 
 __all__ = ["SPARSE", "contributions"]
 
@@ -35,6 +34,8 @@ def contributions(
         values[f"{name}_met"], targets = met, met.size
         values[f"{name}_n"] = int(np.searchsorted(met, target.size))
     # of a short table it counts how many loads wait for another one
+    from fluxloom.graph import ell_fill, ell_inverse, flat_inverse
+
     if pad and size and (few or ell_fill(tables, targets) >= _LEAST_FILL):
         found = ell_inverse(tables, targets, orders=orders)
         if found.degree <= _MOST_COLUMNS:

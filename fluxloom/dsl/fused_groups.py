@@ -12,7 +12,6 @@ from fluxloom.dsl.cost import choose_tile, direct_lanes
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.fusion import FusedGroup, Fusion
 from fluxloom.dsl.rename import Placement
-from fluxloom.dsl.work import check_stage, fused_plans, work_shape
 
 __all__ = ["FusedGroups"]
 
@@ -71,6 +70,8 @@ class FusedGroups:
         members: tuple[tuple[Member, ...], tuple[Member, ...]],
     ) -> Group:  # fmt: skip
         """Return the group for a device of work items: one item a target, increments in its registers."""
+        from fluxloom.dsl.work import check_stage, fused_plans, work_shape
+
         plans = fused_plans(fused.scatter, 0) if fused.scatter else []
         group = Group(
             symbol=symbol_name("fl_fused_", *(loop.name for loop in fused.loops)),
@@ -105,8 +106,11 @@ class FusedGroups:
         """Return the loops at the head of the chain, which fused steps compute one step ahead."""
         members = tuple(Member(specialise(loop.bound, numbering), k) for k, loop in enumerate(self.fusion.head))
         ahead = frozenset(numbering.dat(d) for d in self.placement.ahead_dats)
-        head = self.fusion.head[0]
-        work = work_shape(head.schedule, [], self.device) if self.device.items else WorkShape()
+        head, work = self.fusion.head[0], WorkShape()
+        if self.device.items:
+            from fluxloom.dsl.work import work_shape
+
+            work = work_shape(head.schedule, [], self.device)
         return Group(
             "fl_ahead", (), members, "direct", lanes=direct_lanes(head.bound), tile=0, renamed=ahead, work=work
         )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluxloom.codegen.coop import Cooperation, cooperation
 from fluxloom.codegen.sums import PART
-from fluxloom.codegen.teams import SHARING
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
@@ -20,7 +19,10 @@ from fluxloom.dsl.plan import Plan
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Subset
-from fluxloom.perf.ragged import Grouping, measured_rule
+
+if TYPE_CHECKING:
+    from fluxloom.codegen.coop import Cooperation
+    from fluxloom.perf.ragged import Grouping
 
 __all__ = [
     "choose_grouping",
@@ -59,12 +61,16 @@ def cooperation_of(bound: Bound) -> Cooperation | str:
         return "no argument goes through a ragged map"
     kept: dict[str, Cooperation | str] = vars(bound)
     if "_cooperation" not in kept:  # each schedule of a loop asks
+        from fluxloom.codegen.coop import cooperation
+
         kept["_cooperation"] = cooperation(specialise(bound, Numbering()))
     return kept["_cooperation"]
 
 
 def why_alone(bound: Bound, strategy: str | None, deterministic: str | None) -> str:
     """Return why one item has to handle a whole row under a strategy; empty when several can share it."""
+    from fluxloom.codegen.teams import SHARING
+
     if (strategy or "direct") not in SHARING:
         return f"the strategy {strategy!r} does not go row by row; {', '.join(SHARING[1:])} do"
     if deterministic == "global":
@@ -128,11 +134,15 @@ def choose_grouping(bound: Bound, strategy: str | None, wanted: Schedule, block:
         Items a group, when the schedule says nothing.
     """
     maps = ragged_maps(bound)
+    from fluxloom.codegen.teams import SHARING
+
     if not maps or (strategy or "direct") not in SHARING:
         return None
     device, largest = bound.over.context.device, maps[0]
     ruled = not (strategy or getattr(device, "is_cpu", False) or any(m.store.column_major for m in maps))
     alone = (ruled or wanted.lanes > 1) and bool(why_alone(bound, strategy, wanted.deterministic))
+    from fluxloom.perf.ragged import Grouping, measured_rule
+
     rule = Grouping(block, 1, 1)
     if ruled and not alone:
         share = largest.entries.size / max(1, largest.source.size)

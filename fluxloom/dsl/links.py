@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from fluxloom.core.errors import CommError
 from fluxloom.device.base import Call, Sequencer
 from fluxloom.dsl.reductions import OPERATIONS
-from fluxloom.dsl.transports import TRANSPORTS
 
 if TYPE_CHECKING:
     from fluxloom.core.access import Access
@@ -44,6 +43,8 @@ class Links:
         wheres = [found[r][1] for r in self.gpus]
         # GPUs of one process wait for each other in some calls of CUDA, also while one waits for a message
         apart = len({(where.split()[0], pid) for _, where, _, pid in found if where}) == len(self.gpus)
+        from fluxloom.dsl.transports import TRANSPORTS
+
         common = [w for w in TRANSPORTS if self.gpus and all(w in found[r][2] for r in self.gpus)]
         if len(self.gpus) < 2:
             common = ["host"]

@@ -23,7 +23,6 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.grouping import require_lanes
 from fluxloom.dsl.identity import unique
-from fluxloom.dsl.interpret import run_reference
 from fluxloom.dsl.pairing import require_pairs, require_sites
 from fluxloom.dsl.plan import Plan, build_plan
 from fluxloom.dsl.races import RaceInfo, analyse
@@ -35,8 +34,6 @@ from fluxloom.dsl.spans import Span
 from fluxloom.dsl.split import components, why_whole
 from fluxloom.dsl.tasks import can_begin_anywhere, loop_task
 from fluxloom.dsl.traffic import Traffic
-from fluxloom.dsl.tuning import TuningFile, tuning_key
-from fluxloom.dsl.work import check_stage, choose_work, gather_pays, restrict, work_plan, work_shape
 from fluxloom.kernel.frontend import Kernel
 
 __all__ = ["Loop", "par_loop", "serial_below"]
@@ -87,7 +84,11 @@ class Loop:
                 f"{self.name}: the device {self.context.device.name!r} runs loops on one rank only; on several ranks "
                 "take cpu, opencl or cuda"
             )
-        self.races: RaceInfo = restrict(self.bound, analyse(self.bound), self.context.device)
+        self.races: RaceInfo = analyse(self.bound)
+        if self.context.device.items:
+            from fluxloom.dsl.work import restrict
+
+            self.races = restrict(self.bound, self.races, self.context.device)
         self.constants = dict(self.bound.constants)
         self._wanted = self._checked(schedule if schedule is not None else Schedule.auto())
         self.written = _written(self.bound)
@@ -104,6 +105,8 @@ class Loop:
     def tuning_key(self) -> str:
         """Key of this loop in the tuning file: kernel, device, size class."""
         device = self.context.device.describe()
+        from fluxloom.dsl.tuning import tuning_key
+
         return tuning_key(self.bound.lowered.digest, device, self.over.size, self.context.threads)
 
     @cached_property
@@ -111,6 +114,8 @@ class Loop:
         """The schedule in force, every choice made."""
         wanted = self._wanted.merged(self.context.schedule)
         if self.context.tuning and not self._wanted.strategy and not wanted.deterministic:
+            from fluxloom.dsl.tuning import TuningFile
+
             tuned = TuningFile().get(self.tuning_key)
             if tuned is not None and (not self.races.racing or tuned.strategy in self.races.allowed):
                 wanted = wanted.merged(tuned)
@@ -120,6 +125,8 @@ class Loop:
             # A context-wide wish that this loop cannot follow; the report shows what it runs with.
             wanted = Schedule(**{**wanted.__dict__, "strategy": None})
         if self.context.device.items:
+            from fluxloom.dsl.work import choose_work
+
             chosen = choose_work(self.bound, self.races, wanted)
             return chosen if self.races.racing else replace(chosen, strategy=None)
         threads = wanted.threads or self.context.threads
@@ -145,6 +152,8 @@ class Loop:
         if wanted.strategy not in (None, "gather") or "gather" not in self.races.allowed:
             return False
         if self.context.device.items:
+            from fluxloom.dsl.work import gather_pays
+
             return wanted.strategy == "gather" or gather_pays(self.bound, self.races, wanted)
         return redundancy_is_low(self.bound, self.races, self.schedule.block if self.strategy == "gather" else 0)
 
@@ -180,6 +189,8 @@ class Loop:
         if native is None:
             if not self.context.device.native:
                 self._calls += 1
+                from fluxloom.dsl.interpret import run_reference
+
                 run_reference(self.bound, self.constants)
                 return
             native = self.build()
@@ -224,6 +235,8 @@ class Loop:
         device = self.context.device
         if device.items:
             pieces = components(self.bound) if schedule.split else 1
+            from fluxloom.dsl.work import check_stage, work_shape
+
             shape = work_shape(schedule, [self.plan], device, pieces=pieces)
             scatter, direct = ((member,), ()) if racing else ((), (member,))
             symbol = symbol_name("fl_loop_", self.name)
@@ -258,12 +271,16 @@ class Loop:
     def plan(self) -> Plan:
         """The tables of the race strategy."""
         if self.context.device.items:
+            from fluxloom.dsl.work import work_plan
+
             return work_plan(self.bound, self.races, self.strategy, self.schedule)
         return build_plan(self.bound, self.races, self.strategy, self.schedule.block)
 
     def plan_of(self, span: Span) -> Plan:
         """Return the tables of the race strategy for some of the elements, of a gather for some targets."""
         if self.context.device.items:
+            from fluxloom.dsl.work import work_plan
+
             return work_plan(self.bound, self.races, self.strategy, self.schedule, span)
         return build_plan(self.bound, self.races, self.strategy, self.schedule.block, span)
 

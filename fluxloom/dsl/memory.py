@@ -25,19 +25,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CheckpointError
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.checkpoint_rules import call_of
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.memory_values import decoded, encoded
-from fluxloom.dsl.state import State, StateFile
 from fluxloom.dsl.steps import Reset
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.state import State, StateFile
 
 __all__ = ["Memory"]
 
@@ -103,6 +104,8 @@ class Memory:
                 numbers[key] = encoded(getattr(holder, name), key, tables)
         needed, changed = self._needed(found)
         numbers[_GOING] = [path for path, call in found.calls.items() if isinstance(call, Chain) and call.going]
+        from fluxloom.dsl.state import State
+
         return State(
             {
                 key: dat for key, dat in found.dats.items()
@@ -331,6 +334,8 @@ class _Needs:
     @classmethod
     def of(cls, call: Chain | Loop) -> _Needs:
         """Look at the access modes; on several ranks collective."""
+        from fluxloom.dsl.checkpoint_rules import call_of
+
         found = call_of(call)
         before: dict[int, Dat | Global] = {}
         written = {id(dat) for dat in found.dead}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fluxloom.codegen.grid_sites import why_one_site
-from fluxloom.codegen.pairs import why_not_paired
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl.bind import Bound, Numbering, specialise
@@ -23,6 +21,8 @@ def why_single(bound: Bound, strategy: str | None) -> str:
         return f"{device.describe()} is a processor without coalesced loads"
     if bound.over.parent.part is not None and _reduces(bound):
         return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
+    from fluxloom.codegen.pairs import why_not_paired
+
     return why_not_paired(specialise(bound, Numbering()))
 
 
@@ -52,6 +52,8 @@ def require_sites(bound: Bound, own: Schedule) -> None:
     if not isinstance(bound.over, Grid):
         reason = "it does not run over all of a grid"
     else:
+        from fluxloom.codegen.grid_sites import why_one_site
+
         reason = why_one_site(specialise(bound, Numbering()), bound.over.shape[-1], own.sites)
     if reason:
         raise PlanError(f"{bound.name}: {own.sites} sites an item are not possible: {reason}")

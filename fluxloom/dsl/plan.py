@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,9 @@ from fluxloom.dsl.maps import TableMap
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.dsl.spans import Span, global_order, tiles_of, whole_span
-from fluxloom.graph import (
-    InverseMap,
-    colour_elements,
-    colour_permutation,
-    inverse_map,
-    tile_segments,
-    tiled_elements,
-    two_level_plan,
-)
+
+if TYPE_CHECKING:
+    from fluxloom.graph import InverseMap
 
 __all__ = ["Plan", "build_plan", "increments", "through_subset", "tile_redundancy"]
 
@@ -122,6 +116,8 @@ def rows_of(races: RaceInfo, span: Span) -> tuple[list[Array], list[int]]:
 
 
 def _blocks(races: RaceInfo, span: Span, block: int, permuted: bool, values: dict[str, Array | int]) -> Plan:
+    from fluxloom.graph import two_level_plan
+
     plan = two_level_plan(*rows_of(races, span), len(span), block)
     values |= {
         "n_colours": plan.n_block_colours,
@@ -138,6 +134,8 @@ def _blocks(races: RaceInfo, span: Span, block: int, permuted: bool, values: dic
 
 
 def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:
+    from fluxloom.graph import colour_elements, colour_permutation
+
     colouring = colour_elements(*rows_of(races, span))
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
     permutation = permutation + np.int32(span.begin)
@@ -175,6 +173,8 @@ def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str
         }
         return Plan(values, 0, 0, len(span), inverse.element.size / max(1, len(table)))
     tiles = tiles_of(over, races.tables, span, block)
+    from fluxloom.graph import tile_segments
+
     segments = tile_segments(tiles.plan, _SHORT_RUN)
     values |= {
         "targets": span.end,
@@ -191,6 +191,8 @@ def _gather(over: Set, races: RaceInfo, span: Span, block: int, values: dict[str
 def _inverse(table: Array, over: Set, target: Set) -> InverseMap:
     """Return the inverse of a table, each target's elements in the order of their global numbers."""
     order = global_order(over)
+    from fluxloom.graph import inverse_map
+
     if order is None:
         return inverse_map(table, target.stored)
     found = inverse_map(np.take(table, order, axis=0), target.stored)
@@ -203,6 +205,8 @@ def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:
     legs, identity = tuple(a.leg for a in increments(bound)), _identity(bound, races)
     key = ("redundancy", block, id(bound.over), legs, *(id(t) for t in identity))
     if key not in known:  # counting takes a third of the time of a plan, and most tiles that are tried are not taken
+        from fluxloom.graph import tiled_elements
+
         found = tiled_elements(races.tables, len(span), block, first=span.begin)
         known[key] = (found / max(1, len(races.tables[0])), bound.over, identity)
     return known[key][0]

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Device
-from fluxloom.perf.ragged import measured_rule
 
 __all__ = ["CSR", "ELL", "RaggedLayout", "RaggedStore", "RowGroupedCSR", "SlicedELL", "slices_for"]
 
@@ -167,6 +166,8 @@ class RaggedStore:
         groups = -(-self.rows // layout.group) if self.rows else 0
         if layout.chunk:
             return np.full(groups, layout.chunk, dtype=np.int64)
+        from fluxloom.perf.ragged import measured_rule
+
         share = measured_rule(self.rows, self.entries, _ENTRY_BYTES).lanes
         filled = np.maximum(1, np.bincount(group[self.length > 0], minlength=groups))
         mean = np.bincount(group, self.length, groups) / filled

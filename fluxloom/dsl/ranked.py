@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.codegen.kernels import FINISH
 from fluxloom.core.access import Access
 from fluxloom.core.errors import LoopError
 from fluxloom.device.base import Call, Enqueued, Sequencer
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.halo_places import places_of_numbers
 from fluxloom.dsl.halo_reads import HaloMask
 from fluxloom.dsl.identity import among, unique
@@ -35,6 +33,9 @@ from fluxloom.dsl.spans import Span
 from fluxloom.dsl.stages import Numbered, aside, order
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task, counted, exchange_places, last_of, next_access
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.exchange import Exchange
 
 __all__ = ["ExchangeTime", "OneTask", "RankedSequence", "may_be_stale", "sequence",
            "stale_somewhere"]  # fmt: skip
@@ -102,6 +103,8 @@ class RankedSequence(Sequencer):
         self, task: Task, dats: Sequence[Dat], masks: Sequence[HaloMask], returns: Sequence[HaloMask]
     ) -> Numbered:
         """Return an exchange and the number under which its items are counted."""
+        from fluxloom.dsl.exchange import Exchange
+
         exchange = Exchange(self.context, dats, task.buffers, masks, returns)
         self.exchanges.append(exchange)
         return -1 - len(self.exchanges), exchange
@@ -126,6 +129,8 @@ class RankedSequence(Sequencer):
         """Return the calls of some spans without what combines partial results, and that, with the spans' ends."""
         calls: list[Call] = []
         ends: list[tuple[int, Call]] = []
+        from fluxloom.codegen.kernels import FINISH
+
         for span, counts in counted(task, spans):
             call = task.make(span, counts)
             first = tuple(x for x in call.launches if not x.symbol.endswith(FINISH))

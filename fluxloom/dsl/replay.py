@@ -10,7 +10,6 @@ from fluxloom.codegen.spec import Entry
 from fluxloom.device.base import Buffer, Call, Device, Sequencer
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
-from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.executable import ArgumentBlock
 from fluxloom.dsl.fused_groups import FusedGroups
 from fluxloom.dsl.fusion import Copy, FusedGroup, Fusion, agree_on_scatters, fuse
@@ -25,7 +24,6 @@ from fluxloom.dsl.spans import Limits, Span, limits_of
 from fluxloom.dsl.steps import Reset
 from fluxloom.dsl.task import Task
 from fluxloom.dsl.tasks import halo_needs, loop_task, reset_task, sums_together, task_globals
-from fluxloom.dsl.work import fused_plans
 
 __all__ = ["FusedReplay"]
 
@@ -118,6 +116,8 @@ class FusedReplay:
         begin = self.placement.start()
         stale = [d for d in unique(d for loop in self.fusion.head for d in halo_needs(loop.bound)) if not d.current]
         if stale:
+            from fluxloom.dsl.exchange import Exchange
+
             Exchange(self.context, stale)()
         for group in self._head:
             block = self._block(self._entries[-1], group, self._head_numbering, list(self.fusion.head), False)
@@ -235,6 +235,8 @@ class FusedReplay:
         """Return the plan of each loop: of a gather, the one that merges its scattering loops."""
         if not group.scatter:
             return {k: loop.plan for k, loop in enumerate(loops)}
+        from fluxloom.dsl.work import fused_plans
+
         return dict(enumerate(fused_plans(loops[: len(group.scatter)], len(group.direct), span)))
 
     def _point(self, block: ArgumentBlock, numbering: Numbering, buffers: GroupBuffers) -> None:
@@ -308,6 +310,8 @@ class FusedReplay:
 
     def _redundancy(self, fused: FusedGroup, group: Group) -> float:
         if self.device.items:
+            from fluxloom.dsl.work import fused_plans
+
             return fused_plans(fused.scatter, 0)[0].redundancy if fused.scatter else 1.0
         plans = [(build_plan(s.bound, s.races, "gather", group.tile), s.over.size) for s in fused.scatter]
         total = sum(n for _, n in plans)

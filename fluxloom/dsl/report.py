@@ -195,14 +195,13 @@ def vectorised(source: str, lines: Mapping[int, str], bound: Bound, lanes: int) 
     begin, end = f"/* lanes {lanes}: {name} */", f"/* end lanes {lanes}: {name} */"
     if not lines or begin not in source:
         return None
-    inside = False
-    for number, text in enumerate(source.splitlines(), 1):
-        if begin in text:
-            inside = True
-            if number - 1 in lines:  # clang names the line of the pragma, gcc that of the first statement
-                return True
-        if inside and number in lines:
+    start = source.find(begin)
+    while start >= 0:
+        stop = source.find(end, start)
+        stop = len(source) if stop < 0 else stop
+        first = source.count("\n", 0, start)  # clang names the line of the pragma, gcc that of the first statement
+        last = first + 1 + source.count("\n", start, stop)
+        if any(first <= number <= last for number in lines):
             return True
-        if end in text:
-            inside = False
+        start = source.find(begin, stop)
     return False

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer
-from fluxloom.dsl.boxes import box_of, cut_values, held
 from fluxloom.dsl.element_numbers import element_numbers
 from fluxloom.dsl.parts import Part, refresh_host
 
@@ -278,6 +277,8 @@ class Grid(Set):
             raise DatError(f"grid {name!r}: reach needs one entry, not negative, for each of the {n} axes")
         whole = tuple(int(k) for k in shape)
         try:
+            from fluxloom.dsl.boxes import box_of
+
             box = box_of(
                 whole, comm.rank, comm.size, periodic=wraps, ghost=layers, reach=far, factors=cut, shares=shares
             )
@@ -338,6 +339,8 @@ class Grid(Set):
             If they fit neither the lattice nor the box.
         """
         array, whole = np.asarray(values), (*self.global_shape, *components)
+        from fluxloom.dsl.boxes import cut_values
+
         found = cut_values(array, whole, (*self.window, *(slice(0, n) for n in components)))
         if found is None:
             raise DatError(f"grid {self.name!r}: values of shape {array.shape} do not fit the lattice, {whole}")
@@ -385,6 +388,8 @@ class Grid(Set):
         Beside the elements they are the ghosts beyond ends that are not periodic; see `fluxloom.dsl.boxes.held`.
         """
         beyond = tuple(0 if wraps else layers for wraps, layers in zip(self._wraps, self.beyond, strict=True))
+        from fluxloom.dsl.boxes import held
+
         return held(self._box, self.global_shape, beyond)
 
     @property

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm, prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.sets import Grid, Set, Subset
-from fluxloom.graph import TilePlan, target_tiles
+
+if TYPE_CHECKING:
+    from fluxloom.graph import TilePlan
 
 __all__ = ["Limits", "Span", "Tiles", "global_order", "limits_of", "tiles_of", "whole_span"]
 
@@ -164,5 +167,7 @@ def tiles_of(over: Set, tables: Sequence[Table], span: Span, tile: int) -> Tiles
     """Cut the targets of a span into tiles and list the elements that each needs, in the global order."""
     order = global_order(over)
     plain = span.begin == 0 and over.parent.part is None
+    from fluxloom.graph import target_tiles
+
     plan = target_tiles(tables, len(span), tile, first=None if plain else span.begin, order=order)
     return Tiles(plan, order, tile)

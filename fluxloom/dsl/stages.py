@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fluxloom.device.base import Call, Enqueued
-from fluxloom.dsl.exchange import Exchange
 from fluxloom.dsl.spans import Limits, Span
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.exchange import Exchange
 
 __all__ = ["Numbered", "aside", "order"]
 
-Numbered = tuple[int, Exchange]
+Numbered = tuple[int, "Exchange"]
 """An exchange, and the number under which its items are counted."""
 
 Items = tuple[list[Call | Enqueued], int]

@@ -9,7 +9,6 @@ import numpy as np
 
 from fluxloom.codegen.group import Group
 from fluxloom.codegen.spec import Entry
-from fluxloom.codegen.teams import in_teams
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Buffer, Call, Device, Program
@@ -46,6 +45,8 @@ def can_begin_anywhere(group: Group, over: Set) -> bool:
         return False
     if isinstance(over, Grid) and any(m.spec.grid is None for m in group.members):
         return False  # spans of a lattice begin with a plane, not where packs want it
+    from fluxloom.codegen.teams import in_teams
+
     return not (in_teams(group) and group.reductions(group.members))  # partial results are those of whole groups
 
 

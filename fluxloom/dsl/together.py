@@ -189,6 +189,10 @@ class TimedComm(Comm):
         """Return a channel whose `finish` counts as waiting."""
         return _TimedChannel(self, self.inner.channel(sends, receives, tag))
 
+    def rally(self, word: Any, patience: float) -> list[Any] | None:
+        """Wake the other ranks, and meet them."""
+        return self.inner.rally(word, patience)
+
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """End all ranks."""
         self.inner.abort(message, status)

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.codegen.grid_sites import sites_of
 from fluxloom.codegen.group import Group, WorkShape
-from fluxloom.codegen.spans import sum_bytes
-from fluxloom.codegen.staged import stage_bytes
 from fluxloom.codegen.sums import PART
 from fluxloom.core.access import Access
 from fluxloom.core.errors import PlanError
@@ -31,13 +28,6 @@ from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.spans import Span, tiles_of, whole_span
 from fluxloom.dsl.split import why_whole
 from fluxloom.dsl.work_cpu import SPAN, group_memory, serial_tile, serial_tiles, serially, stages_fit
-from fluxloom.graph import (
-    block_targets,
-    colour_elements,
-    colour_permutation,
-    staged_tiles,
-    two_level_plan,
-)
 
 __all__ = [
     "BLOCK", "check_stage", "choose_work", "fused_plans", "gather_pays", "gather_plan", "restrict", "work_plan",
@@ -108,6 +98,8 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
 def _sites(bound: Bound, wanted: int) -> int:
     """Return how many sites of a grid an item handles."""
     over = bound.over
+    from fluxloom.codegen.grid_sites import sites_of
+
     return sites_of(specialise(bound, Numbering()), over.shape[-1], wanted) if isinstance(over, Grid) else 1
 
 
@@ -202,8 +194,12 @@ def work_shape(
 
 def check_stage(group: Group, device: Device) -> None:
     """Raise `PlanError` when staged increments do not fit into the memory of a group of work items."""
+    from fluxloom.codegen.staged import stage_bytes
+
     needed = sum(stage_bytes(m, c) for m, c in zip(group.scatter, group.work.stage, strict=False))
     if group.work.serial and group.work.stage:
+        from fluxloom.codegen.spans import sum_bytes
+
         needed = sum_bytes(group.scatter, group.work.block)
     there = group_memory(device)
     if there < needed and group.strategy == "gather":
@@ -266,6 +262,8 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
 
 
 def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Plan:
+    from fluxloom.graph import colour_elements, colour_permutation
+
     colouring = colour_elements(*rows_of(races, span))
     permutation, offsets = colour_permutation(colouring.colours, colouring.n_colours)
     permutation = permutation + np.int32(span.begin)
@@ -277,6 +275,8 @@ def _elements(races: RaceInfo, span: Span, values: dict[str, Array | int]) -> Pl
 def _blocks(races: RaceInfo, span: Span, schedule: Schedule, values: dict[str, Array | int], whole: bool) -> Plan:
     block = schedule.block or BLOCK
     tables, sizes = rows_of(races, span)
+    from fluxloom.graph import block_targets, two_level_plan
+
     plan = two_level_plan(tables, sizes, len(span), block)
     before = np.zeros(span.begin, dtype=np.int32)
     blocks = plan.n_blocks
@@ -389,6 +389,8 @@ def _single(tables: Sequence[npt.NDArray[np.int32]]) -> bool:
 def _staged(over: Set, races: RaceInfo, span: Span, tile: int, values: dict[str, Array | int]) -> Plan:
     tiles = tiles_of(over, races.tables, span, tile)
     alone = over.parent.part is None
+    from fluxloom.graph import staged_tiles
+
     found = staged_tiles(tiles.tables, len(span) if alone else tiles.n_tiles * tile + 1, tile)
     used = int(found.elem_ptr[tiles.n_tiles])
     values |= {"targets": span.end, "seg": found.elem_ptr[: tiles.n_tiles + 1], "elem": tiles.elements}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from fluxloom.codegen.member import Member
-from fluxloom.codegen.spans import sum_bytes
 from fluxloom.codegen.sums import PART
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
@@ -71,6 +70,8 @@ def _member(bound: Bound) -> Member:
 
 
 def _fits(bound: Bound, members: Sequence[Member], tile: int, share: int = 1) -> bool:
+    from fluxloom.codegen.spans import sum_bytes
+
     needed = sum(sum_bytes([m], tile) for m in members)  # each numbers its dats by itself
     return needed * share <= group_memory(bound.over.context.device)
 

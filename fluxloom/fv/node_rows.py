@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,10 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes
 from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.mesh import Ragged
+
+if TYPE_CHECKING:
+    from fluxloom.mesh.distribute import MeshPart
 
 __all__ = ["NodeRows"]
 

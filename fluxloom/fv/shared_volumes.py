@@ -8,6 +8,7 @@ matrices keep the order of their entries, whatever the number of ranks is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,12 @@ from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, Wrapped, 
 from fluxloom.fv.sectors import Sector
 from fluxloom.fv.shared_sectors import Beyond, shared_sectors
 from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, chain_tables, taken
-from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import Ragged
 from fluxloom.mesh.rows import together
+
+if TYPE_CHECKING:
+    from fluxloom.mesh.distribute import MeshPart
 
 __all__ = ["FLOW_MAPS", "CellTable", "FaceTable", "OuterTable", "assemble", "shared_volumes"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
@@ -37,6 +37,7 @@ __all__ = [
     "count_flops",
     "dump",
     "expressions",
+    "map_blocks",
     "map_expression",
     "map_expressions",
     "node_count",
@@ -50,22 +51,19 @@ Node = Expression | Statement
 N = TypeVar("N", Expression, Statement)
 
 
-def _field_names(kind: type) -> Iterable[str]:
-    return kind.__dataclass_fields__  # `dataclasses.fields` builds a tuple each time
+def _field_names(kind: type) -> tuple[str, ...]:
+    return kind.__match_args__  # `dataclasses.fields` builds a tuple each time
 
 
-def children(node: Node) -> Iterator[Expression]:
-    """Yield the expressions directly inside a node (not those of nested statements)."""
-    yield from _children(node)
-
-
-def _children(node: Node) -> list[Expression]:
+def children(node: Node) -> list[Expression]:
+    """Return the expressions directly inside a node (not those of nested statements)."""
     found: list[Expression] = []
-    for value in vars(node).values():  # the fields, in their order
-        if isinstance(value, Expression):
+    for name in node.parts:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            found += value
+        elif value is not None:
             found.append(value)
-        elif isinstance(value, tuple):
-            found += [item for item in value if isinstance(item, Expression)]
     return found
 
 
@@ -76,32 +74,45 @@ def statement_blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     return (statement.body,) if isinstance(statement, (For, While)) else ()
 
 
-def walk(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield every statement, outer ones first, in program order."""
+def walk(statements: Iterable[Statement]) -> list[Statement]:
+    """Return every statement, outer ones first, in program order."""
+    found: list[Statement] = []
     for statement in statements:
-        yield statement
+        found.append(statement)
         for block in statement_blocks(statement):
-            yield from walk(block)
+            found += walk(block)
+    return found
 
 
-def expressions(node: Node) -> Iterator[Expression]:
-    """Yield every expression of a node at any depth (an expression yields itself first).
+def expressions(node: Node) -> tuple[Expression, ...]:
+    """Return every expression of a node at any depth (an expression itself first).
 
-    For a statement with nested blocks only its own expressions (test, bounds) are yielded:
-    combine with `walk`.
+    Of a statement with nested blocks only its own expressions (test, bounds) are returned: combine with `walk`. They
+    are kept with the statement, as each pass asks for them.
     """
     if isinstance(node, Expression):
-        yield node
-    pending = _children(node)[::-1]
+        return tuple(_inside([node]))
+    kept: dict[str, tuple[Expression, ...]] = vars(node)
+    if "_expressions" not in kept:
+        kept["_expressions"] = tuple(_inside(children(node)))
+    return kept["_expressions"]
+
+
+def _inside(nodes: list[Expression]) -> list[Expression]:
+    """Return some expressions with all that is in them, outer ones first."""
+    found: list[Expression] = []
+    pending = nodes[::-1]
     while pending:
-        found = pending.pop()
-        yield found
-        pending += _children(found)[::-1]
+        node = pending.pop()
+        found.append(node)
+        if node.parts:
+            pending += children(node)[::-1]
+    return found
 
 
 def node_count(node: Node) -> int:
     """Return the number of IR nodes of a statement (nested blocks excluded: they are counted as emitted)."""
-    return sum(1 for _ in expressions(node)) + (not isinstance(node, Expression))
+    return len(expressions(node)) + (not isinstance(node, Expression))
 
 
 def map_expression(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -111,13 +122,13 @@ def map_expression(node: Expression, change: Callable[[Expression], Expression])
 
 def _rebuild(node: N, change: Callable[[Expression], Expression]) -> N:
     changed: dict[str, object] = {}
-    for name in _field_names(type(node)):
+    for name in node.parts:
         value = getattr(node, name)
-        if isinstance(value, Expression):
-            new: object = map_expression(value, change)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Expression):
-            new = tuple(map_expression(item, change) for item in value)
+        if isinstance(value, tuple):
+            new: object = tuple([map_expression(item, change) for item in value])
             new = value if all(a is b for a, b in zip(new, value, strict=True)) else new
+        elif value is not None:
+            new = map_expression(value, change)
         else:
             continue
         if new is not value:
@@ -129,15 +140,23 @@ def map_expressions(
     statements: tuple[Statement, ...], change: Callable[[Expression], Expression]
 ) -> tuple[Statement, ...]:
     """Return statements with ``change`` applied bottom-up to every expression, nested blocks included."""
-    result: list[Statement] = []
-    for statement in statements:
-        new = _rebuild(statement, change)
-        if isinstance(new, If):
-            new = replace(new, body=map_expressions(new.body, change), orelse=map_expressions(new.orelse, change))
-        elif isinstance(new, (For, While)):
-            new = replace(new, body=map_expressions(new.body, change))
-        result.append(new)
-    return tuple(result)
+
+    def inside(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return map_expressions(block, change)
+
+    return tuple([map_blocks(_rebuild(statement, change), inside) for statement in statements])
+
+
+def map_blocks(statement: Statement, change: Callable[[tuple[Statement, ...]], tuple[Statement, ...]]) -> Statement:
+    """Return a statement with ``change`` applied to its nested blocks; the same one where nothing changes."""
+    if isinstance(statement, If):
+        body, orelse = change(statement.body), change(statement.orelse)
+        same = body is statement.body and orelse is statement.orelse
+        return statement if same else replace(statement, body=body, orelse=orelse)
+    if isinstance(statement, (For, While)):
+        body = change(statement.body)
+        return statement if body is statement.body else replace(statement, body=body)
+    return statement
 
 
 def used_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[int | None, tuple[int, ...]]] | None:
@@ -228,14 +247,14 @@ def _operation(node: Expression) -> int:
 def _canonical(value: object) -> str:
     """Return a text that depends on content only: no locations, no memory addresses."""
     if isinstance(value, tuple):
-        return "(" + ",".join(_canonical(item) for item in value) + ")"
+        return "(" + ",".join([_canonical(item) for item in value]) + ")"
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, (str, bool, int, float)) or value is None:
         return repr(value)
-    names = [name for name in _field_names(type(value)) if name != "location"]
-    parts = ",".join(_canonical(getattr(value, name)) for name in names)
-    return f"{type(value).__name__}({parts})" if names else str(value)
+    kind = type(value)
+    parts = [_canonical(getattr(value, name)) for name in _field_names(kind) if name != "location"]
+    return f"{kind.__name__}({','.join(parts)})" if parts else str(value)
 
 
 def content_digest(*content: object) -> str:

@@ -18,6 +18,7 @@ from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Parameter
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.source import FunctionSource
+from fluxloom.kernel.syntax import child_nodes
 
 __all__ = ["REDUCTION_HINTS", "check_contract", "reduction_operands"]
 
@@ -185,7 +186,7 @@ class _Walk:
                 raise self.fail(node, f"{parameter.name!r} is {parameter.access.value} but is read",
                                 REDUCTION_HINTS[parameter.access])  # fmt: skip
             return
-        for child in ast.iter_child_nodes(node):
+        for child in child_nodes(node):
             if isinstance(child, ast.expr):
                 self.expression(child)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 from fluxloom.core.access import Access
 
@@ -123,11 +124,26 @@ class ConstantParameter:
 # ---------------------------------------------------------------------------------- expressions
 
 
+def _parts(node: type) -> tuple[str, ...]:
+    """Return the fields of a node that hold expressions, by their annotations."""
+    return tuple(name for name, kind in node.__annotations__.items() if kind.startswith(_EXPRESSIONS))
+
+
+_EXPRESSIONS = ("Expression", "tuple[Expression")
+
+
 @dataclass(frozen=True)
 class Expression:
-    """Base of expressions; ``kind`` is the kind of its value."""
+    """Base of expressions; ``kind`` is the kind of its value.
+
+    ``parts`` are the fields that hold other expressions: one, a tuple of them, or None.
+    """
 
     kind: Kind
+    parts: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.parts = _parts(cls)
 
 
 @dataclass(frozen=True)
@@ -256,9 +272,13 @@ class Cast(Expression):
 
 @dataclass(frozen=True)
 class Statement:
-    """Base of statements."""
+    """Base of statements; ``parts`` are the fields that hold expressions, as those of `Expression`."""
 
     location: Location = field(default=Location(), kw_only=True, compare=False)
+    parts: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.parts = _parts(cls)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Set
 
-from fluxloom.kernel.analysis import expressions, map_expressions, walk
+from fluxloom.kernel.analysis import expressions, map_blocks, map_expressions, walk
 from fluxloom.kernel.ir import (
     Assign,
     Constant,
@@ -19,7 +17,6 @@ from fluxloom.kernel.ir import (
     LocalElement,
     Statement,
     StoreLocal,
-    While,
 )  # fmt: skip
 
 __all__ = ["remove_dead_locals", "rewrite_statements", "scalarise"]
@@ -28,18 +25,18 @@ Body = tuple[Statement, ...]
 
 
 def rewrite_statements(statements: Body, change: Callable[[Statement], Statement | None]) -> Body:
-    """Return statements with ``change`` applied bottom-up to each; ``None`` removes it."""
-    result: list[Statement] = []
-    for statement in statements:
-        if isinstance(statement, If):
-            body, orelse = rewrite_statements(statement.body, change), rewrite_statements(statement.orelse, change)
-            statement = replace(statement, body=body, orelse=orelse)
-        elif isinstance(statement, (For, While)):
-            statement = replace(statement, body=rewrite_statements(statement.body, change))
-        changed = change(statement)
-        if changed is not None:
-            result.append(changed)
-    return tuple(result)
+    """Return statements with ``change`` applied bottom-up to each; ``None`` removes it.
+
+    Where nothing changes it is the same tuple.
+    """
+
+    def inside(block: Body) -> Body:
+        return rewrite_statements(block, change)
+
+    found = [change(map_blocks(statement, inside)) for statement in statements]
+    if all(new is old for new, old in zip(found, statements, strict=True)):
+        return statements
+    return tuple([statement for statement in found if statement is not None])
 
 
 def scalarise(
@@ -104,31 +101,26 @@ def _dynamically_indexed(body: Body) -> set[str]:
 def remove_dead_locals(body: Body) -> Body:
     """Remove assignments to locals and arrays that nothing reads, and control flow left empty."""
     while True:
-        reads = _reads(body)
+        read = _read_names(body)
 
-        def change(node: Statement, reads: Mapping[str, int] = reads) -> Statement | None:
+        def change(node: Statement, read: Set[str] = read) -> Statement | None:
             if isinstance(node, (Assign, StoreLocal)):
-                return node if reads.get(node.name) else None
+                return node if node.name in read else None
             if isinstance(node, If) and not node.body and not node.orelse:
                 return None
             return None if isinstance(node, For) and not node.body else node
 
         shorter = rewrite_statements(body, change)
-        if shorter == body:
+        if shorter is body:
             return body
         body = shorter
 
 
-def _reads(body: Body) -> Counter[str]:
-    """Count the reads of each local; an assignment does not keep its own target alive."""
-    counts: Counter[str] = Counter()
+def _read_names(body: Body) -> set[str]:
+    """Return the locals that are read; an assignment does not keep its own target alive."""
+    found: set[str] = set()
     for statement in walk(body):
         own = statement.name if isinstance(statement, (Assign, StoreLocal)) else ""
-        counts.update(name for name in _names(expressions(statement)) if name != own)
-    return counts
-
-
-def _names(nodes: Iterable[Expression]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, (Local, LocalElement)):
-            yield node.name
+        names = [node.name for node in expressions(statement) if isinstance(node, (Local, LocalElement))]
+        found.update(name for name in names if name != own)
+    return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -18,12 +20,15 @@ from fluxloom.kernel import intrinsics
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant, Kind, Location
 from fluxloom.kernel.marks import Helper, KernelMarker
-from fluxloom.kernel.syntax import first_rejected
+from fluxloom.kernel.syntax import child_nodes, first_rejected
 from fluxloom.kernel.values import ConstantArray, constant_array
 
 __all__ = ["Captured", "FunctionSource", "assigned_names", "number", "read_source"]
 
 INT64 = 2**63
+
+_MOST_ENDS = 20
+"""Lines at which a function may end that are tried before its tokens are read one by one."""
 
 
 Captured = Intrinsic | Helper | Constant | ConstantArray | ModuleType
@@ -113,7 +118,7 @@ def assigned_names(nodes: list[ast.stmt]) -> frozenset[str]:
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             found.add(node.id)
-        pending.extend(ast.iter_child_nodes(node))
+        pending += child_nodes(node)
     return frozenset(found)
 
 
@@ -155,38 +160,63 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
             line=first_line,
             hint="define the kernel in a file (or a notebook cell): python -c and the plain prompt keep no source",
         )
-    block = inspect.getblock(list(lines[first_line - 1 :]))
-    node = _parse(name, filename, block, first_line)
-    source = FunctionSource(function, name, filename, first_line, tuple(text.rstrip("\n") for text in block), node)
+    block, node = _parse(name, filename, lines[first_line - 1 :], first_line)
+    captured: dict[str, Captured] = {}
+    text = tuple([line.rstrip("\n") for line in block])
+    source = FunctionSource(function, name, filename, first_line, text, node, MappingProxyType(captured))
     rejected = first_rejected(node.body)
     if rejected is not None:
         raise source.error(*rejected)
-    return FunctionSource(function, name, filename, first_line, source.lines, node, MappingProxyType(_capture(source)))
+    captured |= _capture(source)
+    return source
 
 
-def _parse(name: str, filename: str, lines: list[str], first_line: int) -> ast.FunctionDef:
-    text = "".join(lines)
-    indented = text[:1].isspace()
-    # a nested function is parsed below a dummy `if`: columns stay those of the file, unlike with dedent
+def _parse(
+    name: str, filename: str, lines: Sequence[str], first_line: int
+) -> tuple[Sequence[str], ast.FunctionDef]:
+    """Return the lines of a function, which others may follow, and its syntax tree with the lines of the file."""
+    for end in islice(_ends(lines), _MOST_ENDS):
+        with contextlib.suppress(SyntaxError):  # inside the head, a bracket or a text: the function goes on
+            node = _function(lines[:end], first_line)
+            if node is None:
+                break
+            return lines[:end], node
+    block = inspect.getblock(list(lines))  # slow
     try:
-        tree = ast.parse("if True:\n" + text if indented else text)
+        node = _function(block, first_line)
     except SyntaxError as problem:
         raise KernelError(f"the source of {name!r} cannot be parsed: {problem.msg}", filename=filename,
                           line=first_line) from problem  # fmt: skip
-    ast.increment_lineno(tree, first_line - (2 if indented else 1))
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if isinstance(node, ast.FunctionDef):
-                return node
-            break
-    raise KernelError(f"{name!r} is not a plain function", filename=filename, line=first_line,
-                      hint="decorate a function defined with def")  # fmt: skip
+    if node is None:
+        raise KernelError(f"{name!r} is not a plain function", filename=filename, line=first_line,
+                          hint="decorate a function defined with def")  # fmt: skip
+    return block, node
+
+
+def _ends(lines: Sequence[str]) -> Iterator[int]:
+    """Yield where a function may end: before lines of code that are not indented more than its first."""
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    for number, line in enumerate(lines[1:], 1):
+        code = line.lstrip()
+        if code and len(line) - len(code) <= indent and not code.startswith("#"):
+            yield number
+    yield len(lines)
+
+
+def _function(lines: Sequence[str], first_line: int) -> ast.FunctionDef | None:
+    """Return the function that some lines define; None if it is not a plain one."""
+    indented = lines[0][:1].isspace()
+    # a nested function is parsed below a dummy `if`: columns stay those of the file, unlike with dedent
+    above = "\n" * (first_line - 2) + "if True:\n" if indented else "\n" * (first_line - 1)
+    nodes = ast.walk(ast.parse(above + "".join(lines)))
+    found = next((node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    return found if isinstance(found, ast.FunctionDef) else None
 
 
 def _capture(source: FunctionSource) -> dict[str, Captured]:
     node = source.node
     arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    local = {argument.arg for argument in arguments} | assigned_names(node.body)
+    local = {argument.arg for argument in arguments} | source.assigned
     captured: dict[str, Captured] = {}
     for item in _free_references(node.body, local):
         dotted = dotted_name(item)
@@ -201,11 +231,12 @@ def _free_references(body: list[ast.stmt], local: set[str]) -> list[ast.expr]:
 
     def visit(node: ast.AST, hidden: frozenset[str]) -> None:
         if isinstance(node, ast.Attribute) and (dotted := dotted_name(node)):
-            if dotted.split(".")[0] not in local | hidden:
+            root = dotted.partition(".")[0]
+            if root not in local and root not in hidden:
                 found.append(node)
             return
         if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load) and node.id not in local | hidden:
+            if isinstance(node.ctx, ast.Load) and node.id not in local and node.id not in hidden:
                 found.append(node)
             return
         if isinstance(node, ast.AnnAssign):
@@ -213,7 +244,7 @@ def _free_references(body: list[ast.stmt], local: set[str]) -> list[ast.expr]:
             return
         if isinstance(node, ast.ListComp):
             hidden |= {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
-        visit_all(list(ast.iter_child_nodes(node)), hidden)
+        visit_all(child_nodes(node), hidden)
 
     def visit_all(nodes: list[Any], hidden: frozenset[str]) -> None:
         for child in nodes:

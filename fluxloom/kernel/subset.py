@@ -11,6 +11,7 @@ from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.source import FunctionSource, assigned_names, dotted_name
+from fluxloom.kernel.syntax import child_nodes
 
 __all__ = ["check_subset"]
 
@@ -44,7 +45,7 @@ class _Checker:
         arguments = source.node.args
         self.positional = set(source.parameter_names)
         self.constants = {argument.arg for argument in arguments.kwonlyargs}
-        self.local = assigned_names(source.node.body) | self.positional | self.constants
+        self.local = source.assigned | self.positional | self.constants
         self.loop_variables = self._loop_variables()
         self.active: list[str] = []
 
@@ -78,7 +79,7 @@ class _Checker:
             self.children(node)
 
     def children(self, node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
+        for child in child_nodes(node):
             self.visit(child)
 
     # ------------------------------------------------------------------------------ statements

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from fluxloom.kernel.analysis import expressions, statement_blocks, walk
 from fluxloom.kernel.counters import Counted, is_counted, trips, value_of
 from fluxloom.kernel.ir import Assign, Expression, For, Local, LoweredKernel, Read, Statement, Store, Update
 
 __all__ = ["touched_components"]
+
+_Place = tuple[tuple[Expression, ...], tuple[Counted, ...]]
+"""An index, and the counted loops around it."""
 
 
 def touched_components(lowered: LoweredKernel, parameter: str) -> frozenset[tuple[int, ...]] | None:
@@ -23,7 +26,7 @@ def touched_components(lowered: LoweredKernel, parameter: str) -> frozenset[tupl
         ``None`` in place of the set when an index is known at run time only.
     """
     found: set[tuple[int, ...]] = set()
-    for index, loops in _indices(lowered.body, parameter, (), _unsteady(lowered.body)):
+    for index, loops in _indices(lowered).get(parameter, ()):
         if not all(is_counted(part, {loop.name for loop in loops}) for part in index):
             return None
         for trip in trips(_that_matter(index, loops)):
@@ -31,19 +34,25 @@ def touched_components(lowered: LoweredKernel, parameter: str) -> frozenset[tupl
     return frozenset(found)
 
 
-def _unsteady(body: Iterable[Statement]) -> frozenset[str]:
-    """Return the names that statements other than the heads of loops set."""
-    return frozenset(statement.name for statement in walk(body) if isinstance(statement, Assign))
+def _indices(lowered: LoweredKernel) -> Mapping[str, Sequence[_Place]]:
+    """Return the index of each access to each parameter, with the counted loops around it; kept with the kernel."""
+    kept: dict[str, dict[str, list[_Place]]] = vars(lowered)
+    if "_indices" not in kept:
+        # names that statements other than the heads of loops set
+        unsteady = {statement.name for statement in walk(lowered.body) if isinstance(statement, Assign)}
+        found: dict[str, list[_Place]] = {}
+        _collect(lowered.body, (), unsteady, found)
+        kept["_indices"] = found
+    return kept["_indices"]
 
 
-def _indices(
-    body: Iterable[Statement], parameter: str, loops: tuple[Counted, ...], unsteady: frozenset[str]
-) -> Iterator[tuple[tuple[Expression, ...], tuple[Counted, ...]]]:
-    """Yield the index of each access to a parameter, with the counted loops around it."""
+def _collect(
+    body: Iterable[Statement], loops: tuple[Counted, ...], unsteady: Set[str], found: dict[str, list[_Place]]
+) -> None:
     for statement in body:
-        for node in [*expressions(statement), statement]:
-            if isinstance(node, (Read, Store, Update)) and node.parameter == parameter:
-                yield node.index, loops
+        for node in (*expressions(statement), statement):
+            if isinstance(node, (Read, Store, Update)):
+                found.setdefault(node.parameter, []).append((node.index, loops))
         inner = loops
         if isinstance(statement, For):
             inner = tuple(loop for loop in loops if loop.name != statement.name)
@@ -51,7 +60,7 @@ def _indices(
             if statement.name not in unsteady and all(is_counted(e, names) for e in (statement.start, statement.stop)):
                 inner = (*inner, Counted.of(statement))
         for block in statement_blocks(statement):
-            yield from _indices(block, parameter, inner, unsteady)
+            _collect(block, inner, unsteady, found)
 
 
 def _that_matter(index: tuple[Expression, ...], loops: tuple[Counted, ...]) -> tuple[Counted, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
-from fluxloom.dsl.decompose import Decomposition, Link, decompose
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.parts import Part
-from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, AirfoilSlice, cut_airfoil
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
@@ -28,6 +26,10 @@ from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.decompose import Decomposition, Link
+    from fluxloom.mesh.airfoil import AirfoilMesh, AirfoilSlice
 
 __all__ = ["MAPS", "MeshPart", "Partition", "RankedMesh", "distribute", "distribute_mesh", "divide"]
 
@@ -104,6 +106,8 @@ def divide(
     """
     given = None if weights is None else np.asarray(weights)
     with activity("dividing the mesh", f"{comm.size} parts"):
+        from fluxloom.dsl.decompose import decompose
+
         found = decompose(
             comm, sizes, links, on=on, method=method, points=points, weights=given, shares=shares, through=through
         )
@@ -149,10 +153,14 @@ def distribute(
     DatError
         On every rank, if one of them has something else, or the weights and shares do not fit.
     """
+    from fluxloom.mesh.airfoil import AIRFOIL_LINKS, AIRFOIL_VALUES, AirfoilMesh, AirfoilSlice, cut_airfoil
+
     fits = isinstance(mesh, AirfoilMesh | AirfoilSlice)
     agree(comm, "" if fits else f"an Airfoil mesh or a slice of one is wanted, not {type(mesh).__name__}")
     part = cut_airfoil(mesh, comm.rank, comm.size) if isinstance(mesh, AirfoilMesh) else mesh
     rows = part.rows
+    from fluxloom.dsl.decompose import Link
+
     links = {name: Link(source, target, rows.tables[name]) for name, (source, target) in AIRFOIL_LINKS.items()}
     middle = None
     if method in ("auto", "rcb"):
@@ -220,6 +228,8 @@ def distribute_mesh(
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
     del corners, nodes
     sizes, tables = _tables(comm, part, faces, edges="edge_nodes" in wanted)
+    from fluxloom.dsl.decompose import Link
+
     links = {name: Link(*MAPS[name], tables[name]) for name in wanted}
     through = "face_cells" if "face_cells" in wanted and faces.n_interior else None
     through = "edge_nodes" if on == "nodes" else through

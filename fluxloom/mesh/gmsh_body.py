@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.gmsh_shapes import MOST_CELLS, draw_box, refuse_unless
 from fluxloom.mesh.gmsh_sizes import Block, SizeField, Skin
-from fluxloom.mesh.gmsh_surface import Surface, charts_of, read_stl
 from fluxloom.mesh.mesh import FloatArray, MeshData
 from fluxloom.mesh.once import Once
+
+if TYPE_CHECKING:
+    from fluxloom.mesh.gmsh_surface import Surface
 
 __all__ = ["GmshBody", "GmshRefinement"]
 
@@ -115,6 +117,8 @@ class GmshBody:
             For a file that is no STL or not closed, and a body that is not within the box or rests on the ground with
             an edge or a corner alone.
         """
+        from fluxloom.mesh.gmsh_surface import read_stl
+
         whole = read_stl(self.file)
         whole.check_closed()
         near, points = _TOUCHING * whole.extent, whole.points
@@ -188,6 +192,8 @@ class GmshBody:
 
 def _draw_charts(gmsh: Any, surface: Surface, angle: float, size: float) -> dict[int, bool]:
     """Add the charts of a surface to Gmsh, and return their tags, and which are flat; the others are laid out."""
+    from fluxloom.mesh.gmsh_surface import charts_of
+
     chart, flat = charts_of(surface, angle, size)
     model, used = gmsh.model, np.unique(surface.triangles)
     tags = [model.addDiscreteEntity(2) for _ in flat]

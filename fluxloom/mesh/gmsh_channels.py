@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.cylinder import CylinderChannel
 from fluxloom.mesh.gmsh_shapes import MOST_CELLS, check_sizes, draw_box, on_sides, refuse_unless
 from fluxloom.mesh.gmsh_sizes import Ball, Block, SizeField
 from fluxloom.mesh.mesh import FloatArray, MeshData
@@ -55,6 +54,8 @@ class GmshCylinder:
         refuse_unless(len(self.centre) == 2, "centre", "two numbers", list(self.centre))
         for key in ("length", "height", "radius"):
             refuse_unless(getattr(self, key) > 0.0, key, "above 0", getattr(self, key))
+        from fluxloom.mesh.cylinder import CylinderChannel
+
         CylinderChannel(self.length, self.height, (self.centre[0], self.centre[1]), self.radius)
         check_sizes(self, self.bounds)
         least = min(self.size, self.radius)

@@ -9,7 +9,6 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.gmsh_body import GmshBody, GmshRefinement
 from fluxloom.mesh.gmsh_channels import GmshCylinder, GmshStep
-from fluxloom.mesh.gmsh_session import gmsh_arrays, gmsh_session
 from fluxloom.mesh.gmsh_shapes import GmshBox, GmshShape
 from fluxloom.mesh.gmsh_sizes import estimated_cells
 from fluxloom.mesh.mesh import MeshData
@@ -42,6 +41,8 @@ def gmsh_mesh(shape: GmshShape) -> MeshData:
         simplices without a volume.
     """
     cells, _, dimension = gmsh_sizes(shape)
+    from fluxloom.mesh.gmsh_session import gmsh_arrays, gmsh_session
+
     with activity("meshing with Gmsh", f"about {cells:,} cells"), gmsh_session(shape.name) as gmsh:
         patches = shape.draw(gmsh)
         gmsh.model.mesh.generate(dimension)

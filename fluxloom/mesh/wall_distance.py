@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,13 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.mesh.box_tree import BoxTree
-from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import FloatArray, MeshData, Ragged
 from fluxloom.mesh.rows import together
 from fluxloom.mesh.simplices import Simplices, corners_of
+
+if TYPE_CHECKING:
+    from fluxloom.mesh.distribute import MeshPart
 
 __all__ = ["WallFaces", "shared_wall_distance", "shared_wall_faces", "wall_distance", "wall_distance_of", "wall_faces"]
 

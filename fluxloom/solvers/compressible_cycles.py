@@ -8,7 +8,7 @@ from math import inf, isfinite
 import numpy as np
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.fv.agglomeration import Grouping
+from fluxloom.graph.agglomerate import Grouping
 from fluxloom.solvers.compressible_shares import Following
 
 __all__ = ["CYCLES", "SMOOTHERS", "Multigrid"]

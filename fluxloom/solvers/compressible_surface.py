@@ -20,7 +20,6 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.geometry import face_geometry
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.wall_distance import wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.flow_patches import patch_numbers
 
@@ -172,6 +171,8 @@ def cut_patches(
 
     if mesh.dimension != 3 or axis not in range(3):
         raise SolverError(f"a cut: an axis of three dimensions is wanted, not {axis!r} in {mesh.dimension}")
+    from fluxloom.mesh.wall_distance import wall_faces
+
     faces, nodes = wall_faces(mesh, patches)
     areas, middles = face_geometry(nodes, faces)
     distance, partner = KDTree(centres).query(middles)

@@ -71,6 +71,18 @@ def test_steps_that_are_far_too_long(solver: str, factor: int, run: Any) -> None
     assert not any(path.stem == "final" for path in Path("out").iterdir())
 
 
+@pytest.mark.parametrize("solver", [name for name in CASES if name not in ("tsunami", "lattice")])
+def test_steps_beyond_the_bound_are_told(solver: str, run: Any) -> None:
+    """The answer may be right: the status is as before. Steps within the bound are not spoken of."""
+    old, new = CASES[solver].too_long
+    length = 2.4 if solver == "airfoil" else 2.0 * CASES[solver].stable
+    for changes, told in (((), False), (((old, new.replace("{length}", f"{length:g}")),), True)):
+        assert run(write(solver, 6, *changes), "-o", "out", "-n", 2, "--overwrite") == 0
+        assert ("reached, above the bound" in run.said) == told
+        assert ("time step" in record()["results"]) == told
+        assert (record()["guards"]["numbers"]["courant"] > 1.0) == told
+
+
 def test_an_end_that_the_limit_of_steps_cuts_off(run: Any) -> None:
     case = write("compressible")
     assert run(case, "-o", "out") == 1

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from pydantic import Field
 
 from fluxloom.app.application import Estimate, Picture
-from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel, GuardTable, Table
 from fluxloom.app.cases.gas_watch import airfoil_watch
 from fluxloom.app.schedules import parse_schedule
@@ -258,6 +257,8 @@ class AirfoilApplication:
         partition = case.partition
         shares = partition.given
         if partition.shares == "measured":
+            from fluxloom.app.balance import measured_shares
+
             shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
         return self._runner(case, context, shares)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.compressible_march import ImplicitTable, MultigridTable
 from fluxloom.app.cases.compressible_observers import (
@@ -77,6 +76,8 @@ class CompressibleApplication:
         """
         shares = case.partition.given
         if case.partition.shares == "measured":
+            from fluxloom.app.balance import measured_shares
+
             shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal))
         return _runner(case, context, shares)
 

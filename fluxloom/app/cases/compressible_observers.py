@@ -19,8 +19,6 @@ from fluxloom.fv.free_stream import FreeStream
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForce, SurfaceForces
-from fluxloom.solvers.compressible_monitors import StateAverages, StateProbes
-from fluxloom.solvers.compressible_surface import cut_patches, patch_values
 
 __all__ = [
     "AveragesObserver", "BalanceObserver", "Curve", "SnapshotObserver", "SurfaceObserver", "probes_observer",
@@ -109,6 +107,8 @@ class BalanceObserver(Observer):
 
 def probes_observer(flow: CompressibleFlow, table: ProbesTable, *, steady: bool) -> ProbesObserver:
     """Return what writes the states at points to ``probes.csv``, over steps of a ``steady`` flow or over time."""
+    from fluxloom.solvers.compressible_monitors import StateProbes
+
     probes = StateProbes(flow, table.points, BLOCK, steady)
     return ProbesObserver(flow, probes, "step" if steady else "time", _names(flow), table.every)
 
@@ -126,6 +126,8 @@ class AveragesObserver(Observer):
     def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
         self._flow, self._table, self._steady = flow, table, steady
         self._before, self._length, self._due = flow.time, 0.0, True
+        from fluxloom.solvers.compressible_monitors import StateAverages
+
         self.averages = StateAverages(flow)
 
     def stepped(self) -> None:
@@ -206,6 +208,8 @@ class SurfaceObserver(Observer):
 
     def _columns(self, patches: Sequence[str]) -> dict[str, Array]:
         gas = self._flow.gas
+        from fluxloom.solvers.compressible_surface import patch_values
+
         values = patch_values(self._flow, patches)
         return values.columns(self._stream, self._stream.dynamic_pressure(gas), viscous=gas.viscosity is not None)
 
@@ -219,6 +223,8 @@ class SurfaceObserver(Observer):
         if not self.folder.here:
             return
         centres = np.stack([columns[name] for name in "xyz"], axis=1)
+        from fluxloom.solvers.compressible_surface import cut_patches
+
         for station in table.cuts:
             cut = cut_patches(self._mesh(), table.patches, centres, "xyz".index(table.axis), station)
             found = {name: values[cut.face] for name, values in columns.items()}

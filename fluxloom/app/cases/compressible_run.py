@@ -12,11 +12,9 @@ import numpy.typing as npt
 from fluxloom.app.application import Picture
 from fluxloom.app.case import GuardTable
 from fluxloom.app.cases.compressible_observers import SurfaceObserver
-from fluxloom.app.cases.compressible_pictures import draw_pressure
 from fluxloom.app.cases.compressible_steps import Steps
 from fluxloom.app.cases.flow_history import History, HistoryPanel
 from fluxloom.app.cases.flow_observer import Observer
-from fluxloom.app.cases.flow_pictures import draw_history, draw_section
 from fluxloom.app.cases.flow_reports import loops_once, merged_reports
 from fluxloom.app.cases.gas_watch import compressible_watch
 from fluxloom.app.gathering import gathered
@@ -185,6 +183,8 @@ class CompressibleRunner:
         fields = gathered(context.comm, self.part, self.fields()) if self.flow.dimension == 3 else {}
         if not folder.here:
             return
+        from fluxloom.app.cases.flow_pictures import draw_history, draw_section
+
         if len(self.history.rows) > _FEW:
             panels = [HistoryPanel("residual", ("residual",), logarithmic=True)] if not plan.end else []
             for name in (column.removesuffix(".lift") for column in self.history.names if column.endswith(".lift")):
@@ -203,6 +203,8 @@ class CompressibleRunner:
         surfaces = [observer for observer in self.observers if isinstance(observer, SurfaceObserver)]
         curves = [curve for observer in surfaces for curve in observer.curves]
         if curves:
+            from fluxloom.app.cases.compressible_pictures import draw_pressure
+
             folder.write("pressure.png", lambda path: draw_pressure(path, curves, plan.name))
 
     @property

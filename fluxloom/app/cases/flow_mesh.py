@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,17 +14,14 @@ from fluxloom.app.cases.gmsh_tables import GmshTable, gmsh_shape
 from fluxloom.app.cases.strategy_tables import strategy_of, strategy_table
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import CaseError, MeshError
-from fluxloom.fv.sectors import Sector
 from fluxloom.mesh import box2d, box3d, read_data
 from fluxloom.mesh.cascade import BladeRow, blade_row_mesh, blade_row_sizes
-from fluxloom.mesh.check import check as check_mesh
-from fluxloom.mesh.cylinder import CylinderChannel, cylinder_channel, cylinder_sizes
-from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import Axis, clustered
-from fluxloom.mesh.gmsh_mesh import gmsh_mesh, gmsh_sizes
 from fluxloom.mesh.mesh import MeshData
-from fluxloom.mesh.naca import naca_mesh
-from fluxloom.mesh.renumber import renumber
+
+if TYPE_CHECKING:
+    from fluxloom.fv.sectors import Sector
+    from fluxloom.mesh.cylinder import CylinderChannel
 
 __all__ = ["FlowMeshTable", "flow_mesh", "flow_mesh_sizes"]
 
@@ -138,11 +135,15 @@ class FlowMeshTable(Table):
         """Pairs of patches that are joined by a rotation."""
         axis = [float(self.axis == name) for name in "xyz"]
         point = [*self.axis_point, 0.0, 0.0, 0.0][:3]
+        from fluxloom.fv.sectors import Sector
+
         return [Sector(first, second, axis, point) for first, second in self.sectors]
 
     @property
     def channel(self) -> CylinderChannel:
         """The channel with a cylinder."""
+        from fluxloom.mesh.cylinder import CylinderChannel
+
         return CylinderChannel(self.length, self.height, (self.centre[0], self.centre[1]), self.radius)
 
     @model_validator(mode="after")
@@ -182,9 +183,13 @@ def flow_mesh_sizes(table: FlowMeshTable) -> tuple[int, int, int]:
         return blade_row_sizes(strategy_of(BladeRow, table.blade_row))
     if table.gmsh is not None:
         with _explained("mesh.gmsh"):
+            from fluxloom.mesh.gmsh_mesh import gmsh_sizes
+
             return gmsh_sizes(gmsh_shape(table.gmsh))
     if table.shape == "cylinder":
         with _explained():
+            from fluxloom.mesh.cylinder import cylinder_sizes
+
             cells, points = cylinder_sizes(table.n, table.channel)
         return cells * max(1, table.nz), points * (table.nz + 1), table.dimension
     if table.shape == "airfoil":
@@ -211,7 +216,11 @@ def flow_mesh(table: FlowMeshTable) -> MeshData:
     kind = table.file or (table.shape if table.gmsh is None and table.blade_row is None else "")
     with activity("making the mesh", kind):
         data = _plain_mesh(table)
-    return data if table.renumber == "none" else renumber(data, table.renumber).mesh
+    if table.renumber == "none":
+        return data
+    from fluxloom.mesh.renumber import renumber
+
+    return renumber(data, table.renumber).mesh
 
 
 def _plain_mesh(table: FlowMeshTable) -> MeshData:
@@ -219,20 +228,29 @@ def _plain_mesh(table: FlowMeshTable) -> MeshData:
     if table.file:
         data = read_data(table.file)
         with activity("checking the mesh", f"{data.n_cells:,} cells"):
+            from fluxloom.mesh.check import check as check_mesh
+
             check_mesh(data)
         return data
     if table.blade_row is not None:
         return blade_row_mesh(strategy_of(BladeRow, table.blade_row))
     if table.gmsh is not None:
         with _explained("mesh.gmsh"):
+            from fluxloom.mesh.gmsh_mesh import gmsh_mesh
+
             return gmsh_mesh(gmsh_shape(table.gmsh))
     if table.shape != "box":
         with _explained():
+            from fluxloom.mesh.cylinder import cylinder_channel
+            from fluxloom.mesh.naca import naca_mesh
+
             plane = (
                 cylinder_channel(table.n, table.channel)
                 if table.shape == "cylinder"
                 else naca_mesh(table.profile, table.around, table.outward, table.reach, table.first)
             )
+        from fluxloom.mesh.extrude import extrude
+
         return extrude(plane, np.linspace(table.z[0], table.z[1], table.nz + 1)) if table.nz else plane
     d = table.dimension
     spans = (table.x, table.y, table.z)[:d]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.results.folder import ResultFolder
 from fluxloom.app.results.tables import Lines
 from fluxloom.dsl.context import Context
-from fluxloom.solvers.probe_records import ProbeRecords
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.probe_records import ProbeRecords
 
 __all__ = ["BLOCK", "AveragesTable", "ProbesObserver", "ProbesTable"]
 

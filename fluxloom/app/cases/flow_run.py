@@ -126,12 +126,6 @@ class FlowRunner:
     def _before(self, dt: float) -> None:
         """Do what comes before a step."""
 
-    def _failed(self, error: SolverError) -> None:
-        """Hear that a step failed: raise, or return where the fields show what is lost."""
-        if isinstance(error, Divergence):
-            raise error.with_more(f": {self.advice()}") from None
-        raise SolverError(f"{error}: {self.advice()}") from None
-
     @property
     def _chains(self) -> list[Chain]:
         """Everything that runs, the iterations of the pressure too."""
@@ -195,10 +189,11 @@ class FlowRunner:
         self._before(dt)
         try:
             status = flow.step(dt)
-        except SolverError as error:
+        except SolverError as error:  # maybe on this rank alone: nothing that needs the others
             self._residual = float("nan")
-            self._failed(error)
-            return
+            if isinstance(error, Divergence):
+                raise error.with_more(f": {self.advice()}") from None
+            raise SolverError(f"{error}: {self.advice()}") from None
         if status is not None:
             self._solved(status)
         self._residual = self._change.measured(flow.dt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +18,14 @@ from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
-from fluxloom.fv.divided_volumes import divided_volumes, division_report
-from fluxloom.fv.node_rows import NodeRows
-from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
-from fluxloom.fv.sectors import sector_volumes
-from fluxloom.fv.shared_node_slopes import shared_node_slopes
-from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.fv.sides import Family
-from fluxloom.mesh.distribute import MeshPart, distribute_mesh
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.rows import together
-from fluxloom.mesh.slices import as_slice
-from fluxloom.mesh.wall_distance import WallFaces, shared_wall_faces, wall_distance, wall_faces
+
+if TYPE_CHECKING:
+    from fluxloom.fv.node_slopes import NodeSlopes
+    from fluxloom.mesh.distribute import MeshPart
+    from fluxloom.mesh.wall_distance import WallFaces
 
 __all__ = ["FlowDomain", "check_length", "check_patches", "flow_volumes"]
 
@@ -57,6 +54,8 @@ class FlowDomain:
     def wall_distance(self, patches: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the distance of each cell from the nearest face of some patches, ``(cells,)``. Collective."""
         mesh, shared = self.mesh, self.volumes.shared
+        from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
+
         if self.part is not None:
             walls = shared_wall_faces(self.part, patches)
         elif shared is None:
@@ -78,11 +77,19 @@ class FlowDomain:
         mesh, volumes = self.mesh, self.volumes
         if volumes.shared is None:
             assert mesh is not None
+            from fluxloom.fv.node_slopes import node_slopes
+
             return volumes, node_slopes(mesh, volumes, kind)
         if self.part is not None:
+            from fluxloom.fv.node_rows import NodeRows
+
             rows = NodeRows.of_part(self.part, volumes)
         else:
+            from fluxloom.fv.node_rows import NodeRows
+
             rows = NodeRows.dealt(None if mesh is None else mesh.connectivity(), volumes)
+        from fluxloom.fv.shared_node_slopes import shared_node_slopes
+
         return shared_node_slopes(volumes, rows, kind)
 
 
@@ -125,6 +132,10 @@ def flow_volumes(
         return FlowDomain(mesh, None, _whole_volumes(mesh, table))
     if comm.broadcast(mesh is not None and mesh.polyhedra is not None):
         return _dealt(comm, mesh, table, partition, shares)
+    from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+    from fluxloom.mesh.distribute import distribute_mesh
+    from fluxloom.mesh.slices import as_slice
+
     part = distribute_mesh(
         as_slice(comm, mesh), comm, method=partition.method, shares=shares, maps=FLOW_MAPS
     )  # fmt: skip
@@ -139,6 +150,8 @@ def _dealt(
     """Return the domain of one of several ranks, of which rank 0 has the mesh and makes all control volumes."""
     whole = together(comm, lambda: None if mesh is None else _whole_volumes(mesh, table))
     path = comm.broadcast("" if mesh is None else mesh.source.path)
+    from fluxloom.fv.divided_volumes import divided_volumes, division_report
+
     volumes = divided_volumes(comm, whole, method=partition.method, shares=shares, path=path)
     return FlowDomain(mesh, None, volumes, division_report(volumes, partition.method, shares))
 
@@ -147,8 +160,12 @@ def _whole_volumes(mesh: MeshData, table: FlowMeshTable) -> ControlVolumes:
     """Return the control volumes of a whole mesh, its sides joined."""
     with activity("control volumes", f"{mesh.n_cells:,} cells"):
         volumes = control_volumes(mesh, [(first, second) for first, second in table.periodic])
+    if not table.sectors:
+        return volumes
+    from fluxloom.fv.sectors import sector_volumes
+
     with _named():
-        return sector_volumes(volumes, table.turned) if table.sectors else volumes
+        return sector_volumes(volumes, table.turned)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a case imports its own solver alone
 __all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 
 _EVERY = 20
-_STAGGERED = 50
+_STAGGERED, _TRANSPORT = 50, 100
 _RUNGE_KUTTA = 3.0
 """How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 
@@ -60,15 +60,23 @@ def _energy(table: GuardTable, volume: float, speed: float, pull: Callable[[Numb
     return [Growth("energy", "kinetic energy", "speed", table.growth, scale)] if table.growth else []
 
 
-def _steps(table: GuardTable, plan: FlowPlan, stable: Callable[[], float]) -> tuple[list[Rule], list[Host]]:
-    """Return the rule of steps of a given length, and what finds the largest stable one."""
-    if not (plan.dt and table.courant):
-        return [], []
+def _steps(
+    table: GuardTable, plan: FlowPlan, stable: Callable[[], float], limits: tuple[float, float] = (1.0, inf)
+) -> tuple[list[Rule], list[Host]]:
+    """Return the rule of steps of a given length, and what finds how many times the largest stable one steps are.
+
+    ``limits`` are the bounds of ``time.courant`` and ``time.diffusion`` with which steps are stable.
+    """
 
     def host() -> Mapping[str, float]:
         """Return what the host knows."""
+        if not plan.dt:
+            return {"courant": max(plan.courant / limits[0], plan.diffusion / limits[1])}
         longest = stable()
         return {"courant": plan.dt / longest if 0.0 < longest < inf else 0.0}
+
+    if not (plan.dt and table.courant):
+        return [], [host]
 
     rule = AtMost("courant", "courant", "time.dt over the largest stable step", "", table.courant,
                   f"time.dt is {plan.dt:g}")  # fmt: skip
@@ -105,7 +113,7 @@ def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable
         looks.append(_eddy_look(flow.nut, None))
         rules.append(_eddy_rule(table, flow.viscosity, ""))
     limits = (0.35, 0.2) if flow.scheme == "adams-bashforth" else (0.35 * _RUNGE_KUTTA, 0.2 * _RUNGE_KUTTA)
-    more, host = _steps(table, plan, lambda: flow.stable_step(*limits))
+    more, host = _steps(table, plan, lambda: flow.stable_step(*limits), limits)
     return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], plan.steady > 0.0)
 
 
@@ -165,7 +173,7 @@ def edge_transport_watch(flow: EdgeTransport, plan: FlowPlan, table: GuardTable)
     rules += _bounded(table, "scalar", given, source)
     more, host = _steps(table, plan, lambda: flow.stable_step(1.0))
     looks = [_scalar_look(flow.c, flow.operators.mass, "scalar")]
-    return Watch(_EVERY, looks, [*rules, *more], host, plan.steady > 0.0)
+    return Watch(_TRANSPORT, looks, [*rules, *more], host, plan.steady > 0.0)
 
 
 def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch:
@@ -177,5 +185,5 @@ def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch
     force = float(np.linalg.norm(flow.force))
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _energy(table, volume, speed, lambda _: force)
-    more, host = _steps(table, plan, flow.stable_step)
+    more, host = _steps(table, plan, flow.stable_step, flow.scheme.limits)
     return Watch(_STAGGERED, [_energy_look(fields.u, fields.fluid)], [*rules, *more], host, plan.steady > 0.0)

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
@@ -76,6 +75,8 @@ class IncompressibleApplication:
         """
         shares = case.partition.given
         if case.partition.shares == "measured":
+            from fluxloom.app.balance import measured_shares
+
             shares = measured_shares(context, lambda trial, equal: _runner(case, trial, equal))
         return _runner(case, context, shares)
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
@@ -75,6 +74,8 @@ class LatticeApplication:
         check_ranks(case, context.comm.size)
         shares = case.partition.given
         if case.partition.shares == "measured":
+            from fluxloom.app.balance import measured_shares
+
             shares = measured_shares(context, lambda trial, equal: self._runner(case, trial, equal))
         return self._runner(case, context, shares)
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Estimate
-from fluxloom.app.balance import measured_shares
 from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import Expression, formula
 from fluxloom.app.cases.rasters import read_raster, read_series
@@ -70,6 +69,8 @@ class TsunamiApplication:
         partition = case.partition
         shares = partition.given
         if partition.shares == "measured":
+            from fluxloom.app.balance import measured_shares
+
             shares = measured_shares(context, lambda trial, equal: _trial(_solver(case, trial, equal), case))
         solver = _solver(case, context, shares)
         lifts = [Event(event.time, _surface(event, "0", f"event.{k}")) for k, event in enumerate(case.event)]

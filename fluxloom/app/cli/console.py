@@ -7,19 +7,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
 from fluxloom.app.ranks import VARIABLE
 from fluxloom.app.system import command_text
 from fluxloom.core.errors import CaseError, FluxloomError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = [
     "Advance",
@@ -173,6 +172,10 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *,
     The texts of the first column are broken where the terminal is narrow, the others are not; a column that says
     nothing ("-" in every row) is left out. Where the output is no terminal, rows are as wide as they need.
     """
+    from rich.box import SIMPLE_HEAD
+    from rich.measure import Measurement
+    from rich.table import Table
+
     console = output()
     shown = Table(
         title=title or None, title_justify="left", title_style="bold", header_style="bold", pad_edge=False,
@@ -199,6 +202,17 @@ def facts(rows: Sequence[tuple[str, str]]) -> None:
         console.print(Text.assemble((f"{name:<{width}}", "bold"), text), soft_wrap=True)
 
 
+def _bar(console: Console) -> Progress:
+    """Return a bar for a terminal; nothing else needs what it imports."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("[bold]{task.description}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("residual {task.fields[residual]}  {task.fields[pace]}"), TimeRemainingColumn(),
+    )  # fmt: skip
+    return Progress(*columns, console=console, auto_refresh=False, transient=False)
+
+
 class Advance:
     """Progress of a run: a bar on a terminal, a line now and then elsewhere.
 
@@ -217,21 +231,17 @@ class Advance:
         self._console = messages()
         self._last = (0, 0.0)
         self._painted = 0.0
-        columns = (
-            TextColumn("[bold]{task.description}"), BarColumn(), TaskProgressColumn(),
-            TextColumn("residual {task.fields[residual]}  {task.fields[pace]}"), TimeRemainingColumn(),
-        )  # fmt: skip
-        self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=False)
+        self._bar = _bar(self._console) if self._console.is_terminal else None
         self._task: Any = None
 
     def __enter__(self) -> Advance:
-        if self._console.is_terminal:
+        if self._bar is not None:
             self._bar.start()
             self._task = self._bar.add_task("run", total=self.total, residual="-", pace="")
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._task is not None:
+        if self._bar is not None:
             self._bar.refresh()
             self._bar.stop()
 
@@ -239,7 +249,7 @@ class Advance:
         """Show a finished iteration."""
         last = iteration == self.total
         pace = 1e3 * (seconds - self._last[1]) / max(1, iteration - self._last[0])
-        if self._task is not None:
+        if self._bar is not None:
             now = time.monotonic()
             if last or now - self._painted > 0.1:
                 self._painted = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,9 @@ __all__ = ["main"]
 
 ERROR_CODE = 2
 """Exit status after an error that the message explains."""
+
+_COLLECT = (20_000, 10, 10)
+"""When a process of ours looks for garbage: modules and kernels are a hundred thousand objects that stay."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         the message explains, before anything was changed; 3: outputs of a run were lost; 130, 143: interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        gc.set_threshold(*_COLLECT)
     try:
         from fluxloom.app.cli.verbs import build
     except ModuleNotFoundError as error:

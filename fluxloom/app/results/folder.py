@@ -14,7 +14,7 @@ from typing import Any
 from fluxloom.app.files import FULL, reason_of, write_json
 from fluxloom.app.results.lock import FolderLock
 from fluxloom.app.results.tables import PART, Lines
-from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
+from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, OtherRankFailed
 
 __all__ = ["RECORD", "ResultFolder", "known_results"]
 
@@ -162,6 +162,8 @@ class ResultFolder:
             yield
         except DeviceUnavailable as error:  # an optional package
             self._say(f"warning: {name} is left out: {error}")
+        except OtherRankFailed:
+            raise
         except Exception as error:  # a library that draws or writes may raise anything
             self.lose(name, reason_of(error))
         else:

@@ -249,6 +249,8 @@ class _Carried(Timed):
 class _DatCall:
     """A call of a primitive on dats: it follows them when their buffers are exchanged."""
 
+    forgets = ("_reads", "_writes")  # they are of the markers and the flow, which have them on any number of ranks
+
     def __init__(
         self, primitive: Primitive, symbol: str, numbers: Mapping[str, int], reads: Mapping[str, Dat],
         writes: Mapping[str, Dat],

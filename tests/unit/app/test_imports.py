@@ -83,7 +83,10 @@ def test_an_explicit_run_imports_its_own_solver(tmp_path: Path) -> None:
     solvers = "compressible_implicit compressible_multigrid incompressible lattice staggered edge_flow shallow_water"
     assert not below(found, *(f"fluxloom.solvers.{name}" for name in solvers.split()))
     assert not below(found, "fluxloom.app.bench", "fluxloom.app.verify", "fluxloom.app.cli.mesh", "fluxloom.lbm")
-    assert not below(found, "scipy", "matplotlib", "mpi4py", "meshio", "gmsh")
+    assert not below(found, "scipy", "matplotlib", "mpi4py", "meshio", "gmsh", "rich.progress", "rich.table")
+    rooms = "dsl.tune dsl.work dsl.exchange dsl.decompose dsl.hybrid dsl.state comm.threads comm.store codegen.kernels"
+    assert not below(found, *(f"fluxloom.{name}" for name in rooms.split()))
+    assert not below(found, "fluxloom.app.startup", "fluxloom.mesh.gmsh_session", "fluxloom.mesh.wall_distance")
 
 
 def test_a_verb_imports_no_other_and_help_lists_all(tmp_path: Path) -> None:
@@ -101,7 +104,7 @@ def test_a_verb_imports_no_other_and_help_lists_all(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ names that are imported late
 
 
-@pytest.mark.parametrize("package", ["fluxloom", "fluxloom.mesh", "fluxloom.linalg"])
+@pytest.mark.parametrize("package", ["fluxloom", "fluxloom.comm", "fluxloom.graph", "fluxloom.mesh", "fluxloom.linalg"])
 def test_names_for_checkers_of_types_are_those_at_run_time(package: str) -> None:
     module = importlib.import_module(package)
     tree = ast.parse(Path(str(module.__file__)).read_text())

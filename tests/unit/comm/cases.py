@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fluxloom.comm import Comm, Message
-from fluxloom.core.errors import CommError
+from fluxloom.core.errors import CommError, OtherRankFailed
 
 
 def identity(comm: Comm) -> None:
@@ -251,9 +251,37 @@ def groups(comm: Comm) -> None:
         channel.close()
 
 
+def rallies(comm: Comm) -> None:
+    """The last rank leaves what all wait for: they are woken, meet, and everything works again, old channels too."""
+    assert comm.rally("first", 20.0) == ["first"] * comm.size
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    sent, found = np.full(3, float(comm.rank)), np.zeros(3)
+    ring = comm.channel([Message(after, sent)], [Message(before, found)], 5)
+
+    def ask() -> None:
+        """Wait for a message of the last rank."""
+        ring.start()
+        ring.finish()
+
+    for wait in (comm.barrier, lambda: comm.reduce(np.ones(1), "sum"), lambda: comm.allgather(0), ask):
+        if comm.size > 1:
+            if comm.rank < comm.size - 1 and (wait is not ask or comm.rank == 0):
+                with pytest.raises(OtherRankFailed):
+                    wait()
+            said = comm.rally(comm.rank if comm.rank == comm.size - 1 else None, 20.0)
+            assert said == [None] * (comm.size - 1) + [comm.size - 1]
+        assert comm.allgather(comm.rank) == list(range(comm.size))
+        found[...] = -1.0
+        ask()
+        assert (found == before).all()
+        comm.barrier()
+    comm.rest()
+    ring.close()
+
+
 CASES: tuple[Callable[[Comm], None], ...] = (
     identity, objects, reductions, exchanges, wrong_exchanges, rings, stars, memories, wrong_channels,
-    short_messages, barriers, groups,
+    short_messages, barriers, rallies, groups,
 )  # fmt: skip
 
 
