@@ -97,13 +97,11 @@ class EdgeTransportRunner(PointRunner):
         """Return the means of the corners of cells."""
         return means_of_cells(self, self.solver.context.comm, name)
 
-    @property
-    def scheme(self) -> str:
-        """How the scalar is carried, in words."""
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return how the scalar is carried."""
         solver = self.solver
-        if solver.bounded is None:
-            return f"{solver.scheme.convection}, not bounded"
-        return "bounded, by flux correction"
+        free = f"{solver.scheme.convection}, not bounded (scheme.bounded)"
+        return (("scheme", free if solver.bounded is None else "bounded, by flux correction (scheme.bounded)"),)
 
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self._state()
@@ -111,7 +109,7 @@ class EdgeTransportRunner(PointRunner):
             ("amount", f"{state.amount:.9g}"),
             ("square", f"{state.square:.9g}"),
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
-            ("scheme", self.scheme),
+            *self.choices(),
         )
 
     def watch(self, table: GuardTable) -> Watch:

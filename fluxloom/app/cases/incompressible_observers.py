@@ -168,4 +168,10 @@ class ScalarObserver(Observer):
         """Return the range and the content."""
         content = self._flow.scalars[self.name].content()
         text = f"{content.least:.6g} to {content.largest:.6g}, {content.total:.9g} in all"
-        return ((self.name, text),)
+        return ((self.name, text), *self.choices())
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return how it is carried."""
+        free = self._flow.scalars[self.name].bounded is None
+        how = "symmetric operators, not bounded" if free else "bounded, by flux correction"
+        return ((f"{self.name}.scheme", f"{how} (scalar.{self.name}.bounded)"),)
