@@ -52,9 +52,7 @@ def prepare(
 
 
 @kernel
-def low_order(
-    pair: Read, c: Read, own: Read, inverse: Read, source: Read, dt: Read, rate: Write, low: Write
-):
+def low_order(pair: Read, c: Read, own: Read, inverse: Read, source: Read, dt: Read, rate: Write, low: Write):
     """A step of low order, and its rate without the source."""
     total = 0.0
     for j in range(len(pair)):

@@ -90,8 +90,8 @@ class BoundedTransport:
         longest = self.longest()
         if dt > longest * (1.0 + _ROUNDING):
             raise SolverError(
-                f"dt = {dt:g}: a bounded scalar takes steps of at most {longest:.4g} here; take a shorter one, 0 for the "
-                "largest, or bounded = false"
+                f"dt = {dt:g}: a bounded scalar takes steps of at most {longest:.4g} here; take a shorter one, "
+                "0 for the largest, or bounded = false"
             )
 
     def longest(self) -> float:

@@ -91,8 +91,8 @@ class TransportSchemeTable(strategy_table(EdgeScheme, without=("stress", "pressu
     Attributes
     ----------
     bounded
-        Whether steps make no new extremum of the scalar, by flux correction in place of the other keys; by default where
-        it starts discontinuous, or flow brings another value than that of the start.
+        Whether steps make no new extremum of the scalar, by flux correction in place of the other keys; by default
+        where it starts discontinuous, or flow brings another value than that of the start.
     """
 
     bounded: bool | None = None

@@ -161,7 +161,7 @@ def test_what_flows_in_keeps_bounds() -> None:
 def test_too_long_steps_of_a_flow() -> None:
     flow = mixed("quad", "adams-bashforth")
     flow.step(0.2)
-    with pytest.raises(SolverError, match="scalar 'c': a step was .* times the longest one that keeps its bounds"):
+    with pytest.raises(SolverError, match=r"scalar 'c': a step was .* times the longest one that keeps its bounds"):
         flow.step(0.02)
 
 
