@@ -38,21 +38,23 @@ class StaggeredForces:
         known = list(flow.boundaries)
         self.flow, context, fields = flow, flow.context, flow.fields
         self._total = context.scalar(np.zeros(flow.dimension), "force")
+        self._force = context.scalar(np.zeros(flow.dimension), "acting")
         self._loops: list[Loop] = []
         potential, _ = flow.impulse()
         for name in sides:
             if name not in known:
                 listed = ", ".join(known) or "none"
                 raise SolverError(f"forces: there is no side {name!r}{did_you_mean(name, known)} (sides: {listed})")
-            weights = side_weights(flow.grid, name, flow.viscosity)
+            weights = side_weights(flow.grid, name, flow.viscosity, flow.boundaries[name])
             side = context.set(len(weights.places), name)
-            pairs = context.map(
-                side, fields.grid, np.stack([weights.places, weights.inner], axis=1), "beyond and inner"
+            places = np.stack([weights.places, weights.inner, weights.next], axis=1)
+            pairs = context.map(side, fields.grid, places, "beyond, inner and next")
+            friction, push, half = (
+                context.dat(side, values, "weights") for values in (weights.friction, weights.push, weights.half)
             )
-            friction, push = (context.dat(side, values, "weights") for values in (weights.friction, weights.push))
             loop = Loop(
-                kernels.side_force, side, fields.u[pairs], potential[pairs[1]], friction, push, self._total,
-                d=flow.dimension, scale=1.0, name=f"force on {name}",
+                kernels.side_force, side, fields.u[pairs], potential[pairs[1]], friction, push, half, self._force,
+                self._total, d=flow.dimension, scale=1.0, name=f"force on {name}",
             )  # fmt: skip
             self._loops.append(loop)
         self.chain = Chain([Reset(self._total), *self._loops], name="forces")
@@ -60,6 +62,7 @@ class StaggeredForces:
     def now(self) -> npt.NDArray[np.float64]:
         """Return the force, ``(d,)``; the pressure is that of the last stage."""
         _, scale = self.flow.impulse()
+        self._force.value = self.flow.acting_force()
         for loop in self._loops:
             loop.set(scale=scale)
         self.chain()
