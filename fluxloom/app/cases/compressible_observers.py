@@ -133,29 +133,28 @@ def _names(flow: CompressibleFlow) -> list[str]:
 
 
 class AveragesObserver(Observer):
-    """Averages of the states over time, weighted by the length of steps; of a ``steady`` flow over steps."""
+    """Averages of the states over time, samples count with the time since the look before; of ``steady`` flow alike."""
 
     name, remembers = "statistics", ("_before",)
 
     def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
         self._flow, self._table, self._steady = flow, table, steady
-        self._before, self._length, self._due = flow.time, 0.0, True
+        self._before, self._due = flow.time, True
         from fluxloom.solvers.compressible_monitors import StateAverages
 
         self.averages = StateAverages(flow)
 
     def stepped(self) -> None:
         """Sample, where it is due."""
-        flow = self._flow
-        self._length, self._before = flow.time - self._before, flow.time
-        self._due = flow.steps % self._table.every == 0
+        self._due = self._flow.steps % self._table.every == 0
         if self._due:
             self._sample()
 
     def _sample(self) -> None:
-        now = self._flow.steps if self._steady else self._flow.time
-        if now >= self._table.start:
-            self.averages.sample(1.0 if self._steady else self._length)
+        flow = self._flow
+        if (flow.steps if self._steady else flow.time) >= self._table.start:
+            self.averages.sample(1.0 if self._steady else flow.time - self._before)
+        self._before = flow.time
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet."""
