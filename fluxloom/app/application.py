@@ -29,6 +29,7 @@ __all__ = [
     "Aimed",
     "Application",
     "Bounded",
+    "Choosing",
     "Ending",
     "Estimate",
     "Failing",
@@ -183,6 +184,15 @@ class Aimed(Protocol):
 
     def goals(self) -> Sequence[Goal]:
         """Return what the case asks for and how far the run is; without the number of steps."""
+        ...
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A runner that has chosen what the case file leaves open."""
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return what it has chosen, as (name, text) pairs, for ``check`` and the summary."""
         ...
 
 

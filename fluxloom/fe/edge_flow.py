@@ -259,9 +259,9 @@ def continuity(
 @kernel
 def imbalance(
     edge: Read, u: Read, own: Read, p: Read, p_own: Read, tau: Read, tau_own: Read, slope: Read, slope_own: Read,
-    rise: Read, rise_own: Read, free: Read, mass: Read, dt: Read, worst: Max, *, d: Const[int],
+    rise: Read, rise_own: Read, free: Read, dt: Read, worst: Max, *, d: Const[int],
 ):  # fmt: skip
-    """What the pressure solver has left of continuity, over the volume: 1/s."""
+    """What the pressure solver has left of continuity: what leaves the volume of a point."""
     total = 0.0
     for j in range(len(edge)):
         mean = 0.5 * (tau[j] + tau_own[0])
@@ -270,7 +270,7 @@ def imbalance(
             trace += edge[j][1 + (d + 1) * a]
         total += through(edge[j], u[j], own, p[j], p_own[0], mean, slope[j], slope_own, d)
         total += 0.5 * dt[0] * trace * (rise[j] - rise_own[0])
-    worst[0] = max(worst[0], abs(free[0] * total) / mass[0])
+    worst[0] = max(worst[0], abs(free[0] * total))
 
 
 @kernel

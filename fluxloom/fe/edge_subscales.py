@@ -100,9 +100,9 @@ def tracked(
 
 
 @kernel
-def leftover(h: Read, rise: Read, b: Read, mass: Read, worst: Max):
+def leftover(h: Read, rise: Read, b: Read, worst: Max):
     """What the pressure solver has left of continuity, over the volume: 1/s."""
     total = b[0]
     for j in range(len(h)):
         total -= h[j] * rise[j]
-    worst[0] = max(worst[0], abs(total) / mass[0])
+    worst[0] = max(worst[0], abs(total))

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Max, Min, Read, Write
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import cbrt, isfinite, select, sqrt
+from fluxloom.kernel.intrinsics import cbrt, isfinite, select, sqrt, tanh
 
 __all__ = [
     "DRY",
@@ -62,6 +62,9 @@ _NOTHING, _FILM = 1.0e-12, 1.0e-3
 
 _STILL = 1.0e-18
 """Speed that counts as none, metres per second."""
+
+_SMALL = 1.0e-6
+"""Below it ``tanh(x) / x`` is 1."""
 
 _TINY = 1.0e-30
 _LARGE = 1.0e30
@@ -276,21 +279,43 @@ def still(a):
 
 
 @func
-def advanced(h, hu, hv, dt, g, eps, manning, rough):
-    """Return depth and velocity of a new state: no negative depth, thin water slowed.
-
-    If ``rough`` is 1, friction ``g n^2 |v| v / H^(1/3)`` with Manning's coefficient ``n`` is taken implicitly.
-    """
-    depth = select(h < _NOTHING * eps, 0.0, h)  # so written that NaN stays NaN
+def settled(depth, hu, hv, eps):
+    """Return depth and velocity of a new state: no negative depth, thin water slowed."""
+    depth = select(depth < _NOTHING * eps, 0.0, depth)  # so written that NaN stays NaN
     f = select(depth < _FILM * eps, 0.0, desingularised(depth, eps))
-    a = f * hu
-    b = f * hv
-    if rough == 1:
-        thick = max(depth, eps)
-        drag = 1.0 / (1.0 + dt * g * manning * manning * sqrt(a * a + b * b) / (thick * cbrt(thick)))
-        a *= drag
-        b *= drag
-    return depth, still(a), still(b)
+    return depth, still(f * hu), still(f * hv)
+
+
+@func
+def rubbed(h, a, b, h0, hu0, hv0, dt, g, eps, manning):
+    """Velocity at the end of a step under friction, from that without it and the state at the start.
+
+    ``dv/dt = w - k |v| v`` with ``k = g n^2 / H^(4/3)`` and the acceleration ``w`` of fluxes and slope together. With
+    ``s = tanh(x) / x dt``, ``x = dt sqrt(k |w|)``, and ``r = w - k |v0| v0`` the new velocity is ``v0 + s (r' / (1 + k
+    |v0| s) + r" / (1 + k |v0| s / 2))``, ``r'`` along ``v0`` and ``r"`` across. That is a linearly implicit step of
+    second order; it stays where slope and friction balance, and it is exact where ``w`` points along ``v0`` or is zero,
+    ``v0 / (1 + k |v0| dt)``, however long the step.
+    """
+    f = desingularised(h0, eps)
+    a0 = f * hu0
+    b0 = f * hv0
+    depth = max(0.5 * (h0 + h), eps)
+    k = g * manning * manning / (depth * cbrt(depth))
+    speed = sqrt(a0 * a0 + b0 * b0)
+    da = a - a0
+    db = b - b0
+    x = sqrt(dt * k * sqrt(da * da + db * db))
+    s = select(x > _SMALL, tanh(x) / max(x, _SMALL), 1.0)
+    drag = dt * k * speed
+    ra = da - drag * a0
+    rb = db - drag * b0
+    along = (ra * a0 + rb * b0) / max(speed * speed, _TINY)
+    one = s / (1.0 + drag * s)
+    half = s / (1.0 + 0.5 * drag * s)
+    wet = select(h < _FILM * eps, 0.0, 1.0)
+    a1 = a0 + half * ra + (one - half) * along * a0
+    b1 = b0 + half * rb + (one - half) * along * b0
+    return still(wet * a1), still(wet * b1)
 
 
 @kernel
@@ -302,7 +327,8 @@ def predict(
 
     ``ahead`` is ``(-time, least time scale)``, ``now`` becomes ``(-time, -time after the step)``: both fall from step
     to step, so that their least values are those of the last one. The step ends at ``span`` exactly; two equal
-    steps lead there where the last one would be a small rest, and at ``span`` time stands still.
+    steps lead there where the last one would be a small rest, and at ``span`` time stands still. With friction
+    (``rough`` is 1) the residual of the momentum stays, and the second stage adds to it.
     """
     t = -ahead[0]
     dt = min(cfl * ahead[1], longest)
@@ -316,15 +342,18 @@ def predict(
     now[0] = min(now[0], -t)
     now[1] = min(now[1], -after)
     rate = dt * shape[0]
-    h, a, b = advanced(
-        u[0] - rate * res[0], u[1] - rate * res[1], u[2] - rate * res[2], dt, g, eps, manning, rough
-    )  # fmt: skip
+    h, a, b = settled(u[0] - rate * res[0], u[1] - rate * res[1], u[2] - rate * res[2], eps)
+    if rough == 1:
+        a, b = rubbed(h, a, b, u[0], u[1], u[2], dt, g, eps, manning)
     mid[0] = h
     mid[1] = h * a
     mid[2] = h * b
     inflow[0] -= 0.5 * dt * res[3]
-    for k in range(4):
-        res[k] = 0.0
+    res[0] = 0.0
+    res[3] = 0.0
+    if rough == 0:
+        res[1] = 0.0
+        res[2] = 0.0
 
 
 @kernel
@@ -332,13 +361,19 @@ def correct(
     u: RW, mid: Read, shape: Read, now: Read, res: RW, ahead: Min, inflow: Inc,
     *, g: float, eps: float, manning: float, rough: Const[int],
 ):  # fmt: skip
-    """Second stage, ``U = (U + mid + dt L(mid)) / 2``, and the time scale ``2 A / (P (|v| + c))`` of the result."""
+    """Second stage, ``U = (U + mid + dt L(mid)) / 2``, and the time scale ``2 A / (P (|v| + c))`` of the result.
+
+    Friction acts anew from the start of the step, under the mean of both accelerations.
+    """
     dt = now[0] - now[1]
     rate = dt * shape[0]
-    h, a, b = advanced(
-        mid[0] - rate * res[0], mid[1] - rate * res[1], mid[2] - rate * res[2], dt, g, eps, manning, rough
-    )  # fmt: skip
-    depth, a, b = advanced(0.5 * (u[0] + h), 0.5 * (u[1] + h * a), 0.5 * (u[2] + h * b), dt, g, eps, 0.0, 0)
+    h, a, b = settled(mid[0] - rate * res[0], mid[1] - rate * res[1], mid[2] - rate * res[2], eps)
+    depth = 0.5 * (u[0] + h)
+    if rough == 1:
+        depth, a, b = settled(depth, u[1] - 0.5 * rate * res[1], u[2] - 0.5 * rate * res[2], eps)
+        a, b = rubbed(depth, a, b, u[0], u[1], u[2], dt, g, eps, manning)
+    else:
+        depth, a, b = settled(depth, 0.5 * (u[1] + h * a), 0.5 * (u[2] + h * b), eps)
     u[0] = depth
     u[1] = depth * a
     u[2] = depth * b

@@ -241,7 +241,14 @@ def accumulate(u: Read, q: Read, sums: RW, *, d: Const[int], weight: float, scal
 
 
 @kernel
-def side_force(u: Read, q: Read, friction: Read, push: Read, total: Inc, *, d: Const[int], scale: float):
-    """Force on a side, of unit density: friction, from the places beyond (leg 0) and inside (leg 1), and pressure."""
+def side_force(
+    u: Read, q: Read, friction: Read, push: Read, half: Read, force: Read, total: Inc, *, d: Const[int], scale: float
+):
+    """Force on a side, of unit density: friction, from the places beyond (leg 0) and inside (leg 1), and pressure.
+
+    The pressure on the side is that of the cell and what `fluxloom.fv.staggered_sides.side_weights` says, with the
+    velocity at the next face inside (leg 2).
+    """
     for a in range(d):
-        total[a] += friction[a] * (u[1][a] - u[0][a]) + push[a] * scale * q[0]
+        more = half[0] * force[a] + half[1] * u[2][a] * u[2][a] + half[2] * u[2][a]
+        total[a] += friction[a] * (u[1][a] - u[0][a]) + push[a] * (scale * q[0] + more)

@@ -13,7 +13,15 @@ from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflo
 from fluxloom.fv.staggered_grid import Side, StaggeredGrid, sides_of
 
 __all__ = [
-    "Ghosts", "OutflowFaces", "SideWeights", "check_sides", "fixed_velocity", "ghosts_of", "inflow_of", "outflow_faces",
+    "Ghosts",
+    "OutflowFaces",
+    "SideWeights",
+    "check_sides",
+    "corner_weights",
+    "fixed_velocity",
+    "ghosts_of",
+    "inflow_of",
+    "outflow_faces",
     "side_weights",
 ]  # fmt: skip
 
@@ -76,12 +84,20 @@ class SideWeights:
         ``(n, d)``: viscosity times area over distance; zero along the normal.
     push
         ``(n, d)``: area with the outward sign, along the normal.
+    next
+        Numbers of stored places, ``(n,)``: of the first faces inside.
+    half
+        ``(n, 3)``: what the pressure on a side that nothing passes is more than in the cells in front of it, by the
+        momentum of the half of the cell that no equation has: times the acceleration outward, the square of the
+        velocity through the next face, and that velocity. Zero on other sides.
     """
 
     places: Indices
     inner: Indices
     friction: Array
     push: Array
+    next: Indices
+    half: Array
 
 
 def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None:
@@ -215,8 +231,13 @@ def outflow_faces(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> Ou
     return OutflowFaces(np.concatenate(places), np.concatenate(inner), np.concatenate(rows))
 
 
-def side_weights(grid: StaggeredGrid, name: str, viscosity: float) -> SideWeights:
-    """Return what the force on a side of a name is summed with; a component has the area about its own place."""
+def side_weights(grid: StaggeredGrid, name: str, viscosity: float, boundary: Boundary) -> SideWeights:
+    """Return what the force on a side of a name is summed with; a component has the area about its own place.
+
+    From the wall to the middle of the first cell the balance of momentum along the outward normal ``e`` is
+    ``p_wall = p + h / 2 f_e + (u_e / 2)^2 + nu u_e / h``, with the velocity ``u_e`` of the next face inside: with it
+    the forces on all walls of a box are in balance with those on the fluid (`corner_weights`).
+    """
     side = next(side for side in sides_of(grid) if side.name == name)
     numbers = np.arange(int(np.prod(grid.full_shape))).reshape(grid.full_shape)
     places, inner = (numbers[_layer(grid, side, depth)] for depth in (-1, 0))
@@ -233,5 +254,35 @@ def side_weights(grid: StaggeredGrid, name: str, viscosity: float) -> SideWeight
                 about[-1] += 0.5 * widths[-1]
                 about[0] = 0.0
             friction[..., a] = viscosity / width * area * grid.along(a, about / grid.widths(a))
-    shape = (-1, grid.dimension)
-    return SideWeights(places.ravel(), inner.ravel(), friction.reshape(shape), push.reshape(shape))
+    shape, sign = (-1, grid.dimension), 1.0 if side.upper else -1.0
+    closed = isinstance(boundary, NoSlip | Symmetry)
+    half = np.tile(closed * np.array([0.5 * width * sign, 0.25, viscosity / width * sign]), (places.size, 1))
+    beyond = numbers[_layer(grid, side, 0 if side.upper else 1)].ravel()
+    return SideWeights(places.ravel(), inner.ravel(), friction.reshape(shape), push.reshape(shape), beyond, half)
+
+
+def corner_weights(grid: StaggeredGrid, name: str, viscosity: float) -> list[SideWeights]:
+    """Return what a side takes of the friction on the sides that it meets, one for each of these.
+
+    That on the last half of a cell, which counts with the next face (`side_weights`), is borne by this side, as nothing
+    else holds the fluid there.
+    """
+    side = next(side for side in sides_of(grid) if side.name == name)
+    k, end, found = side.axis, -1 if side.upper else 0, []
+    for other in sides_of(grid):
+        if other.axis == k:
+            continue
+        weights = side_weights(grid, other.name, viscosity, Outflow())
+        shape = tuple(1 if grid.dimension - 1 - m == other.axis else n for m, n in enumerate(grid.shape))
+        cut: list[int | slice] = [slice(None)] * grid.dimension
+        cut[grid.dimension - 1 - k] = -1 if side.upper else 1
+        width = grid.widths(other.axis)[-1 if other.upper else 0]
+        area = np.broadcast_to(_areas(grid, other.axis) / grid.along(k, grid.widths(k)), shape)[tuple(cut)].ravel()
+        friction = np.zeros((area.size, grid.dimension))
+        friction[:, k] = -viscosity / width * area * 0.5 * grid.widths(k)[end]
+        chosen = np.arange(weights.places.size).reshape(shape)[tuple(cut)].ravel()
+        found.append(SideWeights(
+            weights.places[chosen], weights.inner[chosen], friction, np.zeros_like(friction), weights.next[chosen],
+            weights.half[chosen],
+        ))  # fmt: skip
+    return found

@@ -247,7 +247,7 @@ class EdgeLoops:
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         parts = self.both(self.hat, self.p, self.tau, self.slope, self.rise)
         left = (
-            self.gather(kernels.imbalance, *parts, self.free, mass, self.step_length, self.worst)
+            self.gather(kernels.imbalance, *parts, self.free, self.step_length, self.worst)
             if self.subscales is None
             else self.subscales.imbalance()
         )

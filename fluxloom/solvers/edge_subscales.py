@@ -138,5 +138,5 @@ class TrackedSubscales:
         rows = loops.operators.neighbours.to_entries
         return Loop(
             kernels.leftover, loops.points, loops.matrix.values[rows], loops.rise[loops.operators.neighbours], loops.b,
-            loops.operators.mass, loops.worst, name="edges.leftover",
+            loops.worst, name="edges.leftover",
         )  # fmt: skip

@@ -31,6 +31,7 @@ from fluxloom.fe.edge_operators import EdgeOperators
 from fluxloom.fe.point_mesh import PointMesh
 from fluxloom.fe.shared_edges import operators_on
 from fluxloom.fv.given import given_values
+from fluxloom.solvers.edge_bounded import BoundedTransport, starts_with_a_jump
 from fluxloom.solvers.edge_loops import Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES, stable_step
@@ -84,6 +85,9 @@ class EdgeTransport:
         ``s``, of ``c`` a second: a number, or a function of the points.
     scheme
         ``convection``, and ``dynamic``, ``viscous``, ``convective`` of ``tau``; the rest belongs to flow.
+    bounded
+        Whether steps make no new extremum (`fluxloom.fe.edge_bounded`, in place of ``scheme``), by default where the
+        start is discontinuous.
     operators
         Of the mesh, where they exist, such as those of an `EdgeFlow`; by default with ``SoA`` storage.
 
@@ -91,6 +95,8 @@ class EdgeTransport:
     ----------
     time, steps, dt
         Since the start, s; steps made; length of the last one.
+    bounded
+        The loops of bounded steps; None: those of ``scheme``.
 
     Raises
     ------
@@ -119,14 +125,17 @@ class EdgeTransport:
         source: Scalar = 0.0,
         scheme: EdgeScheme | None = None,
         operators: EdgeOperators | None = None,
+        bounded: bool | None = None,
     ) -> None:
         self.operators = operators_on(mesh, operators)
         self.mesh, self.context, self.dimension = mesh, mesh.context, mesh.dimension
         self.scheme = scheme if scheme is not None else EdgeScheme()
         self.places = mesh.coordinates[: mesh.points.size]
         self._values(velocity, diffusivity, source)
-        self._constraints(given or {})
+        self._patches = dict(given or {})
+        self._constraints(self._patches)
         self._loops()
+        self._asked, self.bounded = bounded, BoundedTransport(self) if bounded else None
         self._made: tuple[float, int] | None = None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
@@ -170,13 +179,14 @@ class EdgeTransport:
         self.held = self.context.subset(points, np.flatnonzero(held), "given") if given else None
 
     # ---------------------------------------------------------------------------------------------- loops
-    def _both(self, *dats: Dat) -> Iterator[Any]:
+    def both(self, *dats: Dat) -> Iterator[Any]:
         """Yield of each dat the values of the neighbours and that of the point."""
         for dat in dats:
             yield dat[self.operators.neighbours]
             yield dat
 
-    def _hold(self, c: Dat) -> list[Loop]:
+    def hold(self, c: Dat) -> list[Loop]:
+        """Return the loop that sets what is given at patches."""
         return [] if self.held is None else [Loop(kernels.hold, self.held, self.given, c, name="hold")]
 
     def _loops(self) -> None:
@@ -187,22 +197,22 @@ class EdgeTransport:
         self.prepare = Chain([
             Loop(relaxation, points, self.u, self.kappa, self.size, self.step_length, self.tau, d=d, factor=1.0,
                  name="relaxation", **times),
-            Loop(kernels.prepare, points, ops.entries[rows], *self._both(self.u, self.kappa, self.tau),
+            Loop(kernels.prepare, points, ops.entries[rows], *self.both(self.u, self.kappa, self.tau),
                  self.flux[rows], self.rest[rows], self.strong, d=d, skew=skew, name="edges.prepare"),
         ], name="prepare")  # fmt: skip
         loops, source = [], self.c
         for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._one, self._other)[number % 2]
             loops.append(Loop(
-                kernels.projection, points, self.flux[rows], *self._both(source), mass, self.xi, skew=skew,
+                kernels.projection, points, self.flux[rows], *self.both(source), mass, self.xi, skew=skew,
                 name="edges.projection",
             ))  # fmt: skip
             loops.append(Loop(
-                kernels.transport_stage, points, self.rest[rows], self.strong, *self._both(source, self.xi), mass,
+                kernels.transport_stage, points, self.rest[rows], self.strong, *self.both(source, self.xi), mass,
                 self.source, self.c, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
                 name="edges.transport_stage",
             ))  # fmt: skip
-            loops += self._hold(target)
+            loops += self.hold(target)
             source = target
         loops.append(Loop(kernels.hold, points, self._other, self.c, name="keep"))
         self.advance = Chain(loops, name="transport")
@@ -213,7 +223,7 @@ class EdgeTransport:
         self.rate, self.amount, self.square = (ctx.scalar(0.0, name) for name in ("rate", "amount", "square"))
         self.least, self.most = ctx.scalar(np.inf, "least"), ctx.scalar(-np.inf, "most")
         limit = Loop(
-            time_limit, points, ops.entries[ops.neighbours.to_entries], *self._both(self.u, self.kappa, self.size),
+            time_limit, points, ops.entries[ops.neighbours.to_entries], *self.both(self.u, self.kappa, self.size),
             ops.mass, self.rate, d=self.dimension, share=0.5, reach=REACH, name="edges.time_limit", **times,
         )  # fmt: skip
         self.limit = Chain([Reset(self.rate), limit], name="limit")
@@ -231,8 +241,14 @@ class EdgeTransport:
             If there is not one finite value for each point.
         """
         self.c.write(given_values("scalar", scalar, self.places))
-        for loop in self._hold(self.c):
+        for loop in self.hold(self.c):
             loop()
+        if self._asked is None:
+            if not starts_with_a_jump(self, scalar, self._patches):
+                self.bounded = None
+            elif self.bounded is None:
+                self.bounded = BoundedTransport(self)
+            self._made = None
         self.time, self.steps, self.dt = 0.0, 0, 0.0
 
     def step(self, dt: float) -> None:
@@ -241,28 +257,35 @@ class EdgeTransport:
         Raises
         ------
         SolverError
-            If ``dt`` is not positive.
+            If ``dt`` is not positive, or too long for a bounded scalar.
         """
         check_step(dt)
         if self._made != (dt, self.u.version):
             self.step_length.value = dt
-            self.prepare()
+            self._prepared.prepare()
+            if self.bounded is not None:
+                self.bounded.check(dt)
             self._made = (dt, self.u.version)
-        self.advance()
+        self._prepared.advance()
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
 
     def stable_step(self, courant: float = 0.8) -> float:
         """Return a step that is stable, s: ``courant`` of the reach of the method over a bound of the eigenvalues.
 
-        Infinite at rest without diffusion.
+        Of a bounded scalar ``courant``, at most 1, of the longest step without a new extremum. Infinite at rest without
+        diffusion.
 
         Raises
         ------
         SolverError
             If ``courant`` is not positive.
         """
-        self.limit()
-        return stable_step(float(self.rate.value), courant)
+        if self.bounded is None:
+            self.limit()
+            return stable_step(float(self.rate.value), courant)
+        self.bounded.prepare()
+        self._made = None
+        return stable_step(REACH / self.bounded.longest(), min(1.0, courant))
 
     def state(self) -> TransportState:
         """Return sums and range.
@@ -286,4 +309,9 @@ class EdgeTransport:
     @property
     def chains(self) -> Sequence[Chain]:
         """What steps run, for reports and tuning."""
-        return (self.prepare, self.advance)
+        return (self._prepared.prepare, self._prepared.advance)
+
+    @property
+    def _prepared(self) -> EdgeTransport | BoundedTransport:
+        """What has the loops of steps."""
+        return self if self.bounded is None else self.bounded

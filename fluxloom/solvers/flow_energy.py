@@ -19,16 +19,16 @@ __all__ = ["Energy", "EnergyBudget"]
 
 @dataclass(frozen=True)
 class Energy:
-    """Kinetic energy at a moment, as means over the volume.
+    """Kinetic energy at a moment, integrals over the volume.
 
     Attributes
     ----------
     time
         Of the moment.
     kinetic
-        ``sum Omega u . u / (2 sum Omega)``.
+        ``sum Omega u . u / 2``.
     dissipation
-        ``u . D(nu_s) u / sum Omega``: what viscosity takes in unit time, that of eddies and friction at walls too.
+        ``u . D(nu_s) u``: what viscosity takes in unit time, that of eddies and friction at walls too.
     """
 
     time: float
@@ -75,4 +75,4 @@ class EnergyBudget:
         """Return the budget of this moment."""
         state = self.flow.state()
         self.chain()
-        return Energy(state.time, state.kinetic_energy / self.volume, float(self._total.value) / self.volume)
+        return Energy(state.time, state.kinetic_energy, float(self._total.value))

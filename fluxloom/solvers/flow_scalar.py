@@ -27,6 +27,7 @@ from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy
 from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
+from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
 from fluxloom.solvers.flow_spaces import Rows
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Scalar:
         ``Pr_t``, by which an eddy viscosity is divided.
     buoyancy
         How it drives the flow, if it does.
+    bounded
+        Whether steps make no new extremum (`fluxloom.fv.scalar_bounded`), by default where the start is discontinuous.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Scalar:
     source: Field = 0.0
     turbulent_prandtl: float = 0.85
     buoyancy: Buoyancy | None = None
+    bounded: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,8 @@ class FlowScalar:
         Value or flux at boundary elements; may be written between steps.
     kinds : (boundary elements,)
         `VALUE` or `FLUX`.
+    bounded
+        The loops of bounded steps; None: steps are not.
 
     Raises
     ------
@@ -145,6 +151,8 @@ class FlowScalar:
         self.sides: Rows = elements.rows(boundary_sides(cv), flow.spaces.faces, f"{scalar.name}.sides")
         self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
         self.corrections = None if flow.corrections is None else ScalarCorrections(self, flow.corrections)
+        jump = starts_with_a_jump(self) if scalar.bounded is None else scalar.bounded
+        self.bounded = BoundedScalar(self) if jump else None
         self._fluxes: dict[str, Loop] = {}
         self._surveys()
 
@@ -166,7 +174,8 @@ class FlowScalar:
         found[: cv.owned, 0] = given_values(what, values, cv.centres[: cv.owned])
         return found[self.flow.spaces.elements.owned]
 
-    def _boundary(self, theta: Dat) -> list[Loop]:
+    def boundary(self, theta: Dat) -> list[Loop]:
+        """Return the loop that sets values at the boundary from those of the cells."""
         flow, sides = self.flow, self.sides
         if not self._bounded:
             return []
@@ -176,19 +185,26 @@ class FlowScalar:
     # ------------------------------------------------------------------------------ parts of a step
     def explicit(self) -> list[Loop]:
         """Return the loops of a step or stage, between the prediction of the velocity and its boundaries."""
+        flow = self.flow
+        return [
+            Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
+            *self.boundary(self.ahead),
+            *(self._central() if self.bounded is None else self.bounded.explicit()),
+            *self._relaxed(),
+            *self.boundary(self.theta),
+        ]
+
+    def _central(self) -> list[Loop]:
+        """Return the loops from the values ahead to new values of cells, by symmetric operators."""
         flow, rows, corrections = self.flow, self.flow.entry_faces, self.corrections
         alpha = self.alpha if corrections is None else corrections.raised
         return [
-            Loop(extrapolate, flow.elements, self.theta, flow.share, self.old, self.ahead, d=1),
-            *self._boundary(self.ahead),
             *(corrections.fluxes() if corrections is not None else ()),
             Loop(transport, flow.transport.pattern.entries, rows.entries, flow.us_ahead[rows.pattern],
                  alpha[rows.pattern], self.transport.values),
             Loop(predict, flow.elements, self.transport.entries, self.ahead[self.transport.pattern], flow.inverse,
                  self.source, flow.step_length, self.theta, d=1),
             *(corrections.sums() if corrections is not None else ()),
-            *self._relaxed(),
-            *self._boundary(self.theta),
         ]  # fmt: skip
 
     def _relaxed(self) -> list[Loop]:
@@ -225,7 +241,7 @@ class FlowScalar:
     def initialise(self, values: Field | None = None) -> None:
         """Set the values of the cells, by default to those that `Scalar` says, and those of the boundary."""
         self.theta.write(self._of_cells(f"{self.what}: initial", self.scalar.initial if values is None else values))
-        for loop in self._boundary(self.theta):
+        for loop in self.boundary(self.theta):
             loop()
 
     def values(self) -> Array:
@@ -319,6 +335,9 @@ class FlowScalars:
 
     def act(self, time: float) -> None:
         """Say for how long forces act in the next step or stage."""
+        for scalar in self.all.values():
+            if scalar.bounded is not None:
+                scalar.bounded.check()
         if self.buoyancy is not None:
             self.buoyancy.acting.value = time
 
@@ -333,6 +352,11 @@ class FlowScalars:
     def limits(self, out: Rows, step: Global, worst: Global) -> list[Loop]:
         """Return the loops that limit steps."""
         return [scalar.limit(out, step, worst) for scalar in self.all.values()]
+
+    def bounds(self, out: Rows, step: Global) -> list[Loop]:
+        """Return the loops that limit steps to those that keep bounds."""
+        bounded = [scalar.bounded for scalar in self.all.values() if scalar.bounded is not None]
+        return [loop for one in bounded for loop in one.limit(out, step)]
 
     def initialise(self) -> None:
         """Set all to what they start from."""

@@ -37,7 +37,7 @@ class ScalarCorrections:
         flow, name = scalar.flow, scalar.scalar.name
         feet = scalar.kinds != VALUE
         self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool))
-        self._flux = flow.context.dat(flow.faces, name=f"{name}.oblique", shape=(1,))
+        self.flux = flow.context.dat(flow.faces, name=f"{name}.oblique", shape=(1,))
         self.raised = flow.context.dat(flow.faces, name=f"{name}.alpha.raised")
         self._ahead = MeanGradients(flow, self.linear, corrections.means, f"{name}.gradient", 1)
         self._now: MeanGradients | None = None
@@ -51,12 +51,12 @@ class ScalarCorrections:
         return [known.raising(scalar.alpha, self.raised), *self._ahead.of(scalar.ahead), Loop(
             scalar_corrections, flow.faces, half.entries, self._ahead.mean[half.pattern],
             known.velocity.mean[half.pattern], flow.us_ahead, scalar.alpha, known.extra, oblique, known.moment,
-            known.normal, self._flux, d=flow.dimension,
+            known.normal, self.flux, d=flow.dimension,
         )]  # fmt: skip
 
     def sums(self) -> list[Loop]:
         """Return the loop that takes the corrections out of cells."""
-        return [self.corrections.sums(self._flux, self.scalar.theta, 1)]
+        return [self.corrections.sums(self.flux, self.scalar.theta, 1)]
 
     def add_flux(self, patch: str, total: Global) -> None:
         """Add what two-point derivatives lack to what enters through a patch now."""

@@ -332,7 +332,8 @@ class Incompressible:
             self._limit, self._worst, c1=0.35, c2=0.2,
         )  # fmt: skip
         self._limits = [self._cfl, *self.scalars.limits(out, self._limit, self._worst)]
-        self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), *self._limits], name="limit")
+        limits = [*self._limits, *self.scalars.bounds(out, self._limit)]
+        self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), *limits], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
         self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
 

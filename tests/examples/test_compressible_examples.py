@@ -92,7 +92,7 @@ def test_vortex(tmp_path: Path) -> None:
 def test_naca0012(tmp_path: Path) -> None:
     """On a coarse mesh, pinned: a shock on the upper side; mass is balanced."""
     runner = finished(build("naca0012", mesh={"around": 64, "outward": 24}), tmp_path)
-    drag, lift, imbalance = last(runner, "airfoil.drag", "airfoil.lift", "imbalance")
+    drag, lift, imbalance = last(runner, "airfoil.drag", "airfoil.lift", "mass_imbalance")
     assert drag == pytest.approx(0.0253, rel=0.02)
     assert lift == pytest.approx(0.3324, rel=0.01)
     assert abs(imbalance) < 1e-4
@@ -111,7 +111,7 @@ def test_naca0012_implicit(tmp_path: Path) -> None:
     runner = finished(build("naca0012_implicit", mesh={"around": 32, "outward": 16}), tmp_path)
     assert runner.residual() < 1e-10
     assert runner.flow.steps < 700
-    drag, lift, imbalance = last(runner, "airfoil.drag", "airfoil.lift", "imbalance")
+    drag, lift, imbalance = last(runner, "airfoil.drag", "airfoil.lift", "mass_imbalance")
     assert drag == pytest.approx(0.037425, rel=2e-3)
     assert lift == pytest.approx(0.319571, rel=2e-3)
     assert abs(imbalance) < 1e-10

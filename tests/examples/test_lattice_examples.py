@@ -44,7 +44,7 @@ def test_correct(name: str) -> None:
 def test_cylinder(tmp_path: Path) -> None:
     """The first 400 steps: drag is pinned."""
     runner = ran("cylinder", tmp_path, 400)
-    assert runner.history.column("cylinder.cd")[-1] == pytest.approx(1.3338, abs=2e-3)
+    assert runner.history.column("cylinder.drag")[-1] == pytest.approx(1.3338, abs=2e-3)
     assert runner.history.column("density")[-1] == pytest.approx(1.000513, abs=2e-5)
 
 
@@ -52,15 +52,15 @@ def test_moving(tmp_path: Path) -> None:
     """The cylinder goes where the formula says, and its drag is pinned."""
     runner = ran("moving", tmp_path, 100)
     assert runner.history.column("cylinder.x")[-1] == pytest.approx(-0.46369, abs=1e-5)
-    assert runner.history.column("cylinder.cd")[-1] == pytest.approx(-11.338, abs=2e-2)
+    assert runner.history.column("cylinder.drag")[-1] == pytest.approx(-11.338, abs=2e-2)
 
 
 @pytest.mark.long
 def test_schaefer_turek(tmp_path: Path) -> None:
     """With 10 cells across the cylinder drag is 3 per cent from the published 5.58, lift in the range."""
     runner = ran("schaefer_turek", tmp_path, 10**9)
-    assert runner.history.column("cylinder.cd")[-1] == pytest.approx(5.58, rel=0.04)
-    assert runner.history.column("cylinder.cl")[-1] == pytest.approx(0.0107, abs=0.001)
+    assert runner.history.column("cylinder.drag")[-1] == pytest.approx(5.58, rel=0.04)
+    assert runner.history.column("cylinder.lift")[-1] == pytest.approx(0.0107, abs=0.001)
 
 
 @pytest.mark.long

@@ -167,7 +167,7 @@ def test_results(tmp_path: Path) -> None:
     steps(runner, 20)
     force = runner.flow.force_on("disk")[1] * runner.units.force
     assert runner.history.column("disk.force_x")[-1] == pytest.approx(force)
-    assert runner.history.column("disk.cd")[-1] == pytest.approx(2.0 * force)
+    assert runner.history.column("disk.drag")[-1] == pytest.approx(2.0 * force)
     assert runner.history.column("time")[-1] == pytest.approx(20 * runner.units.dt)
     runner.finish()
     found = runner.folder.written

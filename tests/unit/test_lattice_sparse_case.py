@@ -56,7 +56,7 @@ def test_same_numbers(tmp_path: Path) -> None:
     assert other.cells < one.cells == 14 * 12
     np.testing.assert_allclose(other.velocity(), one.velocity(), rtol=0, atol=1e-14)
     assert one.velocity().max() > 1e-4
-    for name in ("density", "disk.cd"):
+    for name in ("density", "disk.drag"):
         drag = [runner.history.column(name)[-1] for runner in runners]
         assert drag[1] == pytest.approx(drag[0], rel=1e-9)
 

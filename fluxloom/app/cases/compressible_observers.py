@@ -28,6 +28,8 @@ Array = npt.NDArray[np.float64]
 
 _COMPONENTS = "uvw"
 _WHOLE = " all patches"
+_NOTHING = 1e-12
+"""Part of the mass that passes all patches which is rounding."""
 """Name of the group of all patches; no table can have it."""
 
 
@@ -82,16 +84,19 @@ class BalanceObserver(Observer):
 
     @property
     def imbalance(self) -> float:
-        """Mass that leaves through all patches, as a part of what passes them; 0 where nothing does."""
+        """Mass that leaves through all patches, as a part of what enters or leaves, whichever is more; 0: neither.
+
+        1 where nothing enters, -1 where nothing leaves.
+        """
         whole = self.now()[_WHOLE]
-        return 2.0 * whole.mass / whole.through if whole.through > 0.0 else 0.0
+        return 2.0 * whole.mass / (whole.through + abs(whole.mass)) if whole.through > 0.0 else 0.0
 
     def columns(self) -> dict[str, float]:
         """Return coefficients and the imbalance of mass."""
         found: dict[str, float] = {}
         for name, values in self.coefficients().items():
             found |= {f"{name}.drag": values.drag, f"{name}.lift": values.lift, f"{name}.moment": values.moment}
-        return found | {"imbalance": self.imbalance}
+        return found | {"mass_imbalance": self.imbalance}
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return coefficients and the imbalance, a row each."""
@@ -101,8 +106,17 @@ class BalanceObserver(Observer):
         ]
         whole = self.now()[_WHOLE]
         if whole.through > 0.0:
-            rows.append(("mass", f"{whole.mass:.3e} leaves in all, {self.imbalance:.2e} of what enters"))
+            rows.append(("mass", f"{whole.mass:.3e} leaves in all, {_share(whole.mass, whole.through)}"))
         return tuple(rows)
+
+
+def _share(mass: float, through: float) -> str:
+    """Return in words what part of the mass that passes all patches leaves in all."""
+    enters, leaves = 0.5 * (through - mass), 0.5 * (through + mass)
+    if min(enters, leaves) <= _NOTHING * through:
+        return "nothing enters" if mass > 0.0 else "nothing leaves"
+    more = "what enters" if enters >= leaves else "what leaves"
+    return f"{mass / max(enters, leaves):.2e} of {more}"
 
 
 def probes_observer(flow: CompressibleFlow, table: ProbesTable, *, steady: bool) -> ProbesObserver:
@@ -119,29 +133,28 @@ def _names(flow: CompressibleFlow) -> list[str]:
 
 
 class AveragesObserver(Observer):
-    """Averages of the states over time, weighted by the length of steps; of a ``steady`` flow over steps."""
+    """Averages of the states over time, samples count with the time since the look before; of ``steady`` flow alike."""
 
     name, remembers = "statistics", ("_before",)
 
     def __init__(self, flow: CompressibleFlow, table: AveragesTable, *, steady: bool) -> None:
         self._flow, self._table, self._steady = flow, table, steady
-        self._before, self._length, self._due = flow.time, 0.0, True
+        self._before, self._due = flow.time, True
         from fluxloom.solvers.compressible_monitors import StateAverages
 
         self.averages = StateAverages(flow)
 
     def stepped(self) -> None:
         """Sample, where it is due."""
-        flow = self._flow
-        self._length, self._before = flow.time - self._before, flow.time
-        self._due = flow.steps % self._table.every == 0
+        self._due = self._flow.steps % self._table.every == 0
         if self._due:
             self._sample()
 
     def _sample(self) -> None:
-        now = self._flow.steps if self._steady else self._flow.time
-        if now >= self._table.start:
-            self.averages.sample(1.0 if self._steady else self._length)
+        flow = self._flow
+        if (flow.steps if self._steady else flow.time) >= self._table.start:
+            self.averages.sample(1.0 if self._steady else flow.time - self._before)
+        self._before = flow.time
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet."""

@@ -194,7 +194,7 @@ class CompressibleRunner:
             for name in (column.removesuffix(".lift") for column in self.history.names if column.endswith(".lift")):
                 panels += [HistoryPanel(f"{name}: {what}", (f"{name}.{what}",)) for what in ("drag", "lift")]
             over = "time" if plan.end else "step"
-            shown = panels or [HistoryPanel("imbalance", ("imbalance",))]
+            shown = panels or [HistoryPanel("imbalance of mass", ("mass_imbalance",))]
             folder.write(
                 "history.png", lambda path: draw_history(path, *self.history.panels(over, shown), plan.name)
             )  # fmt: skip

@@ -89,6 +89,7 @@ def _solver(case: EdgeTransportCase, mesh: PointMesh) -> EdgeTransport:
         solver = EdgeTransport(
             mesh, _velocity(table, d), _field(table.diffusivity, "transport.diffusivity", d), given,
             source=_field(table.source, "transport.source", d), scheme=strategy_of(EdgeScheme, case.scheme),
+            bounded=case.scheme.bounded,
         )  # fmt: skip
     solver.initialise(_field(case.initial.scalar, "initial.scalar", d))
     return solver

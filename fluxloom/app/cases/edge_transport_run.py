@@ -97,12 +97,19 @@ class EdgeTransportRunner(PointRunner):
         """Return the means of the corners of cells."""
         return means_of_cells(self, self.solver.context.comm, name)
 
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return how the scalar is carried."""
+        solver = self.solver
+        free = f"{solver.scheme.convection}, not bounded (scheme.bounded)"
+        return (("scheme", free if solver.bounded is None else "bounded, by flux correction (scheme.bounded)"),)
+
     def _sums(self) -> Sequence[tuple[str, str]]:
         state = self._state()
         return (
             ("amount", f"{state.amount:.9g}"),
             ("square", f"{state.square:.9g}"),
             ("range", f"{state.least:.6g} to {state.most:.6g}"),
+            *self.choices(),
         )
 
     def watch(self, table: GuardTable) -> Watch:

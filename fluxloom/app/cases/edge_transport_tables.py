@@ -86,7 +86,16 @@ class TransportBoundaryTable(Table):
 
 
 class TransportSchemeTable(strategy_table(EdgeScheme, without=("stress", "pressure", "subscales"))):
-    """``[scheme]``: those of `fluxloom.solvers.edge_scheme.EdgeScheme` that are not of the flow alone."""
+    """``[scheme]``: those of `fluxloom.solvers.edge_scheme.EdgeScheme` that are not of the flow alone.
+
+    Attributes
+    ----------
+    bounded
+        Whether steps make no new extremum of the scalar, by flux correction in place of the other keys; by default
+        where it starts discontinuous, or flow brings another value than that of the start.
+    """
+
+    bounded: bool | None = None
 
 
 class EdgeTransportCase(CaseModel):

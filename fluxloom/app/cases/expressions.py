@@ -35,7 +35,11 @@ _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = MappingProxyType({
     ast.Pow: operator.pow, ast.Mod: operator.mod, ast.USub: operator.neg, ast.UAdd: operator.pos,
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.And: np.logical_and, ast.Or: np.logical_or, ast.Not: np.logical_not,
+    ast.BitAnd: np.logical_and, ast.BitOr: np.logical_or, ast.Invert: np.logical_not,
 })  # fmt: skip
+
+_LOGICAL = (ast.BitAnd, ast.BitOr)
+"""Operators of tests alone: in Python they bind more tightly than comparisons do."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,8 @@ class Expression:
     Attributes
     ----------
     text
-        Python arithmetic: ``+ - * / % **``, comparisons, ``a if test else b``, ``and or not``, the constants ``pi``
-        and ``e``, and the usual functions.
+        Python arithmetic: ``+ - * / % **``, comparisons, ``a if test else b``, ``and or not``, ``& | ~`` between
+        tests in brackets, the constants ``pi`` and ``e``, and the usual functions.
     variables
         Names that may occur.
 
@@ -147,8 +151,12 @@ def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
                 raise CaseError(f"{shown}: unknown name {name!r}{hint} (allowed: {', '.join(known)})")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             children = [left, right]
+            if isinstance(op, _LOGICAL):
+                _check_tests(children, shown)
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
             children = [operand]
+            if isinstance(op, ast.Invert):
+                _check_tests(children, shown)
         case ast.BoolOp(values=values):
             children = values
         case ast.Compare(left=left, ops=ops, comparators=rest) if all(type(op) in _OPERATORS for op in ops):
@@ -166,6 +174,21 @@ def _check(node: ast.expr, shown: str, variables: Sequence[str]) -> None:
             raise CaseError(f"{shown}: {ast.unparse(node)!r} is not allowed in an expression; write arithmetic only")
     for child in children:
         _check(child, shown, variables)
+
+
+def _check_tests(operands: Sequence[ast.expr], shown: str) -> None:
+    """Raise unless what ``&``, ``|`` and ``~`` join are tests: ``x < 1 & y < 2`` would compare ``1 & y``."""
+    for operand in operands:
+        match operand:
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                pass
+            case ast.BinOp(op=op) if isinstance(op, _LOGICAL):
+                pass
+            case _:
+                raise CaseError(
+                    f"{shown}: {ast.unparse(operand)!r} is no test, and & | ~ join tests: put brackets around each "
+                    "comparison, as in (x < 1) & (y < 2), or write and, or, not"
+                )
 
 
 def _evaluate(node: ast.expr, known: Mapping[str, npt.NDArray[np.float64]]) -> Any:

@@ -45,5 +45,9 @@ class Observer:
         """Return rows of the summary."""
         return ()
 
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return what was chosen that the case leaves open, for ``check``."""
+        return ()
+
     def finish(self) -> None:
         """Take the last sample, where it is not there yet, and write what belongs to the whole run."""

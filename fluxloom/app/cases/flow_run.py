@@ -298,6 +298,10 @@ class FlowRunner:
         )
         return (*rows, *(row for observer in self.observers for row in observer.summary()))
 
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return what was chosen that the case leaves open."""
+        return tuple(row for observer in self.observers for row in observer.choices())
+
     def _sums(self) -> Sequence[tuple[str, str]]:
         """Return rows of the summary: energy, the imbalance of mass, the iterations of the pressure."""
         state = self._flow.state()

@@ -119,6 +119,9 @@ class ScalarTable(Table):
         Buoyancy: ``-g expansion (theta - reference)`` accelerates, with the gravity of ``[fluid]``.
     boundary
         Patch to a table; each patch that is not periodic needs one.
+    bounded
+        Whether steps make no new extremum, by flux correction; by default where it starts discontinuous, or what flows
+        in has another value than the start.
     """
 
     diffusivity: Annotated[float, Field(ge=0)]
@@ -128,6 +131,7 @@ class ScalarTable(Table):
     expansion: float = 0.0
     reference: float = 0.0
     boundary: dict[str, ScalarBoundaryTable] = Field(default={})
+    bounded: bool | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ScalarTable:

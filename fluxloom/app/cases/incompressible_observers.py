@@ -93,18 +93,23 @@ def probes_observer(flow: Incompressible, table: ProbesTable) -> ProbesObserver:
 class AveragesObserver(Observer):
     """Averages over time, as fields, and over directions too in ``profile.csv``."""
 
-    name = "statistics"
+    name, remembers = "statistics", ("_before",)
 
     def __init__(self, flow: Incompressible, table: StatisticsTable) -> None:
         self._flow, self._table = flow, table
         self.statistics = Statistics(flow, table.start)
-        self._due = True
+        self._before, self._due = flow.time, True
 
     def stepped(self) -> None:
-        """Sample, where it is due."""
+        """Sample, where it is due, for the time since the look before."""
         self._due = self._flow.steps % self._table.every == 0
         if self._due:
-            self.statistics.sample()
+            self._sample()
+
+    def _sample(self) -> None:
+        time = self._flow.time
+        self.statistics.sample(time - self._before)
+        self._before = time
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return means and root mean squares."""
@@ -124,7 +129,7 @@ class AveragesObserver(Observer):
     def finish(self) -> None:
         """Take the last sample, where it is not there yet, and write the profile."""
         if not self._due:
-            self.statistics.sample()
+            self._sample()
         axis = self._table.profile
         if axis and self.statistics.samples:
             profile = self.statistics.profile(axis, self._table.bins or None)
@@ -168,4 +173,10 @@ class ScalarObserver(Observer):
         """Return the range and the content."""
         content = self._flow.scalars[self.name].content()
         text = f"{content.least:.6g} to {content.largest:.6g}, {content.total:.9g} in all"
-        return ((self.name, text),)
+        return ((self.name, text), *self.choices())
+
+    def choices(self) -> Sequence[tuple[str, str]]:
+        """Return how it is carried."""
+        free = self._flow.scalars[self.name].bounded is None
+        how = "symmetric operators, not bounded" if free else "bounded, by flux correction"
+        return ((f"{self.name}.scheme", f"{how} (scalar.{self.name}.bounded)"),)

@@ -86,7 +86,10 @@ class IncompressibleRunner(FlowRunner):
         decay = math.nan
         if rows and now.time > rows[-1][0]:
             decay = (self.history.column("kinetic_energy")[-1] - now.kinetic) / (now.time - rows[-1][0])
-        found = {"time": now.time, "kinetic_energy": now.kinetic, "dissipation": now.dissipation, "decay": decay}
+        found = {
+            "time": now.time, "kinetic_energy": now.kinetic, "mean_kinetic_energy": now.kinetic / self._energy.volume,
+            "dissipation": now.dissipation, "decay": decay,
+        }  # fmt: skip
         if self._drive is not None:
             found |= {f"force_{'xyz'[k]}": value for k, value in enumerate(self._drive.force.tolist())}
         return found

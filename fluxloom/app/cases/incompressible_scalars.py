@@ -41,6 +41,7 @@ def _scalar(name: str, table: ScalarTable, volumes: ControlVolumes, gravity: Seq
     return Scalar(
         name, table.diffusivity, boundaries, _field(table.initial, f"{key}.initial", d),
         _field(table.source, f"{key}.source", d), table.turbulent_prandtl, buoyancy,
+        table.bounded,
     )  # fmt: skip
 
 

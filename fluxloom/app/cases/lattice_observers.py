@@ -84,21 +84,23 @@ class ForcesObserver(Observer):
         """Return components of the force, and the coefficients."""
         force = self._monitors.force_on(self._of)[::-1] * self._units.force
         found = {f"{self.name}.force_{'xyz'[k]}": float(value) for k, value in enumerate(force)}
-        return found | {
-            f"{self.name}.{word}": float(value / self.scale) for word, value in zip(("cd", "cl"), force, strict=False)
-        }
+        coefficients = zip(("drag", "lift"), force / self.scale, strict=False)
+        return found | {f"{self.name}.{word}": float(value) for word, value in coefficients}
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return the last coefficients, their means over the last half, and the Strouhal number."""
         try:
-            drag, lift, times = (self._history(name) for name in (f"{self.name}.cd", f"{self.name}.cl", "time"))
+            drag, lift, times = (self._history(name) for name in (f"{self.name}.drag", f"{self.name}.lift", "time"))
         except ValueError:  # no history
             found = self.columns()
-            return ((self.name, f"cd {found[f'{self.name}.cd']:.6g}, cl {found[f'{self.name}.cl']:.6g}"),)
+            return ((self.name, f"drag {found[f'{self.name}.drag']:.6g}, lift {found[f'{self.name}.lift']:.6g}"),)
         half = len(times) // 2
         rows = [
-            (self.name, f"cd {drag[-1]:.6g}, cl {lift[-1]:.6g}"),
-            (f"{self.name}, mean", f"cd {drag[half:].mean():.6g}, cl {lift[half:].mean():.6g} (last half of the run)"),
+            (self.name, f"drag {drag[-1]:.6g}, lift {lift[-1]:.6g}"),
+            (
+                f"{self.name}, mean",
+                f"drag {drag[half:].mean():.6g}, lift {lift[half:].mean():.6g} (last half of the run)",
+            ),
         ]
         if (wave := frequency(times, lift)) is not None and wave[1] > _NOISE:
             strouhal = wave[0] * self.length / self.velocity

@@ -66,6 +66,6 @@ def draw_panels(folder: ResultFolder, history: History, forces: Sequence[str], t
     if len(history.rows) <= _FEW:
         return
     panels = [HistoryPanel("kinetic energy", ("kinetic_energy",))]
-    panels += [HistoryPanel(name, (f"{name}.cd", f"{name}.cl")) for name in forces]
+    panels += [HistoryPanel(name, (f"{name}.drag", f"{name}.lift")) for name in forces]
     shown = history.panels("time", panels)
     folder.write("history.png", lambda path: draw_history(path, *shown, title))

@@ -194,12 +194,12 @@ class LatticeRunner:
             "time": seen.steps * units.dt,
             "density": units.density * (1.0 + above / self._fluid_cells),
             "kinetic_energy": energy * units.density * units.dx**units.dimension * units.speed**2,
-            "residual": seen.noted("residual", self._residual),
+            "speed_change": seen.noted("speed_change", self._residual),
         }
 
     def _notes(self) -> dict[str, float]:
         """Return what the host knows itself of a line of the history."""
-        return {"residual": self._residual}
+        return {"speed_change": self._residual}
 
     @cached_property
     def _fluid_cells(self) -> int:
@@ -290,7 +290,7 @@ class LatticeRunner:
             ("lattice", lattice_row(self.case, self.units)),
             ("kinetic energy", f"{columns['kinetic_energy']:.9g}"),
             ("mean density", f"{columns['density']:.9g}"),
-            ("residual", f"{self._residual:.6e} (relative change of the speed in the reference time)"),
+            ("speed change", f"{self._residual:.6e} (relative, in the reference time: that of time.steady)"),
         ]
         rows += [row for observer in self.observers for row in observer.summary()]
         if self.boundary is not None:

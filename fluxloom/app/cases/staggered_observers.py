@@ -36,14 +36,17 @@ class StaggeredForcesObserver(Observer):
 
 
 class StaggeredAveragesObserver(Observer):
-    """Averages over time, as fields, and over planes too in ``profile.csv``; samples count with their steps."""
+    """Averages over time, as fields, and over planes too in ``profile.csv``.
 
-    name = "statistics"
+    Samples count with the time since the look before.
+    """
+
+    name, remembers = "statistics", ("_before",)
 
     def __init__(self, flow: Staggered, table: StaggeredStatisticsTable) -> None:
         self._flow, self._table = flow, table
         self.statistics = StaggeredStatistics(flow)
-        self._due = True
+        self._before, self._due = flow.time, True
 
     def stepped(self) -> None:
         """Sample, where it is due."""
@@ -52,8 +55,10 @@ class StaggeredAveragesObserver(Observer):
             self._sample()
 
     def _sample(self) -> None:
-        if self._flow.time >= self._table.start:
-            self.statistics.sample(self._flow.dt)
+        time = self._flow.time
+        if time >= self._table.start:
+            self.statistics.sample(time - self._before)
+        self._before = time
 
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the mean velocity."""
@@ -64,7 +69,8 @@ class StaggeredAveragesObserver(Observer):
 
     def summary(self) -> Sequence[tuple[str, str]]:
         """Return how much has been averaged."""
-        return (("averages", f"{self.statistics.samples:,} samples"),)
+        found = self.statistics
+        return (("averages", f"{found.samples:,} samples, over a time of {found.weight:.6g}"),)
 
     def finish(self) -> None:
         """Take the last sample, where it is not there yet, and write the profile."""

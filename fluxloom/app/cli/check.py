@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.application import Application, Estimate
+from fluxloom.app.application import Application, Choosing, Estimate
 from fluxloom.app.case import CaseModel
 from fluxloom.app.case_errors import placed
 from fluxloom.app.checks import check_directory, check_ranks, missing_packages
@@ -85,7 +85,7 @@ def _built(file: str, case: CaseModel, application: Application, context: Contex
     if runner.chain is not None and context.device.native:
         first, *more = runner.chain.describe().splitlines()
         rows += [("chain", first.partition(": ")[2]), *(("", line.strip()) for line in more)]
-    return rows
+    return rows + (list(runner.choices()) if isinstance(runner, Choosing) else [])
 
 
 def _unchecked(cells: int) -> tuple[str, str]:

@@ -113,7 +113,7 @@ def test_solver_of_the_tables(plume: Write) -> None:
         solver.step(0.01)
     np.testing.assert_array_equal(runner.fields()["scalar"], solver.scalar())
     state, summary = solver.state(), dict(runner.summary())
-    assert list(summary) == ["time", "steps", "amount", "square", "range", "residual"]
+    assert list(summary) == ["time", "steps", "amount", "square", "range", "scheme", "residual"]
     assert float(summary["amount"]) == pytest.approx(state.amount, rel=1e-8)
     assert [float(word) for word in summary["range"].split(" to ")] == pytest.approx([state.least, state.most], 1e-5)
 

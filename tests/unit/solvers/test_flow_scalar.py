@@ -139,7 +139,7 @@ def test_stays_in_its_bounds_where_cells_are_fine_enough(ctx: fl.Context) -> Non
             volumes,
             0.1,
             slip | {"xmin": Inflow((1.0, 0.0)), "xmax": Outflow()},
-            scalars=[Scalar("c", alpha, sides)],
+            scalars=[Scalar("c", alpha, sides, bounded=False)],
         )
         flow.initialise((1.0, 0.0))
         low, high = 0.0, 1.0

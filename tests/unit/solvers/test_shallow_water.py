@@ -195,6 +195,53 @@ def test_friction_slows() -> None:
     assert water.velocity()[:, 0] == pytest.approx(1.0 / (1.0 + k * time), rel=2e-3)
 
 
+@pytest.mark.parametrize("kind", ["quad", "triangle"])
+@pytest.mark.parametrize("cfl", [0.5, 0.05])
+@pytest.mark.parametrize("start", [0.0, 1.0, 2.0])
+def test_friction_holds_the_slope(kind: str, cfl: float, start: float) -> None:
+    """Down a plane bed water comes to ``H^(2/3) S^(1/2) / n`` whatever the step, and stays."""
+    n, depth, slope = 0.1, 0.1, 1e-3
+    wanted = depth ** (2 / 3) * slope**0.5 / n
+    plane = bind(box2d(40, 2, (4000.0, 100.0), kind=kind), fl.Context("cpu", threads=1, tuning=False))
+    sides: dict[str, Boundary] = {"xmin": Outflow(), "xmax": Outflow()}
+    water = ShallowWater(plane, lambda x, y: -slope * x, lambda x, y: depth - slope * x, (start * wanted, 0.0),
+                         scheme=ShallowScheme(manning=n, cfl=cfl), boundaries=sides)  # fmt: skip
+    water.advance_to(200.0)
+    inside = np.abs(plane.centroids.read()[:, 0] - 2000.0) < 500.0
+    assert water.velocity()[inside, 0] == pytest.approx(wanted, rel=1e-7)
+    assert np.abs(water.velocity()[inside, 1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("cfl", [0.5, 0.02])
+def test_stiff_friction_slows(cfl: float) -> None:
+    """``|v| = v0 / (1 + k v0 t)`` to rounding, across the cells, with steps of up to forty times ``1 / (k v0)``."""
+    n, depth, time = 0.1, 0.1, 4.0
+    plane = bind(box2d(4, 4, (400.0, 400.0), kind="triangle", perturb=0.2), fl.Context("cpu", threads=1, tuning=False))
+    sides: dict[str, Boundary] = dict.fromkeys(("xmin", "xmax", "ymin", "ymax"), Outflow())
+    scheme = ShallowScheme(manning=n, cfl=cfl, longest=0.5 * time if cfl == 0.5 else 0.1)
+    water = ShallowWater(plane, -depth, 0.0, (0.6, 0.8), scheme=scheme, boundaries=sides)
+    water.advance_to(time)
+    k = 9.81 * n**2 / depth ** (4 / 3)
+    assert np.hypot(*water.velocity().T) == pytest.approx(1.0 / (1.0 + k * time), rel=1e-10)
+    assert water.velocity()[:, 1] / water.velocity()[:, 0] == pytest.approx(4 / 3)
+
+
+def test_friction_is_of_second_order_in_time() -> None:
+    """Water that a slope turns aside while friction slows it, against steps that are much shorter."""
+
+    def turned(longest: float) -> np.ndarray:
+        plane = bind(box2d(20, 20, (2000.0, 2000.0)), fl.Context("cpu", threads=1, tuning=False))
+        sides: dict[str, Boundary] = dict.fromkeys(("xmin", "xmax", "ymin", "ymax"), Outflow())
+        water = ShallowWater(plane, lambda x, y: -0.01 * y, lambda x, y: 1.0 - 0.01 * y, (1.0, 0.0), boundaries=sides,
+                             scheme=ShallowScheme(manning=0.1, longest=longest))  # fmt: skip
+        water.advance_to(8.0)
+        return water.velocity()[210]
+
+    fine = turned(0.05)
+    errors = [np.abs(turned(longest) - fine).max() for longest in (2.0, 1.0)]
+    assert 1.7 < np.log2(errors[0] / errors[1]) < 2.6
+
+
 def test_highest_surface_and_film() -> None:
     water = ShallowWater(mesh(), bed, hump, film=0.01)
     water.advance_to(0.3)

@@ -1,0 +1,120 @@
+"""Steps of a scalar of a flow that make no new extremum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.flux_correction import allowances, corrected
+from fluxloom.fv.given import given_values
+from fluxloom.fv.incompressible import PRESCRIBED
+from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order, oblique_part
+from fluxloom.fv.scalar_transport import VALUE
+from fluxloom.fv.steep_start import discontinuous, steepest
+from fluxloom.solvers.flow_spaces import Rows
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.flow_scalar import FlowScalar
+
+__all__ = ["BoundedScalar", "starts_with_a_jump"]
+
+_ROUNDING = 1e-9
+
+
+class BoundedScalar:
+    """The loops of bounded steps, see `fluxloom.fv.scalar_bounded`.
+
+    What two points lack on oblique meshes is limited as all fluxes between cells are; at boundaries it is left out.
+
+    Parameters
+    ----------
+    scalar
+        Whose.
+    """
+
+    forgets = ("pair", "flux", "low", "before", "allowed")
+
+    def __init__(self, scalar: FlowScalar) -> None:
+        self.scalar, flow, name = scalar, scalar.flow, scalar.scalar.name
+        ctx, pattern, sides = flow.context, flow.transport.pattern, flow.matrices.operators.sides
+        self.pair = ctx.dat(pattern.entries, name=f"{name}.pair", shape=(3,))
+        self.flux = ctx.dat(pattern.entries, name=f"{name}.fluxes")
+        found = sides.rows(np.where(sides.outside, 0.0, 1.0), np.full(sides.cells, -1.0))
+        self.link = flow.spaces.elements.more(pattern, found, f"{name}.link")
+        self.low, self.before = (ctx.dat(flow.elements, name=f"{name}.{end}") for end in ("low", "before"))
+        self.allowed = ctx.dat(flow.elements, name=f"{name}.allowed", shape=(2,))
+        self._worst = ctx.scalar(0.0, f"{name}.worst")
+
+    def explicit(self) -> list[Loop]:
+        """Return the loops from the values ahead to new values of cells."""
+        scalar, flow = self.scalar, self.scalar.flow
+        theta, ahead, rows, near = scalar.theta, scalar.ahead, flow.entry_faces, flow.transport.pattern
+        oblique = scalar.corrections
+        lacking = [] if oblique is None else [
+            *oblique.fluxes(), Loop(oblique_part, near.entries, rows.entries, oblique.flux[rows.pattern], self.pair)]
+        pair, link, flux = (dat[near.to_entries] for dat in (self.pair, self.link, self.flux))
+        return [
+            Loop(bounded_transport, near.entries, rows.entries, flow.us_ahead[rows.pattern],
+                 self._alpha[rows.pattern], self.pair),
+            *lacking,
+            Loop(low_order, flow.elements, pair, link, theta[near], theta, flow.inverse, scalar.source,
+                 flow.step_length, self.low, self.before, self._worst),
+            *scalar.boundary(self.low),
+            Loop(cell_fluxes, flow.elements, pair, link, self.before[near], self.before, ahead[near], ahead, flux),
+            Loop(allowances, flow.elements, flux, self.low[near], self.low, self.before[near], self.before,
+                 flow.inverse, flow.step_length, self.allowed),
+            Loop(corrected, flow.elements, flux, self.allowed[near], self.allowed, self.low, flow.inverse,
+                 flow.step_length, theta),
+        ]  # fmt: skip
+
+    @property
+    def _alpha(self) -> Dat:
+        """The diffusivity of two-point derivatives."""
+        oblique = self.scalar.corrections
+        return self.scalar.alpha if oblique is None else oblique.raised
+
+    def limit(self, out: Rows, step: Global) -> list[Loop]:
+        """Return the loops that limit steps to those that are bounded."""
+        scalar, flow = self.scalar, self.scalar.flow
+        known = scalar.corrections
+        raised = [] if known is None else [known.corrections.raising(scalar.alpha, known.raised)]
+        return [*raised, Loop(bounded_limit, flow.cells, out.entries, flow.us[out.pattern], self._alpha[out.pattern],
+                              flow.volume, step, name=f"{scalar.scalar.name}.bounds")]  # fmt: skip
+
+    def check(self) -> None:
+        """Raise `SolverError` if a step since the start was too long to be bounded. Collective."""
+        worst = float(self._worst.value)
+        if worst > 1.0 + _ROUNDING:
+            raise SolverError(
+                f"{self.scalar.what}: a step was {worst:.3g} times the longest one that keeps its bounds; take dt "
+                "smaller, 0 for the largest step, or bounded = false"
+            )
+
+
+def starts_with_a_jump(scalar: FlowScalar) -> bool:
+    """Return whether a scalar jumps at the start, between cells or to what flows in. Collective.
+
+    The latter where there is no source: with one, a start is but where the way to a steady state begins.
+    """
+    flow, cv, given = scalar.flow, scalar.flow.volumes, scalar.scalar
+    cells = cv.centres[: cv.cells]
+    start = given_values(f"{scalar.what}: initial", given.initial, cells)
+    inner = cv.faces[: cv.interior]
+    jumps = [np.array([steepest(given.initial, cv.centres[inner[:, 0]], cv.centres[inner[:, 1]])])]
+    values = [start]
+    if not callable(given.source) and given.source == 0.0:
+        owned = flow.spaces.elements.owned
+        number = np.arange(cv.elements)[owned]
+        there = number >= cv.cells
+        velocity, kind, value = (dat.read()[there] for dat in (flow.given, scalar.kind, scalar.given))
+        number = number[there]
+        entering = np.einsum("ij,ij->i", velocity, cv.areas[cv.interior :][number - cv.cells]) < 0.0
+        entering &= (kind == VALUE) & (flow.kinds[number - cv.cells] == PRESCRIBED)
+        behind = cv.faces[cv.interior :][number - cv.cells, 0]
+        values.append(value[entering])
+        jumps.append(np.abs(value - start[behind])[entering])
+    return discontinuous(flow.context.comm, values, jumps)

@@ -1,0 +1,174 @@
+"""Scalars with bounds: nothing outside them, no sum lost, smooth parts as good as before, chosen by the start."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import fluxloom as fl
+from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import SolverError
+from fluxloom.fe.point_mesh import point_mesh
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.incompressible_boundary import Inflow, Outflow, Symmetry
+from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
+from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
+from fluxloom.linalg.status import Stop
+from fluxloom.mesh.distribute import distribute_mesh
+from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.mesh.slices import as_slice
+from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom.solvers.flow_scalar import Scalar
+from fluxloom.solvers.incompressible import Incompressible
+
+Array = npt.NDArray[np.float64]
+BOTH = (("xmin", "xmax"), ("ymin", "ymax"))
+TIGHT = Stop(rtol=1e-12)
+
+
+def block(x: Array) -> Array:
+    """1 in a box left of the middle, else 0."""
+    return (np.abs(x - np.array([0.35, 0.5, 0.5])[: x.shape[1]]) < 0.13).all(axis=1).astype(float)
+
+
+def bell(x: Array) -> Array:
+    return np.exp(-((x[:, 0] - 0.3) ** 2 + (x[:, 1] - 0.5) ** 2) / 0.02)
+
+
+def turning(x: Array) -> Array:
+    found = np.zeros_like(x)
+    found[:, 0], found[:, 1] = 0.5 - x[:, 1], x[:, 0] - 0.5
+    return found
+
+
+def carried(d: int, n: int, start: Any, end: float, device: str = "cpu", **options: Any) -> EdgeTransport:
+    """Return a scalar on perturbed triangles or tetrahedra after a time."""
+    context = fl.Context(device, threads=1, tuning=False) if device == "cpu" else fl.Context(device)
+    mesh = point_mesh(context, box2d(n, n, kind="triangle", perturb=0.2) if d == 2 else
+                      box3d(n, n, n, kind="tetra", perturb=0.1))  # fmt: skip
+    transport = EdgeTransport(mesh, turning, options.pop("kappa", 0.0), dict.fromkeys(mesh.patches, 0.0), **options)
+    transport.initialise(start)
+    steps = ceil(end / transport.stable_step())
+    for _ in range(steps):
+        transport.step(end / steps)
+    return transport
+
+
+@pytest.mark.parametrize(("d", "n", "kappa"), [(2, 24, 0.0), (2, 16, 1e-3), (3, 8, 0.0)])
+def test_edges_keep_bounds(d: int, n: int, kappa: float) -> None:
+    found = carried(d, n, block, 1.0, kappa=kappa)
+    state = found.state()
+    assert found.bounded is not None
+    assert state.least >= -1e-14
+    assert state.most <= 1.0 + 1e-14
+    assert state.most > 0.6
+    at_first = float(found.operators.mass.read() @ block(found.places))
+    assert state.amount == pytest.approx(at_first, rel=1e-6 if n == 24 else 0.03)
+    free = carried(d, n, block, 1.0, kappa=kappa, bounded=False).state()
+    assert free.most - free.least > 1.0 + 1e-3
+
+
+def test_smooth_parts_on_edges() -> None:
+    """A bell turned round: nearly second order, and no worse than without bounds."""
+
+    def error(n: int, bounded: bool) -> float:
+        found = carried(2, n, bell, np.pi / 2, bounded=bounded)
+        x, mass = found.places, found.operators.mass.read()
+        at = np.stack([0.5 + (x[:, 1] - 0.5), 0.5 - (x[:, 0] - 0.5)], axis=1)
+        return float((mass * np.abs(found.scalar() - bell(at))).sum())
+
+    coarse, fine = error(16, True), error(32, True)
+    assert np.log2(coarse / fine) > 1.6
+    assert fine < 1.05 * error(32, False)
+
+
+def test_edges_on_devices() -> None:
+    found, wanted = (carried(2, 8, block, 0.2, device).scalar() for device in ("cpu", "reference"))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_too_long_steps_on_edges() -> None:
+    found = carried(2, 8, block, 0.1)
+    with pytest.raises(SolverError, match="a bounded scalar takes steps of at most"):
+        found.step(2.0 * found.stable_step() / 0.8)
+
+
+def test_chosen_by_the_start() -> None:
+    flat = {"bounded": None}
+    assert carried(2, 8, block, 0.01, **flat).bounded is not None
+    assert carried(2, 8, lambda x: np.tanh((x[:, 0] - 0.5) / 1e-5), 0.01).bounded is not None
+    assert carried(2, 8, bell, 0.01).bounded is None
+    assert carried(2, 8, 0.0, 0.01).bounded is None
+    assert carried(2, 8, 1.0, 0.01).bounded is not None  # 0 comes in
+
+
+def mixed(kind: str, scheme: Any, comm: Comm | None = None, **options: Any) -> Incompressible:
+    """Return eddies in a periodic box that have stirred a block for a while."""
+    mesh = box2d(16, 16, (1.0, 1.0), kind, perturb=0.15 if kind == "triangle" else 0.0)
+    alone = comm is None or comm.size == 1
+    volumes = control_volumes(mesh, BOTH) if alone else shared_volumes(
+        distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS), BOTH)  # fmt: skip
+    context = fl.Context("cpu", tuning=False, threads=1) if alone else fl.Context(
+        "cpu", comm=comm, tuning=False, threads=1)  # fmt: skip
+    flow = Incompressible(context, volumes, 1e-3, stop=TIGHT, scheme=scheme,
+                          scalars=[Scalar("c", 0.0, initial=block, **options)])  # fmt: skip
+    k = 2 * np.pi
+    flow.initialise(lambda x: np.stack(
+        [np.sin(k * x[:, 0]) * np.cos(k * x[:, 1]), -np.cos(k * x[:, 0]) * np.sin(k * x[:, 1])], axis=1))  # fmt: skip
+    for _ in range(16):
+        flow.step(0.012)
+    return flow
+
+
+@pytest.mark.parametrize("kind", ["quad", "triangle"])
+@pytest.mark.parametrize("scheme", ["adams-bashforth", "runge-kutta"])
+def test_volumes_keep_bounds(kind: str, scheme: str) -> None:
+    flow = mixed(kind, scheme)
+    found, volumes = flow.scalars["c"].content(), flow.volumes
+    assert found.least >= -1e-13
+    assert found.largest <= 1.0 + 1e-13
+    assert found.largest > 0.8
+    start = (volumes.volumes * block(volumes.centres[: volumes.cells])).sum()
+    assert found.total == pytest.approx(start, rel=1e-10)
+    free = mixed(kind, scheme, bounded=False).scalars["c"].content()
+    assert free.largest - free.least > 1.05
+
+
+def test_what_flows_in_keeps_bounds() -> None:
+    """A front through a channel: nothing above what comes in, and a start that differs from it is a jump."""
+    sides = {"xmin": Inflow((1.0, 0.0)), "xmax": Outflow(), "ymin": Symmetry(), "ymax": Symmetry()}
+    found = {"xmin": FixedValue(2.0), "xmax": Outflow(), "ymin": Adiabatic(), "ymax": Symmetry()}
+    context, volumes = fl.Context("cpu", tuning=False, threads=1), control_volumes(box2d(24, 4, (1.0, 0.25)))
+    flow = Incompressible(context, volumes, 0.01, sides, stop=TIGHT, scalars=[
+        Scalar("smoke", 1e-4, found), Scalar("air", 1e-4, found, initial=2.0)])  # fmt: skip
+    flow.initialise((1.0, 0.0))
+    for _ in range(40):
+        flow.step(0.0125)
+    smoke, air = flow.scalars["smoke"], flow.scalars["air"]
+    assert smoke.bounded is not None
+    assert air.bounded is None
+    content = smoke.content()
+    assert content.least >= -1e-13
+    assert content.largest <= 2.0 + 1e-13
+    assert content.total == pytest.approx(2.0 * 0.5 * 0.25, rel=0.01)
+
+
+def test_too_long_steps_of_a_flow() -> None:
+    flow = mixed("quad", "adams-bashforth")
+    flow.step(0.2)
+    with pytest.raises(SolverError, match=r"scalar 'c': a step was .* times the longest one that keeps its bounds"):
+        flow.step(0.02)
+
+
+def test_ranks() -> None:
+    """On two ranks what one finds."""
+    alone = run_threads(1, lambda comm: mixed("quad", "adams-bashforth", comm).scalars["c"].content())[0]
+    for found in run_threads(2, lambda comm: mixed("quad", "adams-bashforth", comm).scalars["c"].content()):
+        assert found.total == pytest.approx(alone.total, rel=1e-9)
+        assert found.square == pytest.approx(alone.square, rel=1e-7)
+        assert found.largest <= 1.0 + 1e-13
