@@ -248,6 +248,12 @@ class ImplicitRun:
                 f"CFL held at {steps.cfl:.4g} by implicit.switch = {how.switch:g}: the residual has not fallen to "
                 "that part of its largest value, from which on steps are Newton's; take implicit.switch = 1"
             )
+        last = self._last
+        if last is not None and steps.cfl < how.cfl_max and last.rest > how.tolerance:
+            return (
+                f"CFL held at {steps.cfl:.4g}, as GMRES left {last.rest:.2g} of a step's residual with implicit.krylov = "
+                f"{how.krylov}: take more vectors, or a larger implicit.sweeps_max"
+            )
         if steps.cfl < how.cfl:
             return f"CFL held at {steps.cfl:.4g}, as {self._refused:,} steps were refused and GMRES stayed short"
         if self.flow.limiting and steps.shares.weight > 0.0:
