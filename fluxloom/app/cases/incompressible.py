@@ -88,6 +88,8 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
     boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
     check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
+    if time.steady:
+        solver.seek_steady()
     start = initial_velocity(case.initial, volumes.dimension)
     check_start(solver.initialise(start), case.pressure)
     if not time.dt and not fluid.viscosity:
