@@ -1,8 +1,8 @@
 """Velocities at faces whose steady state does not depend on the step.
 
 A step leaves ``m = u_s - Gamma u = dt (Gamma G - G_s) p`` between the velocity of a face and the mean of its cells: a
-steady flow depends on ``dt``. In runs towards a steady flow ``m`` is carried on instead, and fades in a time ``tau`` that
-the flow has by itself:
+steady flow depends on ``dt``. In runs towards a steady flow ``m`` is carried on instead, and fades in a time ``tau``
+that the flow has by itself:
 
 ::
 

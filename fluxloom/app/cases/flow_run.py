@@ -256,13 +256,14 @@ class FlowRunner:
 
     # --------------------------------------------------------------------------------------- results
     def goals(self) -> Sequence[Goal]:
-        """Return the end and the residual that the case names."""
+        """Return the end and the residual, relative to its largest value, that the case names."""
         plan, time, residual = self.plan, self._flow.time, self._residual
         ends = [Goal("time.end", "time", plan.end, time, plan.end <= time * (1.0 + _CLOSE))] if plan.end else []
         if not plan.steady:
             return ends
-        below = self._steady_below()
-        return [*ends, Goal("time.steady", "residual", below, residual, residual <= below)]
+        scale = self._largest or 1.0
+        met = residual <= self._steady_below()
+        return [*ends, Goal("time.steady", "residual", plan.steady, residual / scale, met, scale)]
 
     def finish(self, *, pictures: bool = True) -> None:
         """Close ``history.csv``, draw it, and sections through a volume."""

@@ -154,7 +154,8 @@ def _checked_boundaries(
     """
     d = volumes.dimension
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
-    kinds, given = boundary_table(volumes, boundaries)
+    with explained("boundary"):
+        kinds, given = boundary_table(volumes, boundaries)
     through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
     size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
     for name, elements in volumes.patches.items():
