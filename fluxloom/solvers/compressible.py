@@ -19,7 +19,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_boundary import Boundary, boundary_table
+from fluxloom.fv.compressible_boundary import Boundary, boundary_table, check_turning
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, least_step, local_step
 from fluxloom.fv.compressible_outside import PARAMETERS
@@ -27,6 +27,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import clipped_states, through_boundary
 from fluxloom.fv.sides import Family
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left, marking
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
@@ -158,6 +159,9 @@ class CompressibleFlow:
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
         kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
         kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
+        if (turns := self.rotation) is not None:
+            turning = turns.velocity(cv.centres[cv.cells :])
+            together(self.context.comm, lambda: check_turning(cv, kinds[cv.cells :], par[cv.cells :], turning))
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))
