@@ -44,6 +44,7 @@ __all__ = [
     "pressure_slope",
     "reaction",
     "relaxation",
+    "show",
     "stage",
     "stiffness",
     "total_viscosity",
@@ -386,3 +387,9 @@ def energy(u: Read, mass: Read, kinetic: Inc, momentum: Inc, *, d: Const[int]):
     for a in range(d):
         kinetic[0] += 0.5 * mass[0] * u[a] * u[a]
         momentum[a] += mass[0] * u[a]
+
+
+@kernel
+def show(p: Read, height: Read, shown: Write):
+    """The pressure with that of the fluid at rest under a uniform force, ``p + f . x``."""
+    shown[0] = p[0] + height[0]

@@ -46,10 +46,14 @@ __all__ = [
     "TotalInlet",
     "VelocityInlet",
     "boundary_table",
+    "check_turning",
 ]
 
 Array = npt.NDArray[np.float64]
 Rows = tuple[int, Array]
+
+_SWEEP = (1e-3, 0.05)
+"""Of the fastest place of a wall that turns, what may pass its faces: in the plane, and of facets in space."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +288,35 @@ Boundary = (
     | MassFlowInlet
     | PressureOutlet
 )
+
+
+def check_turning(
+    volumes: ControlVolumes, kinds: npt.NDArray[np.int32], rows: npt.NDArray[np.float64], turning: Array
+) -> None:
+    """Raise `SolverError` where a wall sweeps through the gas of a mesh that turns: ``(u - omega x r) . n`` is not zero.
+
+    Parameters
+    ----------
+    volumes
+        Of the mesh.
+    kinds, rows
+        Of its boundary, from `boundary_table`.
+    turning : (boundary elements, d)
+        ``omega x r`` there.
+    """
+    d, bound = volumes.dimension, _SWEEP[volumes.dimension == 3]
+    for name, elements in volumes.patches.items():
+        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
+        walls = np.isin(kinds[place], (SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL))
+        apart = rows[place, 1 : 1 + d] - turning[place]
+        through = np.abs(np.einsum("ij,ij->i", apart, volumes.normals[volumes.interior :][place]))
+        fastest = np.linalg.norm(turning[place], axis=1).max(initial=0.0)
+        if (wrong := walls & (through > bound * fastest)).any():
+            raise SolverError(
+                f"patch {name!r}: the mesh turns, and {int(wrong.sum())} of {wrong.size} faces of the wall do not turn with "
+                "it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of the mesh "
+                '(velocity = "mesh")'
+            )
 
 
 def boundary_table(

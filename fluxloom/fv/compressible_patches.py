@@ -12,7 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import Along, given_values, sliding
 
 __all__ = ["Number", "PatchFaces", "Profile", "State", "Vector"]
 
@@ -68,7 +68,9 @@ class PatchFaces:
     def vector(self, what: str, given: Vector) -> Array:
         """Return a given vector at each face, ``(n, d)``; an empty one is zero."""
         d = self.dimension
-        return given_values(self._about(what), given if callable(given) or len(given) else (0.0,) * d, self.places, d)
+        about = self._about(what)
+        found = given_values(about, given if callable(given) or len(given) else (0.0,) * d, self.places, d)
+        return sliding(about, found, self.normals) if isinstance(given, Along) else found
 
     def entering(self, what: str, given: Vector) -> Array:
         """Return given velocities ``(n, d)`` that do not lead out."""

@@ -123,7 +123,7 @@ class AlgebraicStep:
     Raises
     ------
     SolverError
-        If the flow's steps are those of Runge and Kutta, or it carries scalars.
+        If the flow's steps are those of Runge and Kutta, it carries scalars or seeks a steady state, or its force acts on walls or outflows.
     """
 
     def __init__(self, flow: Incompressible, stop: Stop | None = None) -> None:
@@ -131,6 +131,10 @@ class AlgebraicStep:
             raise SolverError(f"AlgebraicStep: the scheme is Adams and Bashforth's, not {flow.scheme!r}")
         if flow.scalars.all:
             raise SolverError(f"AlgebraicStep: it has no scalars, the flow carries {', '.join(flow.scalars.all)}")
+        if flow.scalars.buoyancy is not None:
+            raise SolverError("AlgebraicStep: it has no forces through faces, and that of the flow acts on walls or outflows")
+        if flow.steady is not None:
+            raise SolverError("AlgebraicStep: its steady state depends on dt, and the flow seeks one that does not")
         self.flow, self.context, self.dimension = flow, flow.context, flow.dimension
         self.algebra, self.matrices = Algebra(flow.context), AlgebraicMatrices(flow)
         self.time, self.steps, self.dt = flow.time, flow.steps, flow.dt

@@ -19,7 +19,14 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SymmetryPlane, boundary_table
+from fluxloom.fv.compressible_boundary import (
+    Boundary,
+    NoSlipWall,
+    SlipWall,
+    SymmetryPlane,
+    boundary_table,
+    check_turning,
+)
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, least_step, local_step
 from fluxloom.fv.compressible_outside import PARAMETERS
@@ -28,6 +35,7 @@ from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
 from fluxloom.fv.sides import Family
 from fluxloom.fv.symmetry_planes import extruded_along, reference_length
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left
 from fluxloom.solvers.compressible_positivity import Positivity
@@ -177,6 +185,9 @@ class CompressibleFlow:
         self.sides = elements.rows(found.sides, faces, "sides", layout).pattern
         self.volume = elements.dat(found.volume, "volume")
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
+        if (turns := self.rotation) is not None:
+            turning = turns.velocity(cv.centres[cv.cells :])
+            together(self.context.comm, lambda: check_turning(cv, kinds[cv.cells :], par[cv.cells :], turning))
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))

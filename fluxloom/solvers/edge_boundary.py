@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import given_values, sliding
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 
 __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
@@ -129,7 +129,7 @@ def edge_boundary(
             if isinstance(boundary, Symmetry):
                 _slide(planes, mirrored, points, patch.areas)
         elif isinstance(boundary, NoSlip | Inflow):
-            values = _values(name, boundary, places[points])
+            values = _values(name, boundary, places[points], patch.areas)
             new = np.linalg.norm(values, axis=1)
             slower = new < speed[points]
             held[points] = True
@@ -162,8 +162,10 @@ def _slide(normals: Array, rank: Index, points: npt.NDArray[np.int32], areas: Ar
     rank[chosen] += 1
 
 
-def _values(name: str, boundary: NoSlip | Inflow, places: Array) -> Array:
+def _values(name: str, boundary: NoSlip | Inflow, places: Array, areas: Array) -> Array:
     velocity, d = boundary.velocity, places.shape[1]
     if not callable(velocity) and isinstance(boundary, NoSlip) and not len(velocity):
         return np.zeros_like(places)
-    return given_values(f"patch {name!r}", velocity, places, d)
+    found = given_values(f"patch {name!r}", velocity, places, d)
+    moves = callable(velocity) and isinstance(boundary, NoSlip)
+    return sliding(f"patch {name!r}", found, areas) if moves else found

@@ -147,7 +147,7 @@ class EdgeFlow:
     @property
     def p(self) -> Dat:
         """Kinematic pressure of the points; m^2/s^2."""
-        return self.loops.p
+        return self.loops.shown
 
     @property
     def matrix(self) -> SparseMatrix:
@@ -155,7 +155,7 @@ class EdgeFlow:
         return self.loops.matrix
 
     def initialise(self, velocity: Field = ()) -> Status:
-        """Set the velocity, with that of the boundary, and take from it what has divergence; the pressure is 0.
+        """Set the velocity, with that of the boundary, and take from it what has divergence.
 
         Parameters
         ----------
@@ -192,8 +192,7 @@ class EdgeFlow:
             status = self._solve("the initial velocity")
         loops.correction()
         loops.old.write(loops.u.read())
-        for dat in (loops.p, loops.rise):
-            dat.write(0.0)
+        loops.begin_pressure()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         if loops.subscales is None or not status.converged:
             return status
@@ -271,6 +270,7 @@ class EdgeFlow:
 
     def restored(self) -> None:
         """Make the preconditioner again, of the matrix that it was made of before the run was ended."""
+        self.loops.show()
         if self._made_of is not None and self._recipe is not None:
             values = self.loops.matrix.values
             now = values.read()
@@ -343,7 +343,7 @@ class EdgeFlow:
 
     def pressure(self) -> Array:
         """Return their kinematic pressure, ``(n,)``."""
-        return self.loops.p.read()
+        return self.loops.shown.read()
 
 
 def _nobody(part: str) -> None:

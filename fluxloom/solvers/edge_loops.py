@@ -25,6 +25,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
 from fluxloom.solvers.edge_forces import force_shares
+from fluxloom.solvers.edge_outlets import hydrostatic
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
 from fluxloom.solvers.edge_subscales import TrackedSubscales
@@ -43,6 +44,8 @@ class EdgeLoops:
     ----------
     u, p, hat, old : Dat
         Velocity and pressure, the velocity before the correction, and that of the step before.
+    shown, acting : Dat
+        A uniform force is part of ``p``: pressure with what it makes in a fluid at rest, and the force that is left.
     rise, b : Dat
         Unknown and right-hand side of the system of the pressure.
     matrix
@@ -97,7 +100,14 @@ class EdgeLoops:
         self.laminar = ctx.dat(points, nu, "nu")
         self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
         self.body = ctx.dat(points, vectors("force", force, self.places), "force")
-        self.load = ctx.dat(points, self.body.read(), "load")
+        uniform = np.zeros(self.dimension) if callable(force) or not np.size(force) else np.asarray(force, dtype=float)
+        self.acting, self.shown, self.outlet, self._show = self.body, self.p, 0.0, []
+        if uniform.any():
+            still, self.outlet = hydrostatic(ctx.comm, self.mesh.patches, self.places, self.boundaries, uniform)
+            self.acting = ctx.dat(points, np.zeros((points.size, self.dimension)), "force.reduced")
+            self.shown, height = ctx.dat(points, still, "p.shown"), ctx.dat(points, still, "p.hydrostatic")
+            self._show = [Loop(kernels.show, points, self.p, height, self.shown, name="show")]
+        self.load = ctx.dat(points, self.acting.read(), "load")
 
     def _constraints(self) -> None:
         ctx, points, d, found = self.context, self.points, self.dimension, self.boundary
@@ -206,7 +216,7 @@ class EdgeLoops:
             where = self.context.subset(self.points, patch.points, f"wall.{name}")
             loops.append(Loop(
                 kernels.friction, where, self.u, self.context.dat(self.points, area, f"area.{name}"),
-                self.operators.mass, self.laminar, self.body, self.load, d=d, distance=law.distance, kappa=law.kappa,
+                self.operators.mass, self.laminar, self.acting, self.load, d=d, distance=law.distance, kappa=law.kappa,
                 constant=law.constant, name=f"friction.{name}",
             ))  # fmt: skip
         return loops
@@ -235,7 +245,7 @@ class EdgeLoops:
         track = [] if self.subscales is None else [self.subscales.track()]
         self.momentum = Chain([*self._subgrid(), *self._walls(), *slope, *track, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
-        self.correction = Chain([keep, last, *self._constrained(self.u)], name="correction")
+        self.correction = Chain([keep, last, *self._constrained(self.u), *self._show], name="correction")
 
     def _surveys(self) -> None:
         ctx, mass, d, scheme = self.context, self.operators.mass, self.dimension, self.scheme
@@ -253,6 +263,17 @@ class EdgeLoops:
         )
         energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
         self.survey = Chain([Reset(self.worst), Reset(self.energy), Reset(self.total), left, energy], name="survey")
+
+    def begin_pressure(self) -> None:
+        """Set the pressure to that at the start: nothing, but what holds outflows apart."""
+        self.p.write(self.outlet)
+        self.rise.write(0.0)
+        self.show()
+
+    def show(self) -> None:
+        """Make `shown` of the pressure."""
+        for loop in self._show:
+            loop()
 
     def refill(self, dt: float) -> None:
         """Fill the matrix of the pressure for a step of ``dt`` that is not made now."""
@@ -276,7 +297,7 @@ class EdgeLoops:
         share = self.context.dat(self.points, shares.share, f"{name}.share")
         push = self.context.dat(self.points, shares.push, f"{name}.push")
         loop = self.gather(
-            kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.p, self.nu), self.operators.mass,
+            kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu), self.operators.mass,
             self.body, self.step_length, share, push, total, over=where, transposed=self.scheme.transposed,
         )  # fmt: skip
         self._forces[patches] = Chain([Reset(total), *self.convection(self.u), loop], name=name), total

@@ -128,6 +128,8 @@ class FlowCorrections:
         Gradients of the velocity (ahead, by half a step) and of the pressure that forces at faces do not balance.
     steep
         Derivative of that pressure at faces.
+    through
+        What passes faces beside the mean of both velocities, of the velocity ahead.
     ratio
         What the pressure of the last solve counts: of this step's ``dt`` over that one's.
     """
@@ -147,7 +149,7 @@ class FlowCorrections:
         oblique = np.column_stack([oblique_faces(linear), linear.shares(), passed / flow.volumes.area])
         self.oblique = spaces.faces.dat(oblique, "oblique")
         self.signs = spaces.elements.rows(Family(sides.offsets, sides.face, sides.sign), spaces.faces, "signs")
-        self._through, self.steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
+        self.through, self.steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
         self._flux = ctx.dat(flow.faces, name="flux.oblique", shape=(d,))
         self.extra, self.raised = (ctx.dat(flow.faces, name=name) for name in ("nu_s.extra", "nu_s.raised"))
         self.damping = spaces.faces.dat(known.damping, "damping")
@@ -170,7 +172,7 @@ class FlowCorrections:
         flow, half = self.flow, self.half
         return [*self.velocity.of(u), Loop(
             flux_corrections, flow.faces, half.entries, self.velocity.mean[half.pattern], flow.us_ahead, flow.nus,
-            self.oblique, self.moment, self.normal, self._flux, self._through, self.extra, d=flow.dimension,
+            self.oblique, self.moment, self.normal, self._flux, self.through, self.extra, d=flow.dimension,
         ), self.raising(flow.nus, self.raised)]  # fmt: skip
 
     def sums(self, flux: Dat, u: Dat, c: int) -> Loop:
@@ -191,7 +193,7 @@ class FlowCorrections:
         forced = [] if buoyancy is None else [
             Loop(push_faces, flow.faces, buoyancy.force, buoyancy.acting, self.damping, flow.us)]  # fmt: skip
         return [
-            Loop(predict_faces, flow.faces, gamma.entries, flow.u[gamma.pattern], self._through, half.entries,
+            Loop(predict_faces, flow.faces, gamma.entries, flow.u[gamma.pattern], self.through, half.entries,
                  self.pressure.mean[half.pattern], tangent, self.damping, self.steep, self.ratio, flow.us,
                  d=flow.dimension),
             *forced,
@@ -223,6 +225,6 @@ class FlowCorrections:
 
     def reset(self) -> None:
         """Forget the pressure of the last solve."""
-        for dat in (self.steep, self.pressure.mean, self._through):
+        for dat in (self.steep, self.pressure.mean, self.through):
             dat.write(np.zeros_like(dat.read()))
         self.ratio.value = 0.0

@@ -24,10 +24,10 @@ from fluxloom.fv.scalar_transport import (
     scalar_flux,
 )
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy
+from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy, potential_part
 from fluxloom.solvers.flow_patches import patch_elements
-from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
 from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
+from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class FlowScalars:
     all
         Name to scalar.
     buoyancy
-        Of those that drive the flow; None: there are none.
+        Of those that drive the flow, and of a uniform force on walls and outflows; None: there are none.
 
     Raises
     ------
@@ -305,9 +305,11 @@ class FlowScalars:
         if len(set(names)) < len(names):
             raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")
         self.all = {scalar.name: FlowScalar(flow, scalar) for scalar in scalars}
-        found = [(made.ahead, made.scalar.buoyancy) for made in self.all.values()]
-        driving = [(ahead, force) for ahead, force in found if force is not None]
-        self.buoyancy = FlowBuoyancy(flow, driving) if driving else None
+        found = [(made, made.scalar.buoyancy) for made in self.all.values()]
+        driving, uniform = [(made, force) for made, force in found if force is not None], potential_part(flow)
+        self.buoyancy = FlowBuoyancy(flow, driving, uniform) if driving or uniform.any() else None
+        if uniform.any():
+            flow.acceleration.value = flow.force - uniform
 
     def __getitem__(self, name: str) -> FlowScalar:
         """Return a scalar by its name."""
@@ -339,7 +341,7 @@ class FlowScalars:
             if scalar.bounded is not None:
                 scalar.bounded.check()
         if self.buoyancy is not None:
-            self.buoyancy.acting.value = time
+            self.buoyancy.act(time)
 
     def kept(self) -> list[Loop]:
         """Return the loops that keep what stages start from."""

@@ -62,6 +62,7 @@ from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom.solvers.flow_steady import SteadyFaces
 from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, check_step, finite_vector
 
 __all__ = ["Form", "Incompressible", "Scheme"]
@@ -156,6 +157,7 @@ class Incompressible:
         self.scheme, self.model = scheme, model
         self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
+        self.steady: SteadyFaces | None = None
         self._loops()
         self.solver = self._pressure(stop, preconditioner) if pressure is None else pressure(self)
 
@@ -272,6 +274,7 @@ class Incompressible:
             *cells,
             *self.scalars.cells(),
             *sides,
+            *((self.steady.measured(),) if self.steady is not None else ()),
             *(self._subgrid(self.model) if self.model is not None else ()),
         ]
         self.before = Chain([*self.explicit, *source], name="explicit")
@@ -283,14 +286,20 @@ class Incompressible:
 
     def _projection(self) -> tuple[list[Loop], list[Loop], list[Loop]]:
         """Return what makes the right-hand side of the pressure, and what its solution does to faces and cells."""
-        d, corrections = self.dimension, self.corrections
+        d, corrections, steady = self.dimension, self.corrections, self.steady
+        kept = steady.carried() if steady is not None else []
         gauss = Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d)
         if corrections is not None:
-            return corrections.faces(), corrections.slopes(), corrections.cells(gauss)
+            *predicted, rhs = corrections.faces()
+            more = [steady.faces()] if steady is not None else []
+            return [*kept, *predicted, *more, rhs], corrections.slopes(), corrections.cells(gauss)
         rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
         faces = Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                      self.phi[self.slope.pattern], self.us, d=d)  # fmt: skip
-        return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], [gauss]
+        if steady is None:
+            return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], [gauss]
+        source = [*kept, rhs, steady.source(), *self.scalars.source()]
+        return source, [faces, steady.faces(), *self.scalars.faces()], [gauss]
 
     def _anywhere(self, here: bool | np.bool_) -> bool:
         """Return whether something is so on any rank; collective."""
@@ -336,6 +345,11 @@ class Incompressible:
         self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), *limits], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
         self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
+
+    def seek_steady(self) -> None:
+        """Make the steady state independent of the step, see `fluxloom.solvers.flow_steady`; before `initialise`."""
+        self.steady = SteadyFaces(self)
+        self._loops()
 
     # ------------------------------------------------------------------------------------- running
     def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
@@ -394,9 +408,10 @@ class Incompressible:
         return status
 
     def _forget(self) -> None:
-        """Forget the pressure of the last solve."""
-        if self.corrections is not None:
-            self.corrections.reset()
+        """Forget the pressure of the last solve, and what is carried on."""
+        for part in (self.corrections, self.steady):
+            if part is not None:
+                part.reset()
 
     def _solved(self, first: bool) -> Status:
         """Solve for the pressure; at the start until it does not change, each time with what the last one says."""
@@ -415,6 +430,8 @@ class Incompressible:
         """Make a step or a stage, in which the pressure acts for a time; in the last one it did for another."""
         if self.corrections is not None:
             self.corrections.ratio.value = acting / last if last else 0.0
+        if self.steady is not None:
+            self.steady.acting.value = acting
         self.before()
         status = self._solved(first=not last)
         if status.reason == "not finite":

@@ -16,6 +16,7 @@ from fluxloom.app.cases.compressible_tables import (
     InitialTable,
 )
 from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.flow_choices import given_velocity
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.comm.base import Comm
 from fluxloom.core.advice import warn
@@ -37,6 +38,7 @@ from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.given import Along
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
@@ -174,6 +176,8 @@ def _boundary(
 ) -> Boundary:  # fmt: skip
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
+    if table.motion():
+        turning = Along(given_velocity(table, key, d))
     check_length(f"{key}.velocity", len(velocity), d)
     check_length(f"{key}.direction", len(table.direction), d)
     if table.state:

@@ -16,6 +16,7 @@ from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
 from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.core.errors import did_you_mean
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, TURBULENCE, CompressibleScheme
 
@@ -230,7 +231,7 @@ class InitialTable(Table):
         return self
 
 
-class BoundaryTable(Table):
+class BoundaryTable(MotionTable):
     """``[boundary.PATCH]``: what is beyond a patch of the mesh; every patch that is not periodic needs one.
 
     Attributes
@@ -246,6 +247,8 @@ class BoundaryTable(Table):
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
         Of gas that enters, or of a wall that slides; ``"mesh"``: the wall turns with the mesh.
+    velocity_x, velocity_y, velocity_z, spin, spin_centre
+        Of a wall instead: formulas in x, y and z, or its angular velocity, rad/s, and a place on the axis.
     direction
         Of gas that enters; by default against the normal.
     mass_flux
@@ -278,6 +281,11 @@ class BoundaryTable(Table):
         for key in needed:
             if key not in given:
                 raise ValueError(f'type = "{self.type}" needs {key}')
+        moves = self.motion()
+        if moves and self.type not in ("slip", "wall"):
+            raise ValueError(f'{moves[0]} is of walls, not of type = "{self.type}"')
+        if moves and self.velocity:
+            raise ValueError(f"give only one of velocity and {moves[0]}")
         if self.velocity == "mesh" and self.type not in ("slip", "wall"):
             raise ValueError(f'velocity = "mesh" is of walls, not of type = "{self.type}"')
         if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):

@@ -89,6 +89,8 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
     boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
     check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
+    if time.steady:
+        solver.seek_steady()
     start = initial_velocity(case.initial, volumes.dimension)
     check_start(solver.initialise(start), case.pressure)
     if not time.dt and not fluid.viscosity:
@@ -153,7 +155,8 @@ def _checked_boundaries(
     """
     d = volumes.dimension
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
-    kinds, given = boundary_table(volumes, boundaries)
+    with explained("boundary"):
+        kinds, given = boundary_table(volumes, boundaries)
     through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
     size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
     for name, elements in volumes.patches.items():

@@ -20,6 +20,7 @@ from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
 from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
 from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.context import Context
@@ -136,11 +137,9 @@ def _collision(case: LatticeCase) -> Collision:
 
 def _given(table: LatticeBoundaryTable | LatticeInitialTable, key: str, units: Units) -> Callable[[Array], Array]:
     """Return the velocity that formulas describe, on the lattice, as a function of places there."""
-    names = [f"velocity_{axis}" for axis in "xyz"]
-    for name in table.changed(names[units.dimension :]):
-        raise CaseError(f"{key}.{name}: the mesh has {units.dimension} dimensions; leave it out")
     variables = ("x", "y", "z")[: units.dimension]
-    parts = [formula(getattr(table, name) or "0", f"{key}.{name}", variables) for name in names[: units.dimension]]
+    texts = zip(velocity_texts(table, key, units.dimension), VELOCITY_KEYS, strict=False)
+    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
 
     def velocity(places: Array) -> Array:
         at = units.points(places)
@@ -195,7 +194,7 @@ def _side(table: LatticeBoundaryTable, key: str, units: Units) -> Condition | Sp
 def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition:
     match table.type:
         case "wall":
-            moves = bool(table.velocity or table.changed(("velocity_x", "velocity_y", "velocity_z")))
+            moves = bool(table.velocity or table.motion())
             return Wall(_velocity(table, key, units) if moves else None, measure=True)
         case "slip":
             return Slip()
