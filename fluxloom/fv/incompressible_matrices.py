@@ -67,8 +67,8 @@ class FlowMatrices:
     def damping(self) -> Array:
         """``alpha`` of each face: the implicit derivative of the pressure is ``alpha G_s``.
 
-        The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective where
-        the operators are corrected.
+        The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective
+        where the operators are corrected.
         """
         cv = self.volumes
         if not self.oblique:

@@ -286,7 +286,8 @@ class Incompressible:
         d, corrections = self.dimension, self.corrections
         gauss = Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d)
         if corrections is not None:
-            return corrections.faces(), corrections.slopes(), corrections.cells(gauss)
+            force = self.scalars.buoyancy
+            return corrections.faces(force), corrections.slopes(force), corrections.cells(gauss)
         rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
         faces = Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                      self.phi[self.slope.pattern], self.us, d=d)  # fmt: skip
