@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,7 @@ class FlowMatrices:
     volumes: ControlVolumes
     kinds: npt.NDArray[np.int32]
     oblique: bool = False
+    _kept: list[Array] = field(default_factory=list)
 
     @cached_property
     def operators(self) -> Operators:
@@ -63,19 +64,20 @@ class FlowMatrices:
         """Corrections of the pressure, which is known at outflows alone."""
         return LinearOperators(self.operators, np.zeros(self.kinds.size, dtype=bool), self.kinds == OUTFLOW)
 
-    @cached_property
+    @property
     def damping(self) -> Array:
         """``alpha`` of each face: the implicit derivative of the pressure is ``alpha G_s``.
 
-        The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective where
-        the operators are corrected.
+        The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective
+        where the operators are corrected.
         """
         cv = self.volumes
-        if not self.oblique:
-            return np.ones(len(cv.faces))
-        share = np.zeros(cv.elements)
-        share[: cv.cells] = stored(cv, self.operators.wide_share())
-        return np.maximum(DAMPING, FLAT * share[cv.faces].max(axis=1))
+        if not self._kept:  # a cached property would hold the lock of all ranks that are threads
+            share = np.zeros(cv.elements)
+            if self.oblique:
+                share[: cv.cells] = stored(cv, self.operators.wide_share())
+            self._kept.append(np.maximum(DAMPING if self.oblique else 1.0, FLAT * share[cv.faces].max(axis=1)))
+        return self._kept[0]
 
     @cached_property
     def owners(self) -> Index:

@@ -150,7 +150,7 @@ class LinearOperators:
         )
 
     def shares(self) -> Array:
-        """Return ``b``, ``(faces,)``: the viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
+        """Return ``b``, ``(faces,)``: a viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
 
         It acts on what the difference of two elements has beside ``v . g``, nothing of linear fields. Without it values
         that are carried to the middle of skewed faces grow.

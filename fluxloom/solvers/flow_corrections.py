@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
+from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
+from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_kernels import (
     add_borrowed,
     borrow,
@@ -34,14 +37,44 @@ from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import cells_behind
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 
-if TYPE_CHECKING:
-    from fluxloom.solvers.incompressible import Incompressible
-
-__all__ = ["FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
+__all__ = ["CorrectedFlow", "FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
 
 Array = npt.NDArray[np.float64]
 FIRST_SOLVES = 50
 """At most, of the pressure at the start, where there is no last one; each leaves about 0.6 of the error."""
+
+
+class CorrectedFlow(Protocol):
+    """What the corrections take of a flow, see `fluxloom.solvers.incompressible.Incompressible`."""
+
+    context: Context
+    volumes: ControlVolumes
+    dimension: int
+    kinds: npt.NDArray[np.int32]
+    given_velocity: Array
+    matrices: FlowMatrices
+    spaces: FlowSpaces
+    cells: Set
+    elements: Set
+    faces: Set
+    u: Dat
+    ahead: Dat
+    us: Dat
+    us_ahead: Dat
+    nus: Dat
+    phi: Dat
+    b: Dat
+    inverse: Dat
+    step_length: Global
+    gamma: Rows
+    slope: Rows
+
+
+class FaceForce(Protocol):
+    """A force at faces, and for how long it acts, see `fluxloom.solvers.flow_buoyancy.FlowBuoyancy`."""
+
+    force: Dat
+    acting: Global
 
 
 def oblique_faces(linear: LinearOperators) -> Array:
@@ -50,7 +83,7 @@ def oblique_faces(linear: LinearOperators) -> Array:
     return np.concatenate([area * linear.tangents, area * linear.skews, area], axis=1)
 
 
-def oblique_sides(flow: Incompressible, linear: LinearOperators) -> tuple[Rows, Rows, Dat]:
+def oblique_sides(flow: CorrectedFlow, linear: LinearOperators) -> tuple[Rows, Rows, Dat]:
     """Return the face of each boundary element with ``(A, delta)``, the cell behind, and ``(k, s)``."""
     cv, elements = flow.volumes, flow.spaces.elements
     values = np.zeros((cv.elements, 2 * cv.dimension))
@@ -81,7 +114,7 @@ class MeanGradients:
         Those of the cells, and twice the mean over neighbours.
     """
 
-    def __init__(self, flow: Incompressible, linear: LinearOperators, means: Rows, name: str, c: int) -> None:
+    def __init__(self, flow: CorrectedFlow, linear: LinearOperators, means: Rows, name: str, c: int) -> None:
         self._flow, self._linear, self._means, self._c, self._name = flow, linear, means, c, name
         size = (c * flow.dimension,)
         self.raw, self._once, self.mean = (
@@ -134,7 +167,7 @@ class FlowCorrections:
         What the pressure of the last solve counts: of this step's ``dt`` over that one's.
     """
 
-    def __init__(self, flow: Incompressible) -> None:
+    def __init__(self, flow: CorrectedFlow) -> None:
         self.flow, ctx, d = flow, flow.context, flow.dimension
         known, spaces = flow.matrices, flow.spaces
         sides, linear = known.operators.sides, known.velocity_operators
@@ -184,10 +217,10 @@ class FlowCorrections:
         """Return the loops behind the prediction of the velocity."""
         return [self.sums(self._flux, self.flow.u, self.flow.dimension)]
 
-    def faces(self) -> list[Loop]:
+    def faces(self, buoyancy: FaceForce | None) -> list[Loop]:
         """Return the loops to the velocities at faces that are projected, and to the right-hand side."""
         flow, half = self.flow, self.half
-        buoyancy, gamma = flow.scalars.buoyancy, flow.gamma
+        gamma = flow.gamma
         tangent = flow.spaces.faces.dat(flow.matrices.pressure_operators.tangents, "tangents")
         out = flow.spaces.cells.rows(outward_areas(flow.matrices), flow.spaces.faces, "outward.areas")
         forced = [] if buoyancy is None else [
@@ -200,9 +233,9 @@ class FlowCorrections:
             Loop(face_divergence, flow.cells, out.entries, flow.us[out.pattern], flow.b),
         ]  # fmt: skip
 
-    def slopes(self) -> list[Loop]:
+    def slopes(self, buoyancy: FaceForce | None) -> list[Loop]:
         """Return the loops from the pressure to the velocities at faces, and to its gradients."""
-        flow, slope, buoyancy = self.flow, self.flow.slope, self.flow.scalars.buoyancy
+        flow, slope = self.flow, self.flow.slope
         found = flow.matrices.pressure_operators.face_gradients()
         rows = flow.spaces.cells.rows(found, flow.spaces.faces, "pressure.weights")
         taken = [] if buoyancy is None else [

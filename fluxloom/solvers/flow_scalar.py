@@ -150,7 +150,9 @@ class FlowScalar:
         self.transport = Rows(pattern, flow.context.dat(pattern.entries, name=f"{scalar.name}.transport"))
         self.sides: Rows = elements.rows(boundary_sides(cv), flow.spaces.faces, f"{scalar.name}.sides")
         self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
-        self.corrections = None if flow.corrections is None else ScalarCorrections(self, flow.corrections)
+        self.corrections: ScalarCorrections | None = None
+        if flow.corrections is not None:
+            self.corrections = ScalarCorrections(self, scalar.name, flow, flow.corrections)
         jump = starts_with_a_jump(self) if scalar.bounded is None else scalar.bounded
         self.bounded = BoundedScalar(self) if jump else None
         self._fluxes: dict[str, Loop] = {}
@@ -280,7 +282,7 @@ class FlowScalar:
         self._flux.value = np.zeros(3)
         self._fluxes[patch]()
         if self.corrections is not None:
-            self.corrections.add_flux(patch, self._flux)
+            self.corrections.add_flux(patch, patch_elements(flow, patch), self._flux)
         return ScalarFlux(*(float(v) for v in self._flux.value))
 
 

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.dsl.chain import Chain
-from fluxloom.dsl.dats import Global
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Subset
 from fluxloom.fv.linear_kernels import oblique_scalar_flux, scalar_corrections
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_transport import VALUE
-from fluxloom.solvers.flow_corrections import FlowCorrections, MeanGradients, oblique_faces, oblique_sides
-from fluxloom.solvers.flow_patches import patch_elements
-
-if TYPE_CHECKING:
-    from fluxloom.solvers.flow_scalar import FlowScalar
+from fluxloom.solvers.flow_corrections import (
+    CorrectedFlow,
+    FlowCorrections,
+    MeanGradients,
+    oblique_faces,
+    oblique_sides,
+)
 
 __all__ = ["ScalarCorrections"]
+
+
+class CorrectedScalar(Protocol):
+    """What the corrections take of a scalar, see `fluxloom.solvers.flow_scalar.FlowScalar`."""
+
+    kinds: npt.NDArray[np.int32]
+    theta: Dat
+    ahead: Dat
+    alpha: Dat
 
 
 class ScalarCorrections:
@@ -26,15 +39,14 @@ class ScalarCorrections:
 
     Parameters
     ----------
-    scalar
+    scalar, name
         Whose.
-    corrections
-        Of the flow that carries it.
+    flow, corrections
+        What carries it.
     """
 
-    def __init__(self, scalar: FlowScalar, corrections: FlowCorrections) -> None:
-        self.scalar, self.corrections = scalar, corrections
-        flow, name = scalar.flow, scalar.scalar.name
+    def __init__(self, scalar: CorrectedScalar, name: str, flow: CorrectedFlow, corrections: FlowCorrections) -> None:
+        self.scalar, self.name, self.flow, self.corrections = scalar, name, flow, corrections
         feet = scalar.kinds != VALUE
         self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool))
         self.flux = flow.context.dat(flow.faces, name=f"{name}.oblique", shape=(1,))
@@ -45,8 +57,8 @@ class ScalarCorrections:
 
     def fluxes(self) -> list[Loop]:
         """Return the loops to the corrections of the fluxes, of the values ahead."""
-        scalar, flow, known = self.scalar, self.scalar.flow, self.corrections
-        half, name = known.half, scalar.scalar.name
+        scalar, flow, known = self.scalar, self.flow, self.corrections
+        half, name = known.half, self.name
         oblique = flow.spaces.faces.dat(oblique_faces(self.linear), f"{name}.faces")
         return [known.raising(scalar.alpha, self.raised), *self._ahead.of(scalar.ahead), Loop(
             scalar_corrections, flow.faces, half.entries, self._ahead.mean[half.pattern],
@@ -58,16 +70,16 @@ class ScalarCorrections:
         """Return the loop that takes the corrections out of cells."""
         return [self.corrections.sums(self.flux, self.scalar.theta, 1)]
 
-    def add_flux(self, patch: str, total: Global) -> None:
-        """Add what two-point derivatives lack to what enters through a patch now."""
-        scalar, flow = self.scalar, self.scalar.flow
+    def add_flux(self, patch: str, over: Subset, total: Global) -> None:
+        """Add what two-point derivatives lack to what enters through a patch, some boundary elements, now."""
+        scalar, flow = self.scalar, self.flow
         if patch not in self._chains:
             if self._now is None:
-                self._now = MeanGradients(flow, self.linear, self.corrections.means, f"{scalar.scalar.name}.now", 1)
+                self._now = MeanGradients(flow, self.linear, self.corrections.means, f"{self.name}.now", 1)
             sides, cells, oblique = oblique_sides(flow, self.linear)
             loop = Loop(
-                oblique_scalar_flux, patch_elements(flow, patch), sides.entries, oblique, scalar.alpha[sides.pattern],
+                oblique_scalar_flux, over, sides.entries, oblique, scalar.alpha[sides.pattern],
                 flow.us[sides.pattern], self._now.mean[cells.pattern], total, d=flow.dimension,
             )  # fmt: skip
-            self._chains[patch] = Chain([*self._now.of(scalar.theta), loop], name=f"{scalar.scalar.name}.oblique")
+            self._chains[patch] = Chain([*self._now.of(scalar.theta), loop], name=f"{self.name}.oblique")
         self._chains[patch]()

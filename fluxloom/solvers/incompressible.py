@@ -290,9 +290,10 @@ class Incompressible:
         kept = steady.carried() if steady is not None else []
         gauss = Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d)
         if corrections is not None:
-            *predicted, rhs = corrections.faces()
+            force = self.scalars.buoyancy
+            *predicted, rhs = corrections.faces(force)
             more = [steady.faces()] if steady is not None else []
-            return [*kept, *predicted, *more, rhs], corrections.slopes(), corrections.cells(gauss)
+            return [*kept, *predicted, *more, rhs], corrections.slopes(force), corrections.cells(gauss)
         rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
         faces = Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
                      self.phi[self.slope.pattern], self.us, d=d)  # fmt: skip
