@@ -49,7 +49,8 @@ class Flow:
             for name in ("a", "b")[: scheme.buffers]
         )
         acting = ctx.scalar(np.array(force, dtype=float), "force", dtype="float64") if len(force) else None
-        self.space = Space(ctx, lattice, self.box, grid, scheme, buffers, storage_unit(dtype), acting)
+        given = tuple(float(x) for x in force)
+        self.space = Space(ctx, lattice, self.box, grid, scheme, buffers, storage_unit(dtype), acting, weight=given)
         self.labels = labels_of(self.box, [body.shape for body in bodies])
         self.parts: dict[str, Part] = parts_of(self.space, sides, bodies, self.labels)
         self.force = np.array(force if len(force) else [0.0] * lattice.dimensions)

@@ -98,6 +98,8 @@ class Bounce:
             value = plain
             if self.interpolated:
                 value = np.where(q >= 0.5, far, np.where(fluid, near, plain))
+                other = np.where(q >= 0.5, 1 - 0.5 / q, np.where(fluid, 1 - 2 * q, 0.0))
+                value = value - other * 3 * w[i] * (c[i] @ o.stands)  # fluid at rest is denser where the force leads
             before[(*at, i)] = value
             # momentum exchange in the frame of the wall (Wen et al. 2014), less that of fluid at rest
             lost, gained = out - w[i], value - w[i]
@@ -286,7 +288,8 @@ class AntiBounce:
         rho = o.values(self.density, key, wall, x, ()) + self._away(way * near[:, axis], way * far[:, axis])
         for i in np.flatnonzero(way * o.c[:, axis] == -1):
             even = rho * (1 + 4.5 * (u @ o.c[i]) ** 2 - 1.5 * (u * u).sum(1))
-            g[(*x.T, i)] = 2 * o.w[i] * even - o.f[(*x.T, o.lattice.opposite[i])]
+            along = np.where(np.arange(o.d) == axis, 0.0, o.force)
+            g[(*x.T, i)] = 2 * o.w[i] * (even - 1.5 * o.c[i] @ along) - o.f[(*x.T, o.lattice.opposite[i])]
 
     def _away(self, near: Array, far: Array) -> Array:
         """Return how far the density is from what is set, from the velocities out of two cells."""
@@ -328,6 +331,11 @@ class Oracle:
         Of TRT; None: BGK.
     force
         ``(d,)``, the same everywhere.
+    mirrors
+        Sides that are walls or planes of symmetry: links through these alone belong to the body that has the mirror
+        image of their source, if one has. Fluid at rest stands on them.
+    excess
+        By how many cells bodies that fluid surrounds are larger than those that they have.
     """
 
     def __init__(
@@ -342,6 +350,8 @@ class Oracle:
         priority: Sequence[str] | None = None,
         magic: float | None = None,
         force: Sequence[float] | None = None,
+        mirrors: Sequence[str] = (),
+        excess: Mapping[int, float] | None = None,
     ) -> None:
         self.lattice, self.shape, self.d = lattice, np.array(shape), len(shape)
         self.c, self.w = np.array(lattice.velocities, dtype=float), np.array(lattice.weights)
@@ -350,6 +360,9 @@ class Oracle:
         self.conditions: dict[Any, Any] = dict(conditions or {})
         sides = [key for key in self.conditions if isinstance(key, str)]
         self.periodic = [not any(self.side(name)[0] == a for name in sides) for a in range(self.d)]
+        self.mirrors, self.excess = frozenset(mirrors), dict(excess or {})
+        standing = [any(self.side(name)[0] == a for name in mirrors) for a in range(self.d)]
+        self.stands = np.where(standing, self.force, 0.0)
         self.priority = list(sides if priority is None else priority)
         self.labels = np.zeros(shape, dtype=int) if labels is None else np.asarray(labels, dtype=int)
         self.fractions = np.full((*shape, lattice.q), 0.5) if fractions is None else fractions
@@ -386,7 +399,46 @@ class Oracle:
         g = np.stack([np.roll(self.f[..., i], tuple(c), axes) for i, c in enumerate(self.lattice.velocities)], -1)
         for key, condition in sorted(self.conditions.items(), key=lambda item: item[1].stage):
             condition.fill(self, key, g)
+        for key, condition in self.conditions.items():
+            if isinstance(condition, Bounce):
+                self._share_corners(key, g)
         return g
+
+    def _own(self, x: Array, i: int, axis: int) -> int:
+        """Return whether the owner of a link gets its component along an axis, and with which sign."""
+        way = self._leaves(x - self.c[i], axis)
+        owner = int(self.owner[(*x, i)])
+        if not way:
+            return 1
+        if owner < 0:
+            return int(self.side(self.priority[-1 - owner])[0] == axis)
+        q = self.fractions[(*x, i)] if getattr(self.conditions[owner], "interpolated", False) else 0.5
+        side = "xyz"[self.d - 1 - axis] + ("min" if way < 0 else "max")
+        beyond = -1 if isinstance(self.conditions[side], Slip) else 0
+        return 1 if q < 0.5 else beyond if q > 0.5 else 0
+
+    def _share_corners(self, key: str | int, g: Array) -> None:
+        """Give a wall the component across itself of links through corners, and none across the other side."""
+        at, push = self.pushes[key]
+        places, pushes, own = [at], [push], []
+        for i in range(self.lattice.q):
+            for x in np.stack(np.nonzero(self.owner[..., i] == self.code(key)), -1):
+                own.append([self._own(x, i, a) for a in range(self.d)])
+            if isinstance(key, int):
+                continue
+            axis, way = self.side(key)
+            theirs = (self.owner[..., i] != 0) & (self.owner[..., i] != self.code(key))
+            for x in np.stack(np.nonzero(theirs), -1):
+                if self._leaves(x - self.c[i], axis) == way and not self._own(x, i, axis):
+                    both = self.f[(*x, self.lattice.opposite[i])] + g[(*x, i)] - 2 * self.w[i]
+                    places.append((x - 0.5 * self.c[i])[None])
+                    pushes.append(np.where(np.arange(self.d) == axis, -both * self.c[i], 0.0)[None])
+        pushes[0] = push * np.array(own).reshape(push.shape)
+        self.pushes[key] = np.concatenate(places), np.concatenate(pushes)
+
+    def _leaves(self, source: Array, axis: int) -> int:
+        """Return whether a place is beyond a side across an axis: -1 or 1."""
+        return 0 if self.periodic[axis] else int(source[axis] >= self.shape[axis]) - int(source[axis] < 0)
 
     # --------------------------------------------------------------------------------- results
 
@@ -409,7 +461,17 @@ class Oracle:
 
     def force_on(self, key: str | int) -> Array:
         """Return the force of the fluid on a wall or body in the last step, without the pressure of rest."""
-        return self.pushes[key][1].sum(0)
+        return self.pushes[key][1].sum(0) + self._weight(key)
+
+    def _weight(self, key: str | int) -> Array:
+        """Return by how much a body weighs more than its cells: chord by chord, or all of its area at once."""
+        if key in self.excess:
+            return -self.excess[key] * self.stands
+        found = np.zeros(self.d)
+        for i in range(self.lattice.q):
+            q = self.fractions[..., i][self.owner[..., i] == self.code(key)]
+            found -= (6 * self.w[i] * (0.5 - q)).sum() * (self.c[i] @ self.stands) * self.c[i]
+        return found
 
     def torque_on(self, key: str | int, center: Sequence[float]) -> Array:
         """Return the torque about a point: ``(1,)``, about z, or ``(3,)`` in the order of the axes, slowest first."""
@@ -480,5 +542,9 @@ class Oracle:
                         if (source[a] < 0 and way < 0) or (source[a] >= self.shape[a] and way > 0)
                     ]  # fmt: skip
                     kind = self.code(crossed[0])
+                    image = np.where((source < 0) | (source >= self.shape), x, source)
+                    image = np.where(self.periodic, source % self.shape, image)
+                    if self.mirrors.issuperset(crossed) and self.labels[tuple(image)]:
+                        kind = self.labels[tuple(image)]
                 owner[(*x, i)] = kind
         return owner

@@ -258,7 +258,7 @@ class GuardTable(Table):
     residual
         How many times its lowest value so far, or 1e-10 of the first one, the residual of a steady run may be.
     clipped, clipped_steps
-        Part of the states of a step that may be clipped, in so many steps one after the other.
+        Part of the states of a step towards a steady flow that may be clipped, in so many steps one after the other.
     courant
         How many times the largest stable step a step may be.
     mach

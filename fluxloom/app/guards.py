@@ -27,7 +27,7 @@ from fluxloom.dsl.parts import Part
 
 __all__ = ["Guards", "Violation"]
 
-_TELLING = ("clipped", "mach", "speed", "velocity", "scalar")
+_TELLING = ("limited", "mach", "speed", "velocity", "scalar")
 """Fields whose largest value shows where a flow is lost, for guards that have no field of their own."""
 
 _OF_THE_START = ("finite", "positive")

@@ -16,6 +16,10 @@ from fluxloom.mesh.mesh import MeshData
 __all__ = ["draw_field", "draw_residual"]
 
 _LINES, _FILLS = 24, 4
+_NEAR = 0.01
+"""Of a step between two levels: values this near a level are moved off it."""
+_CONSTANT = 1e-3
+"""Of a constant field, how much the scale shows above and below."""
 _SHOWN_PERCENT = (1.0, 99.0)
 _BODY = "#3a3f47"
 _DPI = 160
@@ -75,8 +79,11 @@ def draw_field(
     axes.set_facecolor(_BODY)
     lines, fills, norm = _levels(shades, picture.centre)
     shown = {"norm": norm, "cmap": picture.colours, "extend": "both"}
+    varies = np.ptp(shades[np.isfinite(shades)]) > _margin(shades)
+    shades = _off_levels(shades if varies else np.full_like(shades, lines.mean()), fills)
     filled = axes.tricontourf(x, y, triangles, shades, levels=fills, **shown)
-    axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
+    if varies:
+        axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
     bar = figure.colorbar(filled, ax=axes, pad=0.02, aspect=30, shrink=0.9, ticks=lines[:: max(1, len(lines) // 10)])
     bar.set_label(picture.label)
     bar.ax.tick_params(labelsize=8)
@@ -95,7 +102,8 @@ def _bounds(mesh: MeshData) -> tuple[float, float, float, float]:
 def _levels(values: npt.NDArray[np.float64], centre: float | None) -> tuple[Any, Any, Any]:
     """Return levels of the lines (round numbers), of the fills (four between two lines), and the colour scale.
 
-    The scale leaves out the last per cent at both ends, which are few nodes at a nose or an edge.
+    The scale leaves out the last per cent at both ends, which are few nodes at a nose or an edge, unless all that there
+    is to see is in them.
     """
     from matplotlib.colors import Normalize, TwoSlopeNorm
     from matplotlib.ticker import MaxNLocator
@@ -104,15 +112,34 @@ def _levels(values: npt.NDArray[np.float64], centre: float | None) -> tuple[Any,
     if not finite.size:
         raise CaseError("the field has no finite values to draw")
     low, high = (float(value) for value in np.percentile(finite, _SHOWN_PERCENT))
-    margin = max(1e-12, 1e-6 * max(abs(low), abs(high)))
+    margin = _margin(finite)
     if high - low < margin:
-        low, high = low - margin, high + margin
+        low, high = float(finite.min()), float(finite.max())
+    if high - low < margin:
+        middle, part = float(np.median(finite)), _CONSTANT * max(abs(low), abs(high))
+        low, high = middle - max(margin, part), middle + max(margin, part)
+    low, high = low + _NEAR**2 * (high - low), high - _NEAR**2 * (high - low)  # round-off adds no level at the ends
     lines = np.asarray(MaxNLocator(_LINES, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
     fills = np.linspace(lines[0], lines[-1], _FILLS * (len(lines) - 1) + 1)
     norm = Normalize(fills[0], fills[-1])
     if centre is not None and fills[0] < centre < fills[-1]:
         norm = TwoSlopeNorm(centre, fills[0], fills[-1])
     return lines, fills, norm
+
+
+def _margin(values: npt.NDArray[np.float64]) -> float:
+    """Return the range of values below which a field is constant."""
+    return max(1e-12, 1e-6 * float(np.abs(values[np.isfinite(values)]).max()))
+
+
+def _off_levels(values: npt.NDArray[np.float64], levels: Any) -> npt.NDArray[np.float64]:
+    """Return values of which none is within a hundredth of a step of a level: those that are lie above it.
+
+    Where a field has the value of a level, as a uniform stream of Mach 2.5, contours would show its round-off.
+    """
+    step = levels[1] - levels[0]
+    nearest = np.round((values - levels[0]) / step) * step + levels[0]
+    return np.where(np.abs(values - nearest) < _NEAR * step, nearest + _NEAR * step, values)
 
 
 def _visible(

@@ -66,6 +66,8 @@ class Goal:
         Its values.
     met
         Whether the run has come there.
+    scale
+        Of a residual that is relative: what it is divided by, its largest value so far.
     """
 
     key: str
@@ -73,6 +75,7 @@ class Goal:
     wanted: float
     reached: float
     met: bool
+    scale: float = 1.0
 
     @property
     def target(self) -> bool:

@@ -39,9 +39,12 @@ __all__ = [
     "fill_diagonal",
     "friction",
     "imbalance",
+    "mirror_tensor",
+    "mirror_vector",
     "pressure_slope",
     "reaction",
     "relaxation",
+    "show",
     "stage",
     "stiffness",
     "total_viscosity",
@@ -155,6 +158,40 @@ def constrain(projection: Read, given: Read, u: RW, *, d: Const[int]):
         for b in range(d):
             total += projection[d * a + b] * before[b]
         u[a] = total
+
+
+@kernel
+def mirror_vector(normals: Read, u: RW, *, d: Const[int]):
+    """Leave out what a vector has along the normals of planes of symmetry: with its image it adds up to 0."""
+    for m in range(d):
+        along = 0.0
+        for a in range(d):
+            along += normals[d * m + a] * u[a]
+        for a in range(d):
+            u[a] -= along * normals[d * m + a]
+
+
+@kernel
+def mirror_tensor(normals: Read, tensor: RW, *, d: Const[int]):
+    """The mean of the gradient ``(3, 3)`` at a point in planes of symmetry and of its images, ``(g + R g R) / 2``."""
+    first = zeros(d)
+    second = zeros(d)
+    for m in range(d):
+        both = 0.0
+        for a in range(d):
+            first[a] = 0.0
+            second[a] = 0.0
+            for b in range(d):
+                first[a] += tensor[3 * a + b] * normals[d * m + b]
+                second[a] += tensor[3 * b + a] * normals[d * m + b]
+            both += first[a] * normals[d * m + a]
+        for a in range(d):
+            for b in range(d):
+                tensor[3 * a + b] += (
+                    2.0 * both * normals[d * m + a] * normals[d * m + b]
+                    - first[a] * normals[d * m + b]
+                    - normals[d * m + a] * second[b]
+                )
 
 
 @kernel
@@ -350,3 +387,9 @@ def energy(u: Read, mass: Read, kinetic: Inc, momentum: Inc, *, d: Const[int]):
     for a in range(d):
         kinetic[0] += 0.5 * mass[0] * u[a] * u[a]
         momentum[a] += mass[0] * u[a]
+
+
+@kernel
+def show(p: Read, height: Read, shown: Write):
+    """The pressure with that of the fluid at rest under a uniform force, ``p + f . x``."""
+    shown[0] = p[0] + height[0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fluxloom.core.access import Read, Write
 from fluxloom.fv.incompressible import OUTFLOW, SYMMETRY
 from fluxloom.kernel.frontend import func, kernel
+from fluxloom.kernel.intrinsics import sqrt
 
-__all__ = ["boundary_2", "boundary_3", "gather_tensor_2", "gather_tensor_3"]
+__all__ = ["bound_2", "bound_3", "boundary_2", "boundary_3", "gather_tensor_2", "gather_tensor_3"]
 
 
 @kernel
@@ -64,3 +65,15 @@ def boundary_3(
     u[0] = _beside(kind[0], through, normal[0], iu[0], given[0])
     v[0] = _beside(kind[0], through, normal[1], iv[0], given[1])
     w[0] = _beside(kind[0], through, normal[2], iw[0], given[2])
+
+
+@kernel
+def bound_2(share: Read, x: Read, y: Read, extra: Write):
+    """``b |q|`` of a vector of two dimensions."""
+    extra[0] = share[0] * sqrt(x[0] * x[0] + y[0] * y[0])
+
+
+@kernel
+def bound_3(share: Read, x: Read, y: Read, z: Read, extra: Write):
+    """``b |q|`` of a vector of three dimensions."""
+    extra[0] = share[0] * sqrt(x[0] * x[0] + y[0] * y[0] + z[0] * z[0])

@@ -42,18 +42,23 @@ __all__ = [
     "SlipWall",
     "SupersonicInlet",
     "SupersonicOutlet",
+    "SymmetryPlane",
     "TotalInlet",
     "VelocityInlet",
     "boundary_table",
+    "check_turning",
 ]
 
 Array = npt.NDArray[np.float64]
 Rows = tuple[int, Array]
 
+_SWEEP = (1e-3, 0.05)
+"""Of the fastest place of a wall that turns, what may pass its faces: in the plane, and of facets in space."""
+
 
 @dataclass(frozen=True)
 class SlipWall:
-    """A wall without friction, or a plane of symmetry: pressure and density are those of the inside.
+    """A wall without friction: pressure and density are those of the inside.
 
     Attributes
     ----------
@@ -66,6 +71,19 @@ class SlipWall:
     def rows(self, faces: PatchFaces) -> Rows:
         """Return kind and parameters."""
         return SLIP_WALL, faces.row(0.0, faces.vector("velocity", self.velocity), 0.0)
+
+
+@dataclass(frozen=True)
+class SymmetryPlane:
+    """A plane of symmetry: beyond it the flow goes on, mirrored, so that half a flow is the half of the whole.
+
+    Each face mirrors about itself; on curved walls take `SlipWall`. Slopes that look through the nodes of cells, and
+    faces that move along their normals, see a wall without friction instead.
+    """
+
+    def rows(self, faces: PatchFaces) -> Rows:
+        """Return kind and parameters, without the mark that makes it a mirror (the solver adds it)."""
+        return SLIP_WALL, faces.row(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -118,20 +136,23 @@ class FarField:
 
 @dataclass(frozen=True)
 class SupersonicInlet:
-    """Everything is given: flow that comes in faster than sound, or exact states of a test.
+    """Everything is given: flow that comes in faster than sound, or with ``exact`` the states of a test.
 
     Attributes
     ----------
     state, turbulence
         See `FarField`.
+    exact
+        Whether the states are those of an exact solution: they may leave, and be slower than sound.
     """
 
     state: State
     turbulence: float = 0.0
+    exact: bool = False
 
     def rows(self, faces: PatchFaces) -> Rows:
         """Return kind and parameters."""
-        w = faces.state(self.state)
+        w = faces.state(self.state) if self.exact else faces.supersonic(self.state)
         return GIVEN_STATE, faces.row(w[:, 0], w[:, 1:-1], w[:, -1], self.turbulence)
 
 
@@ -257,6 +278,7 @@ class PressureOutlet:
 
 Boundary = (
     SlipWall
+    | SymmetryPlane
     | NoSlipWall
     | FarField
     | SupersonicInlet
@@ -266,6 +288,35 @@ Boundary = (
     | MassFlowInlet
     | PressureOutlet
 )
+
+
+def check_turning(
+    volumes: ControlVolumes, kinds: npt.NDArray[np.int32], rows: npt.NDArray[np.float64], turning: Array
+) -> None:
+    """Raise `SolverError` where a wall sweeps through the gas of a mesh that turns: ``(u - omega x r) . n`` is not zero.
+
+    Parameters
+    ----------
+    volumes
+        Of the mesh.
+    kinds, rows
+        Of its boundary, from `boundary_table`.
+    turning : (boundary elements, d)
+        ``omega x r`` there.
+    """
+    d, bound = volumes.dimension, _SWEEP[volumes.dimension == 3]
+    for name, elements in volumes.patches.items():
+        place = slice(elements.start - volumes.cells, elements.stop - volumes.cells)
+        walls = np.isin(kinds[place], (SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL))
+        apart = rows[place, 1 : 1 + d] - turning[place]
+        through = np.abs(np.einsum("ij,ij->i", apart, volumes.normals[volumes.interior :][place]))
+        fastest = np.linalg.norm(turning[place], axis=1).max(initial=0.0)
+        if (wrong := walls & (through > bound * fastest)).any():
+            raise SolverError(
+                f"patch {name!r}: the mesh turns, and {int(wrong.sum())} of {wrong.size} faces of the wall do not turn with "
+                "it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of the mesh "
+                '(velocity = "mesh")'
+            )
 
 
 def boundary_table(

@@ -12,15 +12,21 @@ face stores, per unit of time,
 
 and a cell adds them up in the order of its row. So nothing races, and results have the same bits for any number of
 threads and ranks. Both forms agree to round-off.
-
-The way from a boundary element to its face is 0, and no other is: that tells boundary faces.
 """
 
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.compressible_friction import carriers, face_friction, fastest, step_share
-from fluxloom.fv.compressible_kernels import flux_through
+from fluxloom.fv.compressible_kernels import (
+    AUSM,
+    RUSANOV,
+    flux_through,
+    hurried,
+    is_outer,
+    kept_physical,
+    steepness,
+)
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -28,37 +34,28 @@ __all__ = ["gathered", "gathered_friction", "through_faces", "through_faces_with
 
 
 @func
-def is_outer(face, d):
-    """Return whether a face is one of the boundary."""
-    reach = 0.0
+def continued_sides(w, slope, share, face, outer, level, left, right, d):
+    """Write the states of both elements, continued a part ``level`` of the way; return whether all is physical."""
+    ahead = zeros(d)
+    back = zeros(d)
     for k in range(d):
-        reach += fabs(face[2 * d + 1 + k])
-    return reach == 0.0
-
-
-@func
-def continued_sides(w, slope, share, face, outer, left, right, d):
-    """Write the states of both elements, continued to the face; return whether all is physical.
-
-    Where density or pressure are not positive both are those of the elements.
-    """
+        ahead[k] = level * face[d + 1 + k]
+        back[k] = level * face[2 * d + 1 + k]
     for v in range(2 + d):
         here = 0.0
         there = 0.0
         for k in range(d):
-            here += slope[0][d * v + k] * face[d + 1 + k]
-            there += slope[1][d * v + k] * face[2 * d + 1 + k]
+            here += slope[0][d * v + k] * ahead[k]
+            there += slope[1][d * v + k] * back[k]
         left[v] = w[0][v] + share[0][v] * here
         right[v] = w[1][v] + select(outer, 0.0, share[1][v] * there)
-    sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
-    for v in range(2 + d):
-        left[v] = select(sound, left[v], w[0][v])
-        right[v] = select(sound, right[v], w[1][v])
-    return sound
+    first = kept_physical(w[0], left, d)
+    second = kept_physical(w[1], right, d)
+    return first and second
 
 
 @func
-def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving):
+def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving, slow):
     """Write what is carried out of the first element, and the waves of both; return how many sides were mended."""
     n = zeros(d)
     f = zeros(nv)
@@ -73,16 +70,22 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
         n[k] = face[k]
         here += n[k] * w[0][1 + k]
         there += n[k] * w[1][1 + k]
-    sound = continued_sides(w, slope, share, face, outer, left, right, d)
-    flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving)
+    steep = 0.0
+    if scheme != RUSANOV:
+        steep = select(outer, 0.0, steepness(w[0], w[1], slope[0], slope[1], n, face[d], d))
+    sound = continued_sides(w, slope, share, face, outer, 1.0 - steep, left, right, d)
+    flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow)
     for v in range(2 + d, nv):
         f[v] = f[0] * select(f[0] > 0.0, w[0][v], w[1][v])
     area = face[d]
     for v in range(nv):
         out[v] = area * select(outer, share[1][v], f[v])
     inverse = gamma * (1.0 / (w[0][0] * w[1][0]))  # the friction wants the same quotient
-    out[nv] = area * (fabs(here - pace) + sqrt(inverse * w[1][0] * w[0][1 + d]))
-    out[nv + 1] = area * (fabs(there - pace) + sqrt(inverse * w[0][0] * w[1][1 + d]))
+    faster = 1.0
+    if scheme == AUSM:
+        faster = hurried(here - pace, there - pace, w[0], w[1], gamma, d, tuning)
+    out[nv] = area * (fabs(here - pace) + faster * sqrt(inverse * w[1][0] * w[0][1 + d]))
+    out[nv + 1] = area * (fabs(there - pace) + faster * sqrt(inverse * w[0][0] * w[1][1 + d]))
     return select(sound, 0.0, select(outer, 1.0, 2.0))
 
 
@@ -90,13 +93,14 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
 def through_faces(
     w: Read, slope: Read, share: Read, face: Read, flux: Write, fixed: Inc,
     *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+    slow: Const[int],
 ):  # fmt: skip
     """What a face stores without friction, see the module; constants are those of `compressible_kernels.residual`.
 
     ``w``, ``slope`` and ``share`` are those of both elements, ``flux`` has ``nv + 2`` numbers.
     """
     out = zeros(nv + 2)
-    poor = convected(w, slope, share, face, is_outer(face, d), out, gamma, nv, d, scheme, tuning, moving)
+    poor = convected(w, slope, share, face, is_outer(face, d), out, gamma, nv, d, scheme, tuning, moving, slow)
     fixed[0] += poor
     for v in range(nv + 2):
         flux[v] = out[v]
@@ -107,6 +111,7 @@ def through_faces_with_friction(
     w: Read, slope: Read, share: Read, face: Read, flux: Write, fixed: Inc,
     *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
     law: Const[int], nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+    slow: Const[int],
 ):  # fmt: skip
     """What a face stores with friction and heat, ``nv + 3`` numbers; see `compressible_friction.friction` too."""
     out = zeros(nv + 2)
@@ -114,7 +119,7 @@ def through_faces_with_friction(
     way = zeros(d)
     f = zeros(nv)
     outer = is_outer(face, d)
-    poor = convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving)
+    poor = convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving, slow)
     fixed[0] += poor
     for k in range(d):
         n[k] = face[k]

@@ -21,14 +21,14 @@ S. R. Allmaras, F. T. Johnson, P. R. Spalart: ICCFD7-1902, 2012, eq. 8 and sec. 
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Read
-from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL
+from fluxloom.core.access import RW, Const, Inc, Read
+from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, is_mirror
 from fluxloom.fv.spalart_allmaras import CB2, SIGMA, diffusivity, eddy_viscosity, parts_of_share, shared, source
 from fluxloom.fv.viscous_fluxes import sutherland, sutherland_weighted, viscous
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import max, select, sqrt, zeros
 
-__all__ = ["boundary_friction", "friction", "turbulence"]
+__all__ = ["boundary_friction", "friction", "mirror_waves", "turbulence"]
 
 _DIFFUSION = 2.0
 """Part of a step that diffusion by itself allows, beside that of convection."""
@@ -211,13 +211,14 @@ def friction(
 
 @kernel
 def boundary_friction(
-    kind: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
+    kind: Read, par: Read, face: Read, b: Read, w: Read, slope: Read, out: RW,
     *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
     law: Const[int], nv: Const[int], d: Const[int],
 ):  # fmt: skip
     """Take friction and heat from the flux out of a boundary face, with the state ``b`` there and ``w`` of the cell.
 
     No heat passes a wall without a temperature or a plane of symmetry, and of the stress at this only its normal part.
+    In such a plane ``b`` is the image of ``w``, as far beyond it.
     """
     n = zeros(d)
     u = zeros(d)
@@ -231,6 +232,14 @@ def boundary_friction(
         n[k] = face[k]
         way[k] = face[d + 1 + k]
         u[k] = b[1 + k]
+    if is_mirror(kind[0], par):
+        reach = 0.0
+        for k in range(d):
+            reach += way[k] * n[k]
+        for k in range(d):
+            way[k] = 2.0 * reach * n[k]
+            u[k] = 0.5 * (b[1 + k] + w[1 + k])
+    for k in range(d):
         square += way[k] * way[k]
     here = b[1 + d] / (b[0] * constant)
     inside = w[1 + d] / (w[0] * constant)
@@ -266,6 +275,20 @@ def boundary_friction(
             rate += h[k] * n[k]
         rate = select(kind[0] == SLIP_WALL, 0.0, rate)
         out[2 + d] -= b[0] * diffusivity(b[2 + d], mu / b[0]) / SIGMA * rate
+
+
+@kernel
+def mirror_waves(
+    face: Read, b: Read, w: Read, volume: Read, speed: Inc,
+    *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
+    law: Const[int], nv: Const[int], d: Const[int],
+):  # fmt: skip
+    """Add what friction and heat take of a step through a plane of symmetry, as `friction` does for other faces."""
+    light = 1.0 / w[0]
+    warm = w[1 + d] * light / constant
+    mu, mut, spread = carriers(w, b, light, light, warm, warm, law, mu0, t0, s, nv, d)
+    waves = face[d] * face[d] * fastest(mu / prandtl + mut / prandtl_turbulent, spread, gamma)
+    speed[0] += step_share(waves, w[0], volume[0])
 
 
 @kernel

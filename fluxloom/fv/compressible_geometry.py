@@ -24,7 +24,7 @@ D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -34,7 +34,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Family, Sides
-from fluxloom.fv.thin_slopes import thin_inner_slopes, thin_slopes
+from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
 
 __all__ = ["CompressibleGeometry", "Rotation", "least_squares"]
 
@@ -102,11 +102,14 @@ class CompressibleGeometry:
     weights
         The same rows with the weights of slopes ``(entries, d)``.
     inner
-        Rows of the cells at boundaries: the cells across, and weights of slopes without what is at the boundary.
+        Rows of the cells at boundaries: the cells across, images beyond planes of symmetry among them, and weights of
+        slopes without what is at the boundary.
     volume : (elements,)
         Of the cells, 0 for boundary elements.
     swept : (elements,)
         Of a mesh that turns the sum of the faces' areas times their speeds: 0 to round-off where faces are planar.
+    mirrored : (entries,)
+        Which entries are of images beyond planes of symmetry (`fluxloom.fv.symmetry_planes`).
     """
 
     faces: Array
@@ -116,10 +119,29 @@ class CompressibleGeometry:
     inner: Family
     volume: Array
     swept: Array | None = None
+    mirrored: npt.NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, volumes: ControlVolumes, rotation: Rotation | None = None) -> CompressibleGeometry:
-        """Return what loops over the sides of some control volumes need, which may turn."""
+    def of(
+        cls,
+        volumes: ControlVolumes,
+        rotation: Rotation | None = None,
+        mirrors: npt.NDArray[np.integer[Any]] | None = None,
+        axis: Array | None = None,
+    ) -> CompressibleGeometry:
+        """Return what loops over the sides of some control volumes need.
+
+        Parameters
+        ----------
+        volumes
+            Control volumes.
+        rotation
+            They turn.
+        mirrors
+            Boundary elements in planes of symmetry.
+        axis
+            Along which the mesh is a plane one, extruded; see `fluxloom.fv.symmetry_planes.extruded_along`.
+        """
         sides = Sides.of(volumes)
         sign = np.where(sides.outside, 0.0, sides.sign)
         d, ways = volumes.dimension, volumes.ways
@@ -138,14 +160,21 @@ class CompressibleGeometry:
         volume[: volumes.cells] = volumes.volumes
         signs = Family(sides.offsets, sides.other, sign)
         across_faces = Family(sides.offsets, sides.face, sign)
-        weights = thin_slopes(volumes, sides, _slope_weights(ways, sides))
-        return cls(faces, signs, across_faces, weights, _inner_weights(volumes, ways, sides), volume, swept)
+        mirrored = None
+        if mirrors is not None and mirrors.size:
+            face, mirrored = mirrors - volumes.cells + volumes.interior, np.isin(sides.other, mirrors)
+            ways[face] = 2.0 * np.einsum("ij,ij,ik->ik", volumes.arms[face], faces[face, :d], faces[face, :d])
+            sides = replace(sides, outside=sides.outside & ~mirrored)
+        across = Across(volumes, sides, ways, axis)
+        weights = thin_slopes(across, _slope_weights(ways, sides))
+        return cls(faces, signs, across_faces, weights, _inner_weights(across), volume, swept, mirrored)
 
     def ways(self) -> Array:
         """Return the ways from the cells to their faces, entry by entry ``(entries, d)``; 0 to those of a boundary."""
         d, sign = self.weights.shape[1], self.signs.values
         out = np.zeros_like(self.weights)
-        for chosen, first in ((sign > 0.0, d + 1), (sign < 0.0, 2 * d + 1)):
+        own = sign > 0.0 if self.mirrored is None else (sign > 0.0) | self.mirrored
+        for chosen, first in ((own, d + 1), (sign < 0.0, 2 * d + 1)):
             out[chosen] = self.faces[self.sides.columns[chosen], first : first + d]
         return out
 
@@ -161,21 +190,25 @@ def _slope_weights(ways: Array, sides: Sides) -> Array:
     return out
 
 
-def _inner_weights(volumes: ControlVolumes, ways: Array, sides: Sides) -> Family:
+def _inner_weights(across: Across) -> Family:
     """Return the rows of the cells at boundaries, without what is at the boundary.
 
     They are empty for cells with no more inner neighbours than dimensions, such as triangles at a wall: slopes through
-    all values, continued to the wall, would make noise grow without end.
+    all values, continued to the wall, would make noise grow without end. Of a plane mesh that is extruded, neighbours
+    and dimensions are those of the plane one.
     """
-    chosen = np.zeros(sides.cells, dtype=bool)
+    sides, ways, d = across.sides, across.ways, across.volumes.dimension
+    chosen, counted = np.zeros(sides.cells, dtype=bool), ~sides.outside
     chosen[sides.cell[sides.outside]] = True
-    chosen &= np.bincount(sides.cell[~sides.outside], minlength=sides.cells) > ways.shape[1]
+    if across.axis is not None:
+        counted, d = counted & across.plane, 2
+    chosen &= np.bincount(sides.cell[counted], minlength=sides.cells) > d
     kept = np.flatnonzero(chosen[sides.cell] & ~sides.outside)
     lengths = np.bincount(sides.cell[kept], minlength=sides.cells)
     number = np.cumsum(chosen) - 1
     way = ways[sides.face[kept]] * sides.sign[kept, None]
     weights = least_squares(way, number[sides.cell[kept]], int(chosen.sum()))
-    weights = thin_inner_slopes(volumes, sides, kept, weights)
+    weights = thin_inner_slopes(across, kept, weights)
     return Family(np.concatenate([[0], np.cumsum(lengths)]), sides.other[kept], weights)
 
 

@@ -31,9 +31,9 @@ J. Blazek: *Computational Fluid Dynamics: Principles and Applications*, 3rd ed.,
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read, Write
-from fluxloom.fv.compressible_fluxes import euler, mean_state, rounded
+from fluxloom.fv.compressible_fluxes import euler, mean_state, normal_velocity, rounded
 from fluxloom.fv.compressible_friction import molecular, turbulent, vorticity
-from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, transported
+from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, is_mirror, transported
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, select, sqrt, zeros
@@ -205,13 +205,20 @@ def add_own(w, other, n, matrix, area, share, gamma, constant, prandtl, prandtl_
 
 @func
 def boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t0, s, law, d):
-    """Write the flux out of a boundary face, less friction, from the state of the cell behind."""
+    """Write the flux out of a boundary face, less friction, from the state of the cell behind.
+
+    At a plane of symmetry the normal velocity meets its image: that makes the pressure ``rho a u_n`` larger, and with
+    friction the stress ``4/3 mu u_n`` over the distance.
+    """
+    push = 0.0
     b = zeros(2 + d)
     u = zeros(d)
     z = zeros(2 + d)
     g = zeros(2 + d)
     boundary_state(kind, par, n, w, b, gamma, d)
     euler(b, n, f, gamma, d)
+    if is_mirror(kind, par):
+        push = sqrt(gamma * w[1 + d] * w[0])
     if law != NO_FRICTION:
         mu = share * molecular(b[1 + d] / (b[0] * constant), law, mu0, t0, s)
         conductivity = gamma * constant / (gamma - 1.0) * mu / prandtl
@@ -224,6 +231,10 @@ def boundary_balance(kind, par, n, w, f, share, gamma, constant, prandtl, mu0, t
         add_friction(w, u, z, n, g, d, constant, mu, conductivity)
         for v in range(2 + d):
             f[v] += select(kind == SLIP_WALL, 0.0, g[v])
+        push += select(is_mirror(kind, par), 4.0 / 3.0 * mu, 0.0)
+    push *= normal_velocity(w, n, d)
+    for k in range(d):
+        f[1 + k] += push * n[k]
 
 
 @func

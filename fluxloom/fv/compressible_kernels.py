@@ -15,14 +15,16 @@ last bit.
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
-from fluxloom.fv.compressible_fluxes import ausm, euler, hllc, roe, rusanov
-from fluxloom.fv.compressible_outside import boundary_state, transported
+from fluxloom.fv.compressible_fluxes import ausm, euler, evened, hllc, hurry, roe, rusanov
+from fluxloom.fv.compressible_outside import boundary_state, is_mirror, mirrored, transported
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, isfinite, min, select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
 __all__ = [
     "AUSM",
+    "COLD",
     "HLLC",
+    "LEAST",
     "ROE",
     "RUSANOV",
     "advance",
@@ -31,6 +33,7 @@ __all__ = [
     "complete",
     "face_states",
     "gained",
+    "image_states",
     "least_step",
     "local_step",
     "residual",
@@ -40,18 +43,77 @@ __all__ = [
 RUSANOV, ROE, HLLC, AUSM = 0, 1, 2, 3
 """Fluxes."""
 
+COLD = 1e-12
+"""Part of the energy below which a pressure is round-off."""
+
+_STEEP, _STEEPER = 0.16, 2.0
+"""``r_0^2`` and ``1 / (r_1^2 - r_0^2)`` of `steepness`."""
+
+LEAST = 0.01
+"""Part of a cell's density and pressure that is left, at least, at its faces."""
+
 
 @func
-def numerical_flux(left, right, n, f, gamma, d, scheme, tuning):
-    """Write the flux of a scheme; ``tuning`` is the entropy fix of Roe's, the cut-off Mach number of AUSM's."""
+def numerical_flux(left, right, n, f, gamma, d, scheme, tuning, steep):
+    """Write the flux of a scheme; ``tuning`` is the entropy fix of Roe's, the cut-off Mach number of AUSM's.
+
+    ``steep`` says how much of a shock there is that runs across the face; see `steepness`.
+    """
     if scheme == RUSANOV:
         rusanov(left, right, n, f, gamma, d)
     elif scheme == ROE:
-        roe(left, right, n, f, gamma, d, tuning)
-    elif scheme == HLLC:
-        hllc(left, right, n, f, gamma, d)
+        roe(left, right, n, f, gamma, d, tuning, steep)
     else:
-        ausm(left, right, n, f, gamma, d, tuning)
+        if scheme == HLLC:
+            hllc(left, right, n, f, gamma, d)
+        else:
+            ausm(left, right, n, f, gamma, d, tuning)
+        evened(left, right, n, f, gamma, d, steep)
+
+
+@func
+def steepness(w, near, slope, far, n, area, d):
+    r"""Return how much of a shock there is whose pressure changes along a face between two cells, from 0 to 1.
+
+    With the mean gradient of the pressure along the face, times the size ``L`` of the face and over the mean pressure,
+    that is :math:`(r^2 - r_0^2) / (r_1^2 - r_0^2)` where gas is pressed together. Shocks along faces, sound, and what
+    is weaker than a shock at Mach 1.5 leave it at 0, and fluxes as they are.
+    """
+    along = 0.0
+    square = 0.0
+    spread = 0.0
+    for k in range(d):
+        g = slope[d * (1 + d) + k] + far[d * (1 + d) + k]
+        along += g * n[k]
+        square += g * g
+        spread += slope[d * (1 + k) + k] + far[d * (1 + k) + k]
+    size = area * area if d == 2 else area
+    p = w[1 + d] + near[1 + d]
+    ratio = (square - along * along) * size / (p * p)
+    part = min(max(_STEEPER * (ratio - _STEEP), 0.0), 1.0)
+    return select(spread < 0.0, part, 0.0)
+
+
+@func
+def slowed(left, right, n, gamma, d):
+    """Make the jump of the normal velocity ``min(M, 1)`` of what it is, with the larger Mach number of both sides.
+
+    Upwind fluxes damp it with the speed of sound, which is too much where flow is slow (B. Thornber et al.: *An
+    improved reconstruction method for compressible flows with low Mach number features*. J. Comput. Phys. 227, 2008; F.
+    Rieper: *A low-Mach number fix for Roe's approximate Riemann solver*. J. Comput. Phys. 230, 2011).
+    """
+    first = 0.0
+    second = 0.0
+    jump = 0.0
+    for k in range(d):
+        first += left[1 + k] * left[1 + k]
+        second += right[1 + k] * right[1 + k]
+        jump += (right[1 + k] - left[1 + k]) * n[k]
+    square = max(first * left[0] / left[1 + d], second * right[0] / right[1 + d]) / gamma
+    less = 0.5 * (1.0 - sqrt(min(square, 1.0))) * jump
+    for k in range(d):
+        left[1 + k] += less * n[k]
+        right[1 + k] -= less * n[k]
 
 
 @func
@@ -69,13 +131,18 @@ def from_face(f, n, pace, d):
 
 
 @func
-def flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving):
-    """Write the flux through a face; with ``moving`` 1 it moves along its normal with a pace, see `from_face`."""
+def flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow):
+    """Write the flux through a face; with ``moving`` 1 it moves along its normal with a pace, see `from_face`.
+
+    With ``slow`` 1 the jump of the normal velocity is `slowed`.
+    """
+    if slow == 1:
+        slowed(left, right, n, gamma, d)
     if moving == 1:
         for k in range(d):
             left[1 + k] -= pace * n[k]
             right[1 + k] -= pace * n[k]
-    numerical_flux(left, right, n, f, gamma, d, scheme, tuning)
+    numerical_flux(left, right, n, f, gamma, d, scheme, tuning, steep)
     if moving == 1:
         from_face(f, n, pace, d)
 
@@ -109,11 +176,42 @@ def turned(
 
 
 @func
-def both_sides(w, slope, share, near, far, kept, face, into, outer, left, right, d):
+def hurried(un, vn, w, near, gamma, d, cutoff):
+    """Return `hurry` of AUSM+-up for the states of two cells and their normal velocities."""
+    return hurry(0.5 * (un * un * w[0] / w[1 + d] + vn * vn * near[0] / near[1 + d]) / gamma, cutoff)
+
+
+@func
+def is_outer(face, d):
+    """Return whether a face is one of the boundary: the way from its element there is 0, and no other is."""
+    reach = 0.0
+    for k in range(d):
+        reach += fabs(face[2 * d + 1 + k])
+    return reach == 0.0
+
+
+@func
+def kept_physical(w, at_face, d):
+    """Leave density and pressure at a face a part ``LEAST`` of those of the cell; return whether they had as much.
+
+    That is a share of their slopes, as limiters leave one (Perthame and Shu, Numer. Math. 73, 1996).
+    """
+    rho = LEAST * w[0]
+    p = LEAST * w[1 + d]
+    whole = at_face[0] >= rho and at_face[1 + d] >= p
+    at_face[0] = max(at_face[0], rho)
+    at_face[1 + d] = max(at_face[1 + d], p)
+    return whole
+
+
+@func
+def both_sides(w, slope, share, near, far, kept, face, into, outer, level, left, right, d):
     """Write the states on both sides of a face, its normal leading from left to right; return whether all is physical.
 
-    They are those of the cells, continued to the face, or where that has no positive density and pressure as they are.
+    They are those of the cells, continued a part ``level`` of the way to the face; see `kept_physical`.
     """
+    a = zeros(2 + d)
+    b = zeros(2 + d)
     for v in range(2 + d):
         here = 0.0
         there = 0.0
@@ -122,17 +220,14 @@ def both_sides(w, slope, share, near, far, kept, face, into, outer, left, right,
             second = face[2 * d + 1 + k]
             here += slope[d * v + k] * select(into, second, first)
             there += far[d * v + k] * select(into, first, second)
-        a = w[v] + share[v] * here
-        b = near[v] + select(outer, 0.0, kept[v] * there)
-        left[v] = select(into, b, a)
-        right[v] = select(into, a, b)
-    sound = left[0] > 0.0 and left[1 + d] > 0.0 and right[0] > 0.0 and right[1 + d] > 0.0
+        a[v] = w[v] + level * share[v] * here
+        b[v] = near[v] + select(outer, 0.0, level * kept[v] * there)
+    own = kept_physical(w, a, d)
+    other = kept_physical(near, b, d)
     for v in range(2 + d):
-        a = select(into, near[v], w[v])
-        b = select(into, w[v], near[v])
-        left[v] = select(sound, left[v], a)
-        right[v] = select(sound, right[v], b)
-    return sound
+        left[v] = select(into, b[v], a[v])
+        right[v] = select(into, a[v], b[v])
+    return own and other
 
 
 @kernel
@@ -140,12 +235,13 @@ def residual(
     w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, sign: Read,
     res: Write, speed: Write, fixed: Inc,
     *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
+    slow: Const[int],
 ):  # fmt: skip
     """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
 
     ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where density or pressure at a
-    face are not positive, the states of both cells are taken, and counted in ``fixed``. What a model of turbulence
-    transports comes from the cell upwind. With ``moving`` 1 faces move along their normals with the speed that is their
+    face were too little (`kept_physical`) ``fixed`` counts. What a model of turbulence transports comes from the cell
+    upwind. With ``moving`` 1 faces move along their normals with the speed that is their
     last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`).
     """
     total = zeros(nv)
@@ -160,15 +256,21 @@ def residual(
         into = sign[j] < 0.0
         outer = sign[j] == 0.0
         un = 0.0
+        vn = 0.0
         pace = 0.0
         if moving == 1:
             pace = face[j][3 * d + 1]
         for k in range(d):
             n[k] = face[j][k]
             un += n[k] * w[1 + k]
-        sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, left, right, d)
+            vn += n[k] * near[j][1 + k]
+        steep = 0.0
+        if scheme != RUSANOV:
+            steep = select(outer, 0.0, steepness(w, near[j], slope, far[j], n, face[j][d], d))
+        level = 1.0 - steep
+        sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, level, left, right, d)
         poor += select(sound, 0.0, 1.0)
-        flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, moving)
+        flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow)
         for v in range(2 + d, nv):
             a = select(into, near[j][v], w[v])
             b = select(into, w[v], near[j][v])
@@ -177,7 +279,10 @@ def residual(
         push = select(into, area, -area)
         for v in range(nv):
             total[v] += push * select(outer, kept[j][v], f[v])
-        waves += area * (fabs(un - pace) + c)
+        faster = 1.0
+        if scheme == AUSM:
+            faster = hurried(un - pace, vn - pace, w, near[j], gamma, d, tuning)
+        waves += area * (fabs(un - pace) + faster * c)
     for v in range(nv):
         res[v] = total[v]
     speed[0] = 0.5 * waves
@@ -193,26 +298,43 @@ def gained(source: Read, volume: Read, res: RW, *, nv: Const[int]):
 
 @func
 def continued(w, slope, share, face, inside, nv, d):
-    """Write the state of a cell continued to a face of it, or where that is not physical the state itself."""
+    """Write the state of a cell continued to a face of it; see `kept_physical`."""
     for v in range(nv):
         inside[v] = w[v]
         for k in range(d):
             inside[v] += share[v] * slope[d * v + k] * face[d + 1 + k]
-    sound = inside[0] > 0.0 and inside[1 + d] > 0.0
-    for v in range(nv):
-        inside[v] = select(sound, inside[v], w[v])
+    kept_physical(w, inside, d)
+
+
+@func
+def mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow):
+    """Write the flux through a plane of symmetry, between a state and its image: of momentum along the normal alone."""
+    image = zeros(2 + d)
+    state = zeros(2 + d)
+    for v in range(2 + d):
+        state[v] = inside[v]
+    mirrored(inside, n, image, d)
+    flux_through(state, image, n, f, 0.0, gamma, d, scheme, tuning, steep, 0, slow)
+    push = 0.0
+    for k in range(d):
+        push += n[k] * f[1 + k]
+    for k in range(d):
+        f[1 + k] = push * n[k]
+    f[0] = 0.0
+    f[1 + d] = 0.0
 
 
 @kernel
 def boundary_flux(
     kind: Read, par: Read, face: Read, w: Read, slope: Read, share: Read, out: Write,
-    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int],
+    *, gamma: float, nv: Const[int], d: Const[int], moving: Const[int], scheme: Const[int], tuning: float,
+    slow: Const[int],
 ):  # fmt: skip
     """The flux out of a boundary face, ``F(b)``, from the state of the cell behind, continued to the face.
 
-    A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
+    At a plane of symmetry it is that of a scheme, between this state and its image.
 
-    Where that has no positive density and pressure the state of the cell is taken.
+    A face that moves along its normal (``moving``, see `residual`) takes ``U(b)`` with it.
     """
     n = zeros(d)
     inside = zeros(nv)
@@ -228,6 +350,13 @@ def boundary_flux(
     euler(b, n, f, gamma, d)
     if moving == 1:
         from_face(f, n, face[3 * d + 1], d)
+    if is_mirror(kind[0], par):
+        steep = 0.0
+        if scheme != RUSANOV:
+            steep = steepness(w, w, slope, slope, n, face[d], d)
+        for v in range(2 + d):
+            inside[v] -= steep * (inside[v] - w[v])
+        mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow)
     for v in range(2 + d):
         out[v] = f[v]
     if nv == d + 3:
@@ -260,6 +389,20 @@ def face_states(
 
 
 @kernel
+def image_states(face: Read, w: Read, out: Write, *, nv: Const[int], d: Const[int]):
+    """The states of boundary elements in planes of symmetry: the images of the cells behind."""
+    n = zeros(d)
+    b = zeros(2 + d)
+    for k in range(d):
+        n[k] = face[k]
+    mirrored(w, n, b, d)
+    for v in range(2 + d):
+        out[v] = b[v]
+    if nv == d + 3:
+        out[nv - 1] = w[nv - 1]
+
+
+@kernel
 def least_step(volume: Read, speed: Read, least: Min):
     """The least time that a wave needs through a cell, ``2 V / sum A (|u_n| + c)``; -1 where a speed is not finite."""
     a = select(volume[0] > 0.0, speed[0], 1.0)  # boundary elements have neither a volume nor a speed
@@ -281,7 +424,10 @@ def common_step(volume: Read, dt: Read, step: Write):
 
 @func
 def stage(start, w, res, new, gamma, nv, d, a, b, rate):
-    """Write ``a U_start + b U + rate R`` as a primitive state; return whether density and pressure are positive."""
+    """Write ``a U_start + b U + rate R`` as a primitive state; return whether density and pressure are positive.
+
+    A pressure below a part ``COLD`` of the energy is none: it is round-off.
+    """
     before = 0.0
     now = 0.0
     for k in range(d):
@@ -298,7 +444,7 @@ def stage(start, w, res, new, gamma, nv, d, a, b, rate):
     new[1 + d] = (gamma - 1.0) * (energy - 0.5 * rho * kinetic)
     for v in range(d + 2, nv):
         new[v] = (a * start[0] * start[v] + b * w[0] * w[v] + rate * res[v]) / rho
-    return new[0] > 0.0 and new[1 + d] > 0.0
+    return new[0] > 0.0 and new[1 + d] > COLD * energy
 
 
 @kernel
@@ -308,7 +454,8 @@ def advance(
 ):  # fmt: skip
     """A stage, ``U = a U_start + b U + c dt R / V``; squares of the residuals, and cells with a bad result.
 
-    A cell whose new density or pressure is not positive keeps its state for this stage.
+    A cell whose new density or pressure is not positive keeps its state for this stage: the step has then to be made
+    again (`fluxloom.fv.compressible_positivity`).
     """
     new = zeros(nv)
     sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
@@ -320,14 +467,15 @@ def advance(
 
 @kernel
 def complete(
-    w: Read, res: Read, step: Read, out: RW, norm: Inc, bad: Inc,
+    w: Read, res: Read, step: Read, out: RW, kept: Write, norm: Inc, bad: Inc,
     *, gamma: float, nv: Const[int], d: Const[int], a: float, b: float, c: float,
 ):  # fmt: skip
-    """The last stage, which ends where the step began; see `advance`."""
+    """The last stage, which ends where the step began, and keeps what was there; see `advance`."""
     new = zeros(nv)
     start = zeros(nv)
     for v in range(nv):
         start[v] = out[v]
+        kept[v] = start[v]
     sound = stage(start, w, res, new, gamma, nv, d, a, b, c * step[0])
     bad[0] += select(sound, 0.0, 1.0)
     for v in range(nv):

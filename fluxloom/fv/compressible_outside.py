@@ -8,7 +8,7 @@ of the gas inside. What is given is in a row ``par`` of `PARAMETERS` numbers,
 ===================  =====================  =====================  =====================
 kind                 ``par[0]``             ``par[1 ... d]``       ``par[1 + d]``
 ===================  =====================  =====================  =====================
-`SLIP_WALL`          .                      velocity of the wall   .
+`SLIP_WALL`          1: it is a mirror      velocity of the wall   .
 `NO_SLIP_WALL`       .                      velocity of the wall   .
 `ISOTHERMAL_WALL`    ``R T``                velocity of the wall   .
 `FAR_FIELD`          density                velocity               pressure
@@ -52,8 +52,10 @@ __all__ = [
     "boundary_state",
     "far_field",
     "from_reservoir",
+    "is_mirror",
     "leaving",
     "mass_inlet",
+    "mirrored",
     "open_end",
     "slip_wall",
     "transported",
@@ -112,6 +114,19 @@ def slip_wall(w, n, par, b, d):
     """Write the state at a wall without friction, or a plane of symmetry: ``u_n`` of the wall, else that inside."""
     copied(w, b, d)
     turned(w, n, b, d, normal_velocity(par, n, d))
+
+
+@func
+def is_mirror(kind, par):
+    """Return whether a face is in a plane of symmetry: beyond it is the image of the cell behind."""
+    return kind == SLIP_WALL and par[0] > 0.0
+
+
+@func
+def mirrored(w, n, b, d):
+    """Write the mirror image of a state."""
+    copied(w, b, d)
+    turned(w, n, b, d, -normal_velocity(w, n, d))
 
 
 @func

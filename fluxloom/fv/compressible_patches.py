@@ -12,7 +12,7 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import Along, given_values, sliding
 
 __all__ = ["Number", "PatchFaces", "Profile", "State", "Vector"]
 
@@ -68,7 +68,9 @@ class PatchFaces:
     def vector(self, what: str, given: Vector) -> Array:
         """Return a given vector at each face, ``(n, d)``; an empty one is zero."""
         d = self.dimension
-        return given_values(self._about(what), given if callable(given) or len(given) else (0.0,) * d, self.places, d)
+        about = self._about(what)
+        found = given_values(about, given if callable(given) or len(given) else (0.0,) * d, self.places, d)
+        return sliding(about, found, self.normals) if isinstance(given, Along) else found
 
     def entering(self, what: str, given: Vector) -> Array:
         """Return given velocities ``(n, d)`` that do not lead out."""
@@ -102,6 +104,23 @@ class PatchFaces:
             raise SolverError(
                 f"{self._about('state')}: finite numbers, density and pressure above 0, are wanted, not {given!r}"
             )
+        return found
+
+    def supersonic(self, given: State) -> Array:
+        """Return given primitive states, ``(n, d + 2)``, that are faster than sound and do not lead out."""
+        found = self.state(given)
+        sound, speed = self.gas.sound(found), np.linalg.norm(found[:, 1:-1], axis=1)
+        mach, through = speed / sound, -self._through(found[:, 1:-1]) / sound
+        out = through < -_ALONG * mach
+        for wrong, what in ((mach < 1.0, "is slower than sound"), (out, "leads out of the domain")):
+            if wrong.any():
+                worst = int(np.argmax(np.where(wrong, -through, -np.inf)))
+                raise SolverError(
+                    f"{self._about('state')}: at {np.count_nonzero(wrong)} of {wrong.size} faces it {what}: Mach "
+                    f"{mach[worst]:.3g}, {through[worst]:.3g} along the normal into the domain; a supersonic inlet "
+                    "takes flow that enters with more than 1: take a far field, a total inlet or a velocity inlet, or "
+                    "turn the velocity round"
+                )
         return found
 
     def row(self, first: npt.ArrayLike, vector: npt.ArrayLike, last: npt.ArrayLike, turbulence: float = 0.0) -> Array:

@@ -8,9 +8,9 @@ pass, for it reads the same neighbours.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.limiters import bounded_parts, smooth_parts
+from fluxloom.fv.limiters import bounded_parts, minor, smooth_parts
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, max, min, select, zeros
+from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
 __all__ = ["BARTH", "NOT_LIMITED", "VENKATAKRISHNAN", "limited_slopes", "slopes"]
 
@@ -40,47 +40,119 @@ def is_inner(way, d):
     return select(reach > 0.0, 1.0, 0.0)
 
 
-@kernel
-def limited_slopes(
-    w: Read, near: Read, weights: Read, ways: Read, rough: Read, scale: Read, slope: Write, share: Write,
-    *, nv: Const[int], d: Const[int], limiter: Const[int],
-):  # fmt: skip
-    """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
+@func
+def least_share(top, below, v, a, b):
+    """Keep the lesser of two fractions, that of component ``v`` and ``a / b``."""
+    less = a * below[v] < top[v] * b
+    top[v] = select(less, a, top[v])
+    below[v] = select(less, b, below[v])
 
-    ``ways`` lead from the cell to its faces, 0 to those of a boundary, which do not count, nor does what is there.
-    ``rough`` is ``(K h)^3`` of the cell, ``scale`` the square of the size of each component: changes below
-    ``rough * scale`` are not limited (Venkatakrishnan). The least of the faces' shares is found as a fraction: one
-    division a component.
-    """
-    g = zeros(nv * d)
-    low = zeros(nv)
-    high = zeros(nv)
-    top = zeros(nv)
-    below = zeros(nv)
+
+@func
+def unlimited_part(way, rough, most, d):
+    """Return the part of the square of a flow's size below which changes towards a face are not limited."""
+    size = 0.0
+    for k in range(d):
+        size += way[k] * way[k]
+    return min(rough * size * sqrt(size), most)
+
+
+@func
+def parts(change, low, high, eps2, limiter):
+    """Return the fraction of a limiter."""
+    if limiter == BARTH:
+        top, below = bounded_parts(change, low, high, eps2)
+    else:
+        top, below = smooth_parts(change, low, high, eps2)
+    return top, below
+
+
+@func
+def differences(w, near, weights, ways, g, low, high, nv, d):
+    """Find slopes and the least and largest differences to neighbours; return the largest square of a velocity's."""
+    reach = 0.0
     for j in range(len(near)):
         inner = is_inner(ways[j], d)
+        size = 0.0
         for v in range(nv):
             jump = near[j][v] - w[v]
             for k in range(d):
                 g[d * v + k] += weights[j][k] * jump
             low[v] = min(low[v], inner * jump)
             high[v] = max(high[v], inner * jump)
+            size += jump * jump if 1 <= v <= d else 0.0
+        reach = max(reach, inner * size)
+    return reach
+
+
+@func
+def along_changes(w, near, ways, push, along, faces, d):
+    """Find the largest projection of differences to neighbours of a velocity on each of its changes, times its size."""
+    jump = zeros(d)
+    for j in range(len(near)):
+        inner = is_inner(ways[j], d)
+        for k in range(d):
+            jump[k] = inner * (near[j][1 + k] - w[1 + k])
+        for i in range(faces):
+            dot = 0.0
+            for k in range(d):
+                dot += push[d * i + k] * jump[k]
+            along[i] = max(along[i], dot)
+
+
+@kernel
+def limited_slopes(
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+    *, nv: Const[int], d: Const[int], limiter: Const[int], faces: Const[int], wide: Const[int], rough: float,
+    most: float,
+):  # fmt: skip
+    """`slopes`, and the share of each that keeps values at faces between the least and the largest ones around.
+
+    ``ways`` lead from the cell to its faces, 0 to those of a boundary, which do not count, nor does what is there.
+    The velocity has one share, along its own changes (`fluxloom.fv.limiters`), so that it does not depend on the axes.
+    Squares of changes below ``rough h^3`` of ``scale``, the square of the size of each component, are not limited, with
+    ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small
+    beside the range of values around the cell (`fluxloom.fv.limiters.minor`). The least of the faces' shares is found
+    as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where elements
+    around are not those across faces, one more.
+    """
+    g = zeros(nv * d)
+    low = zeros(nv)
+    high = zeros(nv)
+    top = zeros(nv)
+    below = zeros(nv)
+    push = zeros(faces * d)
+    square = zeros(faces)
+    along = zeros(faces)
+    unlimited = zeros(faces)
+    place = 0
+    reach = differences(w, near, weights, ways, g, low, high, nv, d)
     for v in range(nv):
         top[v] = 1.0
         below[v] = 1.0
     for j in range(len(near)):
+        if wide == 0:
+            place = j
+        rest = unlimited_part(ways[j], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
         for v in range(nv):
             change = 0.0
             for k in range(d):
                 change += g[d * v + k] * ways[j][k]
-            if limiter == BARTH:
-                a, b = bounded_parts(change, low[v], high[v])
+            if 1 <= v <= d:
+                push[d * place + v - 1] = change
+                square[place] += change * change
             else:
-                a, b = smooth_parts(change, low[v], high[v], rough[0] * scale[v])
-            less = a * below[v] < top[v] * b
-            top[v] = select(less, a, top[v])
-            below[v] = select(less, b, below[v])
+                eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
+                a, b = parts(change, low[v], high[v], eps2, limiter)
+                least_share(top, below, v, a, b)
+        unlimited[place] = rest * scale[1]
+        if wide == 1:
+            place += 1 if is_inner(ways[j], d) > 0.0 else 0
+    along_changes(w, near, ways, push, along, faces, d)
+    for i in range(faces):
+        a, b = parts(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i], limiter)
+        least_share(top, below, 1, a, b)
     for v in range(nv):
-        share[v] = top[v] / below[v]
+        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
     for i in range(nv * d):
         slope[i] = g[i]

@@ -7,7 +7,7 @@ one interior face.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
 from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.geometry import Geometry, geometry
+from fluxloom.mesh.geometry import Geometry, face_moments, geometry
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = [
@@ -133,6 +133,9 @@ class ControlVolumes:
         ascending order of their global numbers each, boundary elements and faces of its cells. None: everything.
     turned
         Boundary elements that are images of cells, at the centroids of these, in no patch; None: there are none.
+    moments
+        Returns the second moments of the faces, ``(faces, d, d)``, see `fluxloom.mesh.geometry.face_moments`; None:
+        they are not known.
     """
 
     volumes: Array
@@ -145,6 +148,7 @@ class ControlVolumes:
     wrapped: Wrapped
     shared: SharedVolumes | None = None
     turned: Turned | None = None
+    moments: Callable[[], Array] | None = None
 
     @property
     def outer(self) -> Index:
@@ -260,7 +264,15 @@ def control_volumes(
         if name not in used
     }
     wrapped = Wrapped.of(centres, faces, ways) if pairs else Wrapped(np.empty(0, np.int64), np.empty((0, len(ways.T))))
-    return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, wrapped)
+    first = [pair.first for pair in pairs]
+    return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, wrapped,
+                          moments=lambda: _moments(mesh.points, links, [*first, np.flatnonzero(kept)]))  # fmt: skip
+
+
+def _moments(points: Array, links: Connectivity, outer: Sequence[Index]) -> Array:
+    """Return the second moments of faces between cells, and of some boundary faces."""
+    edge = face_moments(points, links.boundary_nodes)
+    return np.concatenate([face_moments(points, links.interior_nodes), *(edge[chosen] for chosen in outer)])
 
 
 def _elements_of_faces(links: Connectivity, pairs: Sequence[Pairs], kept: Index) -> Index:

@@ -61,7 +61,10 @@ def divided_volumes(
         nothing or a part.
     """
     owner = together(comm, lambda: _owners(comm, whole, method, shares, path))
-    parts = [] if whole is None or comm.rank else [_part(whole, owner, rank) for rank in range(comm.size)]
+    parts = []
+    if whole is not None and not comm.rank:
+        moments = np.empty((len(whole.faces), 0, 0)) if whole.moments is None else whole.moments()
+        parts = [_part(whole, owner, rank, moments) for rank in range(comm.size)]
     near = _sent(comm, CellTable, [part[0] for part in parts])
     faces = _sent(comm, FaceTable, [part[1] for part in parts])
     outer = _sent(comm, OuterTable, [part[2] for part in parts])
@@ -141,7 +144,9 @@ def _owners(comm: Comm, whole: ControlVolumes | None, method: str, shares: Seque
     return cell_owners(whole, comm.size, method, shares)
 
 
-def _part(whole: ControlVolumes, owner: Index, rank: int) -> tuple[CellTable, FaceTable, OuterTable, ImageTable]:
+def _part(
+    whole: ControlVolumes, owner: Index, rank: int, moments: npt.NDArray[np.float64]
+) -> tuple[CellTable, FaceTable, OuterTable, ImageTable]:
     """Return what a rank gets: faces with a cell of its own, boundary faces of its cells, images beyond, all cells."""
     inner = whole.faces[: whole.interior]
     mine = np.flatnonzero((owner[inner] == rank).any(axis=1))
@@ -156,8 +161,8 @@ def _part(whole: ControlVolumes, owner: Index, rank: int) -> tuple[CellTable, Fa
     outer = whole.interior + edge
     return (
         CellTable(near, owner[near], whole.volumes[near], whole.centres[near]),
-        FaceTable(mine, inner[mine, 0], inner[mine, 1], whole.areas[mine], ways, whole.arms[mine]),
-        OuterTable(edge, behind[edge], whole.areas[outer], whole.centres[whole.faces[outer, 1]]),
+        FaceTable(mine, inner[mine, 0], inner[mine, 1], whole.areas[mine], ways, whole.arms[mine], moments[mine]),
+        OuterTable(edge, behind[edge], whole.areas[outer], whole.centres[whole.faces[outer, 1]], moments[outer]),
         images,
     )
 

@@ -31,7 +31,7 @@ from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["accelerate_cells", "accelerate_faces", "face_buoyancy", "face_levers", "face_to_cells", "outward_areas",
+__all__ = ["accelerate_cells", "accelerate_faces", "face_buoyancy", "face_levers", "face_to_cells", "join_forces", "outward_areas",
            "source_of_faces"]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
@@ -47,6 +47,12 @@ def face_buoyancy(lever: Read, theta: Read, force: RW, *, reference: float, firs
         force[0] = total
     else:
         force[0] = force[0] + total
+
+
+@kernel
+def join_forces(beside: Read, force: RW):
+    """``f_s = f_s + g_s``."""
+    force[0] = force[0] + beside[0]
 
 
 @kernel

@@ -224,7 +224,7 @@ def face_flux(
     for v in range(2 + d):
         a[v] = left[v]
         b[v] = right[v]
-    roe(a, b, n, f, gamma, d, fix)
+    roe(a, b, n, f, gamma, d, fix, 0.0)
     for v in range(2 + d):
         flux[v] = size * f[v] - friction[v]
 

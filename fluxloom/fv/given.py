@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,32 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fv.control_volumes import ControlVolumes
 
-__all__ = ["check_patches", "given_values"]
+__all__ = ["Along", "check_patches", "given_values", "sliding"]
 
 Array = npt.NDArray[np.float64]
+_ALONG = 0.1
+"""Part of the speed of a wall that may be along the normals of its faces, which are not those of a curved surface."""
 _FEW = 4
 """Numbers that a message shows."""
 
 Given = float | Sequence[float] | Callable[[Array], npt.ArrayLike]
+
+
+@dataclass(frozen=True)
+class Along:
+    """The velocity of a wall that moves along itself, see `sliding`.
+
+    Attributes
+    ----------
+    velocity
+        A function of places ``(n, d)`` that returns ``(n, d)``.
+    """
+
+    velocity: Callable[[Array], npt.ArrayLike]
+
+    def __call__(self, places: Array) -> npt.ArrayLike:
+        """Return it at places."""
+        return self.velocity(places)
 
 
 def check_patches(what: str, volumes: ControlVolumes, names: Iterable[str]) -> None:
@@ -64,3 +84,21 @@ def given_values(what: str, given: Given, places: Array, components: int = 0) ->
         first = int(np.flatnonzero(~finite.reshape(len(places), -1).all(axis=1))[0])
         raise SolverError(f"{what}: {values[first]} at the place {tuple(places[first].tolist())} is not finite")
     return values
+
+
+def sliding(what: str, velocity: Array, areas: Array) -> Array:
+    """Return velocities of a wall, ``(n, d)``, without what is along its area vectors: nothing passes it.
+
+    Raises
+    ------
+    SolverError
+        If that is more than a tenth of the largest speed: the wall would sweep through the fluid.
+    """
+    normals = areas / np.maximum(np.linalg.norm(areas, axis=1), np.finfo(float).tiny)[:, None]
+    through, speed = np.einsum("ij,ij->i", velocity, normals), np.linalg.norm(velocity, axis=1)
+    if (wrong := np.abs(through) > _ALONG * speed.max(initial=0.0)).any():
+        raise SolverError(
+            f"{what}: a wall moves along itself, and at {int(wrong.sum())} of {wrong.size} places it has a part along "
+            f"its normal, up to {np.abs(through).max():.3g}; an inflow lets fluid through"
+        )
+    return velocity - through[:, None] * normals

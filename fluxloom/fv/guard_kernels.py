@@ -7,12 +7,13 @@ not count among the least (``least``) and the largest (``most``). Elements witho
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Max, Min, Read
+from fluxloom.fv.compressible_outside import INSIDE_STATE
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select
+from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt
 
 __all__ = [
-    "all_that_passed", "clipped_states", "look_at_conserved", "look_at_gas", "look_at_scalar",
-    "look_at_velocity", "look_at_viscosity", "look_at_water", "through_boundary",
+    "all_that_passed", "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
+    "look_at_viscosity", "look_at_water", "slow_outlets", "take_back", "through_boundary",
 ]  # fmt: skip
 
 @kernel
@@ -85,26 +86,54 @@ def look_at_water(u: Read, sums: Inc, least: Min):
 
 
 @kernel
-def through_boundary(flux: Read, face: Read, dt: Read, passed: Inc, *, weight: float, d: Const[int]):
-    """The mass that leaves through a boundary face in a stage: ``weight dt A f``."""
-    passed[0] += weight * dt[0] * face[d] * flux[0]
+def slow_outlets(
+    kind: Read, face: Read, w: Read, slow: Inc, least: Min, *, gamma: float, d: Const[int], moving: Const[int]
+):
+    """Supersonic outlets through which gas does not leave faster than sound, or enters; the least Mach number there.
+
+    It is that along the normal, of the cell behind ``w``. Gas at rest does not count.
+    """
+    if kind[0] == INSIDE_STATE:
+        un = 0.0
+        for k in range(d):
+            un += w[1 + k] * face[k]
+        if moving == 1:
+            un -= face[3 * d + 1]
+        mach = un / sqrt(gamma * w[1 + d] / w[0])
+        found = mach < 1.0 and fabs(mach) > 1.0e-6
+        slow[0] += select(found, 1.0, 0.0)
+        least[0] = min(least[0], select(found, mach, 1.0))
+
+
+@kernel
+def through_boundary(
+    flux: Read, face: Read, dt: Read, passed: RW, *, weight: float, first: Const[int], d: Const[int]
+):  # fmt: skip
+    """Mass and energy that leave through a boundary face in a stage: ``weight dt A f``.
+
+    ``passed`` has what left in steps before, and then what left in this one, whose ``first`` stage adds the two.
+    """
+    if first == 1:
+        for k in range(2):
+            passed[k] += passed[2 + k]
+            passed[2 + k] = 0.0
+    area = weight * dt[0] * face[d]
+    passed[2] += area * flux[0]
+    passed[3] += area * flux[1 + d]
+
+
+@kernel
+def take_back(passed: RW):
+    """Nothing left in this step, which is made anew."""
+    passed[2] = 0.0
+    passed[3] = 0.0
 
 
 @kernel
 def all_that_passed(passed: Read, sums: Inc):
-    """The mass that left through all boundary faces."""
-    sums[0] += select(isfinite(passed[0]), 0.0, 1.0)
-    sums[1] += passed[0]
-
-
-@kernel
-def clipped_states(
-    before: Read, res: Read, step: Read, after: Read, clipped: RW, *, share: float, nv: Const[int]
-):  # fmt: skip
-    """Count the stages in which a cell kept its state though its residual would have changed it."""
-    same = 0.0
-    wanted = 0.0
-    for v in range(nv):
-        same += select(after[v] == before[v], 1.0, 0.0)
-        wanted += select(fabs(step[0] * res[v]) > share * fabs(before[v]), 1.0, 0.0)
-    clipped[0] += select(same == nv and wanted > 0.0, 1.0, 0.0)
+    """Mass and energy that left through all boundary faces."""
+    mass = passed[0] + passed[2]
+    energy = passed[1] + passed[3]
+    sums[0] += select(isfinite(mass + energy), 0.0, 1.0)
+    sums[1] += mass
+    sums[2] += energy

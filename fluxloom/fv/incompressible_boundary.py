@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.given import check_patches, given_values
+from fluxloom.fv.given import check_patches, given_values, sliding
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 
 __all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table"]
@@ -26,10 +26,11 @@ class NoSlip:
     Attributes
     ----------
     velocity
-        Of the wall, ``(d,)``; at rest by default.
+        Of the wall, ``(d,)``, or a function of the places ``(n, d)`` that returns ``(n, d)``, of which what is along
+        the normals of its faces is left out; at rest by default.
     """
 
-    velocity: Sequence[float] = ()
+    velocity: Sequence[float] | Profile = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ def boundary_table(
             velocity, centres = boundary.velocity, volumes.centres[elements.start : elements.stop]
             if callable(velocity) or isinstance(boundary, Inflow) or len(velocity):
                 given[place] = given_values(f"patch {name!r}", velocity, centres, d)
+            if callable(velocity) and isinstance(boundary, NoSlip):
+                given[place] = sliding(f"patch {name!r}", given[place], volumes.areas[volumes.interior :][place])
         else:
             raise SolverError(
                 f"patch {name!r} has no boundary: give NoSlip(), Inflow(...), Outflow() or Symmetry(), not {boundary!r}"

@@ -11,16 +11,23 @@ import numpy.typing as npt
 
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
+from fluxloom.fv.linear_operators import LinearOperators, stored
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["FlowMatrices"]
+__all__ = ["DAMPING", "FLAT", "FlowMatrices"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+
+DAMPING = 1.5
+"""With 1 the rest of the last solve grows on tetrahedra; from 1.3 to 3 no mesh of the tests has a mode that does."""
+
+FLAT = 3.0
+"""Of `Operators.wide_share`, where this is more than `DAMPING`: there pressure feeds oscillations with less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +40,42 @@ class FlowMatrices:
         The control volumes.
     kinds : (boundary elements,)
         `PRESCRIBED`, `OUTFLOW` or `SYMMETRY`. The pressure is zero at an outflow, elsewhere that of the cell behind.
+    oblique
+        Whether the operators are corrected by those of `fluxloom.fv.linear_operators`.
     """
 
     volumes: ControlVolumes
     kinds: npt.NDArray[np.int32]
+    oblique: bool = False
 
     @cached_property
     def operators(self) -> Operators:
         """The operators without boundary conditions."""
         return Operators(self.volumes)
+
+    @cached_property
+    def velocity_operators(self) -> LinearOperators:
+        """Corrections of the velocity: at outflows and planes of symmetry it changes across the boundary alone."""
+        return LinearOperators(self.operators, self.kinds != PRESCRIBED, np.ones(self.kinds.size, dtype=bool))
+
+    @cached_property
+    def pressure_operators(self) -> LinearOperators:
+        """Corrections of the pressure, which is known at outflows alone."""
+        return LinearOperators(self.operators, np.zeros(self.kinds.size, dtype=bool), self.kinds == OUTFLOW)
+
+    @cached_property
+    def damping(self) -> Array:
+        """``alpha`` of each face: the implicit derivative of the pressure is ``alpha G_s``.
+
+        The rest is that of the last solve. More where cells are flat: `Operators.wide_share` of either. Collective where
+        the operators are corrected.
+        """
+        cv = self.volumes
+        if not self.oblique:
+            return np.ones(len(cv.faces))
+        share = np.zeros(cv.elements)
+        share[: cv.cells] = stored(cv, self.operators.wide_share())
+        return np.maximum(DAMPING, FLAT * share[cv.faces].max(axis=1))
 
     @cached_property
     def owners(self) -> Index:
@@ -57,9 +91,9 @@ class FlowMatrices:
         return found
 
     def poisson_rows(self) -> Family:
-        """Return ``-L``, symmetric and positive (semi)definite, cells by cells: the diagonal first in each row."""
+        """Return ``-alpha L``, symmetric and positive (semi)definite, cells by cells: the diagonal first in a row."""
         sides = self.operators.sides
-        spread = self.operators.spread[sides.face]
+        spread = (self.damping * self.operators.spread)[sides.face]
         own = sides.sum(np.where(~sides.outside | self._open_sides, spread, 0.0))
         return sides.rows(-spread, own, kept=~sides.outside)
 
@@ -76,8 +110,8 @@ class FlowMatrices:
         return ops.per_volume(sides.rows(ops.outward_areas, own, ops.open(own), ~sides.outside))
 
     def pressure_slope(self) -> Family:
-        """Return ``G_s``, faces by cells; nothing at a boundary but for outflows, where the pressure is zero."""
-        cv, spread = self.volumes, 1.0 / self.volumes.spacing
+        """Return ``alpha G_s``, faces by cells; nothing at a boundary but for outflows, where the pressure is zero."""
+        cv, spread = self.volumes, self.damping / self.volumes.spacing
         inner = np.arange(len(cv.faces)) < cv.interior
         first = spread.copy()
         first[cv.interior :] *= self.kinds == OUTFLOW
@@ -93,7 +127,7 @@ class FlowMatrices:
 
     def velocity_gradient(self) -> Family:
         """Return ``G_k``, cells by elements: boundary values are those of the velocity."""
-        return self.operators.gradients()
+        return self.velocity_operators.gradients() if self.oblique else self.operators.gradients()
 
     def face_means(self) -> Family:
         """Return the means of an eddy viscosity, faces by cells: none where the velocity is prescribed."""

@@ -1,7 +1,12 @@
-"""Limiters of slopes on unstructured meshes: what share of a slope keeps the values at faces among those of cells.
+r"""Limiters of slopes on unstructured meshes: what share of a slope keeps the values at faces among those of cells.
 
 ``change`` is what a slope adds to a cell's value at a face (or a corner), ``low <= 0 <= high`` the distance from that
 value to the least and the largest one of the cell and its neighbours. The share of a cell is the least of its faces.
+
+A vector is limited along its own change: with :math:`c_j` what the slope adds at face ``j`` and :math:`\Delta_i` the
+differences to the neighbours, ``change`` is :math:`c_j \cdot c_j` and ``high`` is
+:math:`\max(0, \max_i c_j \cdot \Delta_i)`, both in units of :math:`|c_j|`. So one share counts for all components, none
+of them is a matter of the axes, and where all changes are along one line it is the share of the component along it.
 
 References
 ----------
@@ -13,24 +18,40 @@ J. Comput. Phys. 118, 1995 (eq. 13 to 15).
 from __future__ import annotations
 
 from fluxloom.kernel.frontend import func
-from fluxloom.kernel.intrinsics import min, select
+from fluxloom.kernel.intrinsics import max, min, select
 
-__all__ = ["bounded", "bounded_parts", "smooth_parts", "smooth_share"]
+__all__ = ["bounded", "bounded_parts", "minor", "smooth_parts", "smooth_share"]
+
+_MINOR, _MAIN = 1e-2, 16.0
+"""Part of the square of the range of values around a cell, and how many times the square of a change takes it away."""
 
 
 @func
-def bounded_parts(change, low, high):
+def minor(square, reach):
+    """Return which squares of changes are so small beside the range of values around a cell that they do not decide.
+
+    ``square`` is that of the change at a face, ``reach`` that of the range. A change of a quarter of the range, as a
+    steady slope has it twice, is limited strictly; else values at faces may be beyond the extremes by 5 % of the range
+    at most. Without this round-off decides: at a wall, where all neighbours are on one side, a change along it as small
+    as 1e-16 chooses what is left of the slope across.
+    """
+    return _MINOR * max(0.0, reach - _MAIN * square)
+
+
+@func
+def bounded_parts(change, low, high, eps2):
     """Barth and Jespersen: the largest share that keeps a change between the least and the largest, as a fraction.
 
-    Both parts are 0 for no change, else that below is above 0; all is kept from 1 on.
+    ``(c m + e) / (c^2 + e)``, with ``c`` the change, ``m`` the largest one on its side, and ``e`` of `minor`. All is
+    kept from 1 on. Both parts are 0 where nothing changes and ``e`` is 0, else that below is above 0.
     """
-    return select(change > 0.0, high, low) * change, change * change
+    return select(change > 0.0, high, low) * change + eps2, change * change + eps2
 
 
 @func
-def bounded(share, change, low, high):
+def bounded(share, change, low, high, eps2):
     """Return a share, or that of Barth and Jespersen where it is less."""
-    most, square = bounded_parts(change, low, high)
+    most, square = bounded_parts(change, low, high, eps2)
     return select(square > most, min(share, most / square), share)
 
 

@@ -11,17 +11,17 @@ bounds has more, with ``e = c_e - c`` of the values in the middle of the step, i
 
 .. math:: f_{ij} = d_{ij} (c_i - c_j) - C_{ij} (e_i + e_j) - D_{ij} (e_j - e_i)
 
-of which `fluxloom.fv.flux_correction` takes a part. Differences ``c_j - c_i`` keep the bounds although the pressure is
+of which, with what two points lack on oblique meshes, `fluxloom.fv.flux_correction` takes a part. Differences ``c_j - c_i`` keep the bounds although the pressure is
 solved to a tolerance; what the sum of the scalar changes by is the scalar times the divergence that is left.
 """
 
 from __future__ import annotations
 
-from fluxloom.core.access import Max, Min, Read, Write
+from fluxloom.core.access import RW, Max, Min, Read, Write
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import fabs, max, min
+from fluxloom.kernel.intrinsics import fabs, max, min, select
 
-__all__ = ["bounded_limit", "bounded_transport", "cell_fluxes", "low_order"]
+__all__ = ["bounded_limit", "bounded_transport", "cell_fluxes", "low_order", "oblique_part"]
 
 
 @func
@@ -32,7 +32,7 @@ def damping(link, convection, diffusion):
 
 @kernel
 def bounded_transport(weight: Read, us: Read, nus: Read, pair: Write):
-    """``C_ij`` and ``D_ij`` of one entry."""
+    """``C_ij``, ``D_ij`` and no `oblique_part` of one entry."""
     convection = 0.0
     diffusion = 0.0
     for j in range(len(us)):
@@ -40,6 +40,14 @@ def bounded_transport(weight: Read, us: Read, nus: Read, pair: Write):
         diffusion += weight[j][1] * nus[j]
     pair[0] = convection
     pair[1] = diffusion
+    pair[2] = 0.0
+
+
+@kernel
+def oblique_part(weight: Read, flux: Read, pair: RW):
+    """What two points lack of the flux out of the cell of an entry, see `fluxloom.solvers.flow_scalar_corrections`."""
+    for j in range(len(flux)):
+        pair[2] += select(weight[j][0] > 0.0, flux[j][0], -flux[j][0])
 
 
 @kernel
@@ -68,7 +76,7 @@ def cell_fluxes(pair: Read, link: Read, c: Read, own: Read, ahead: Read, ahead_o
         other = ahead[j][0] - c[j]
         moved = pair[j][0] * (mine + other) + pair[j][1] * (other - mine)
         damp = damping(link[j], pair[j][0], pair[j][1])
-        flux[j] = damp * (own[0] - c[j]) - moved if link[j] > 0.0 else 0.0
+        flux[j] = damp * (own[0] - c[j]) - moved - pair[j][2] if link[j] > 0.0 else 0.0
 
 
 @kernel

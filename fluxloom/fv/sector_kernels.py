@@ -6,11 +6,10 @@ see `fluxloom.fv.sectors`.
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Read, Write
+from fluxloom.core.access import Const, Read, Write
 from fluxloom.kernel.frontend import kernel
-from fluxloom.kernel.intrinsics import min
 
-__all__ = ["image_slopes", "image_state", "level_shares"]
+__all__ = ["image_number", "image_slopes", "image_state"]
 
 
 @kernel
@@ -46,10 +45,6 @@ def image_slopes(
 
 
 @kernel
-def level_shares(share: RW, *, d: Const[int]):
-    """The least share of the velocity's components for all of them: a limited slope then turns as a tensor does."""
-    least = share[1]
-    for k in range(1, d):
-        least = min(least, share[1 + k])
-    for k in range(d):
-        share[1 + k] = least
+def image_number(value: Read, out: Write):
+    """The number of the partner."""
+    out[0] = value[0]

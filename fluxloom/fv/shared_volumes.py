@@ -8,6 +8,7 @@ matrices keep the order of their entries, whatever the number of ranks is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, Wrapped, 
 from fluxloom.fv.sectors import Sector
 from fluxloom.fv.shared_sectors import Beyond, shared_sectors
 from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, chain_tables, taken
-from fluxloom.mesh.geometry import face_geometry
+from fluxloom.mesh.geometry import face_geometry, face_moments
 from fluxloom.mesh.mesh import Ragged
 from fluxloom.mesh.rows import together
 
@@ -73,7 +74,7 @@ def shared_volumes(
     near = [cells, others]
     kept = taken(outer, ~hidden)
     shift = sum((len(span) * (kept.number >= span.stop) for span in used), np.zeros(kept.number.size, dtype=np.int64))
-    kept = OuterTable(kept.number - shift, kept.cell, kept.area, kept.centre)
+    kept = replace(kept, number=kept.number - shift)
     left = {
         name: range(*(bound - sum(len(s) for s in used if s.stop <= bound) for bound in (span.start, span.stop)))
         for name, span in patches.items()
@@ -114,11 +115,13 @@ def _inner_faces(part: MeshPart, known: CellTable) -> FaceTable:
     """Return the faces between two cells one of which this rank owns."""
     cells, faces, table = part.part("cells"), part.part("faces"), part.table("face_cells")
     mine = np.flatnonzero((table < cells.owned).any(axis=1))
-    area, middle = face_geometry(part.points, Ragged.from_padded(part.table("face_nodes")[mine]))
+    nodes = Ragged.from_padded(part.table("face_nodes")[mine])
+    area, middle = face_geometry(part.points, nodes)
     first, second = cells.numbers[table[mine]].T
     origin = known.centre[known.place(first)]
     way = known.centre[known.place(second)] - origin
-    return FaceTable(faces.numbers[mine], first, second, area, way, middle - origin)
+    return FaceTable(faces.numbers[mine], first, second, area, way, middle - origin,
+                     face_moments(part.points, nodes))  # fmt: skip
 
 
 def _outer_faces(part: MeshPart) -> OuterTable:
@@ -126,8 +129,9 @@ def _outer_faces(part: MeshPart) -> OuterTable:
     cells, faces, behind = part.part("cells"), part.part("boundary"), part.table("boundary_cell")[:, 0]
     mine = np.flatnonzero(behind < cells.owned)
     mine = mine[np.argsort(faces.numbers[mine])]
-    area, centre = face_geometry(part.points, Ragged.from_padded(part.table("boundary_nodes")[mine]))
-    return OuterTable(faces.numbers[mine], cells.numbers[behind[mine]], area, centre)
+    nodes = Ragged.from_padded(part.table("boundary_nodes")[mine])
+    moments = face_moments(part.points, nodes)
+    return OuterTable(faces.numbers[mine], cells.numbers[behind[mine]], *face_geometry(part.points, nodes), moments)
 
 
 def _periodic_faces(
@@ -156,7 +160,7 @@ def _periodic_faces(
         mine = (first.owner == comm.rank) | (second.owner == comm.rank)
         way, arm = second.centre - first.centre - match.shift, every.centre[match.first] - first.centre
         found.append(FaceTable(number[mine], first.number[mine], second.number[mine], every.area[match.first][mine],
-                            way[mine], arm[mine]))  # fmt: skip
+                            way[mine], arm[mine], every.moment[match.first][mine]))  # fmt: skip
     return found, cells
 
 
@@ -207,7 +211,9 @@ def assemble(
     centres = np.concatenate([whole.centre, outer.centre])
     table_of_faces = np.concatenate([between, np.stack([behind, edge], axis=1)])
     wrapped = Wrapped.of(centres, table_of_faces, ways)
-    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, arms, spans, wrapped, shared, turned)
+    moments = np.concatenate([faces.moment, outer.moment])
+    return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, arms, spans, wrapped, shared, turned,
+                          (lambda: moments) if moments.shape[1] else None)  # fmt: skip
 
 
 def _shared(

@@ -13,7 +13,7 @@ shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec.
 from __future__ import annotations
 
 from fluxloom.core.access import Const, Read, Write
-from fluxloom.fv.limiters import bounded
+from fluxloom.fv.limiters import bounded, minor
 from fluxloom.fv.shallow_water import desingularised
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, sqrt, zeros
@@ -122,16 +122,19 @@ def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int
 def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
-    Surface and velocity are limited; the depth follows from the surface and the slope of the bed, both reduced as
-    far as no depth at a side is negative. Dry neighbours above the surface, and the velocity of dry ones, do not count:
-    then the surface of water at rest has no slope at any shore. Dry cells have no slopes.
+    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`); the depth follows
+    from the surface and the slope of the bed, both reduced as far as no depth at a side is negative. Dry neighbours
+    above the surface, and the velocity of dry ones, do not count: then the surface of water at rest has no slope at any
+    shore. Dry cells have no slopes.
     """
     h = u[0]
     f = desingularised(h, eps)
     e = h + zb[0]
     ex, ey, ax, ay, bx, by, zx, zy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    low = zeros(3)
-    high = zeros(3)
+    low = 0.0
+    high = 0.0
+    reach = 0.0
+    across = zeros(2 * legs)
     for j in range(legs):
         wx = weights[2 * j]
         wy = weights[2 * j + 1]
@@ -150,19 +153,24 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
         by += wy * db
         zx += wx * dz
         zy += wy * dz
-        low[0] = min(low[0], de)
-        high[0] = max(high[0], de)
-        low[1] = min(low[1], da)
-        high[1] = max(high[1], da)
-        low[2] = min(low[2], db)
-        high[2] = max(high[2], db)
-    se, sa, sb = 1.0, 1.0, 1.0
+        low = min(low, de)
+        high = max(high, de)
+        reach = max(reach, da * da + db * db)
+        across[2 * j] = da
+        across[2 * j + 1] = db
+    se, su = 1.0, 1.0
     for j in range(legs):
         mx = middle[2 * j]
         my = middle[2 * j + 1]
-        se = bounded(se, ex * mx + ey * my, low[0], high[0])
-        sa = bounded(sa, ax * mx + ay * my, low[1], high[1])
-        sb = bounded(sb, bx * mx + by * my, low[2], high[2])
+        rise = ex * mx + ey * my
+        se = bounded(se, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
+        ca = ax * mx + ay * my
+        cb = bx * mx + by * my
+        square = ca * ca + cb * cb
+        along = 0.0
+        for i in range(legs):
+            along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
+        su = bounded(su, square, 0.0, along, minor(square, reach) * square)
     hx = se * ex - zx
     hy = se * ey - zy
     share = 1.0
@@ -174,10 +182,10 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
     slope[1] = share * se * ey
     slope[2] = share * hx
     slope[3] = share * hy
-    slope[4] = share * sa * ax
-    slope[5] = share * sa * ay
-    slope[6] = share * sb * bx
-    slope[7] = share * sb * by
+    slope[4] = share * su * ax
+    slope[5] = share * su * ay
+    slope[6] = share * su * bx
+    slope[7] = share * su * by
 
 
 @kernel

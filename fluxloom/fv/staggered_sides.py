@@ -111,6 +111,10 @@ def check_sides(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> None
         if side.name not in boundaries:
             raise SolverError(f"boundaries: the side {side.name!r} has none; give it one, or make its axis periodic")
         boundary = boundaries[side.name]
+        if isinstance(boundary, NoSlip) and callable(boundary.velocity):
+            if np.abs(given(boundary, _side_places(grid, side, side.axis), side.axis)).max() > 0.0:
+                raise SolverError(f"{side.name}: a wall slides along itself; give an inflow where fluid passes")
+            continue
         if not isinstance(boundary, NoSlip | Inflow) or callable(boundary.velocity) or not len(boundary.velocity):
             continue
         if len(boundary.velocity) != grid.dimension:

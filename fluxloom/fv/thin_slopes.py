@@ -29,6 +29,8 @@ D. J. Mavriplis: *Revisiting the least-squares procedure for gradient reconstruc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ import numpy.typing as npt
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.sides import Sides
 
-__all__ = ["thin_inner_slopes", "thin_slopes", "thinness"]
+__all__ = ["Across", "thin_inner_slopes", "thin_slopes"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.integer[Any]]
@@ -46,61 +48,93 @@ _THICK, _THIN = 5.0, 10.0
 """Longest over shortest way to a face up to which slopes are those of least squares, and from which none are."""
 _FLAT = 1e-6
 """Part of a matrix's largest value, below which there are no inner neighbours along a direction, and no slope."""
+_ALONG = 1e-6
+"""Cosine of the angle between the axis of an extrusion and a face of the plane mesh, at most."""
 _LEAST, _MOST = 0.05, 1.0
 """Bounds of the place of a face between two cells, for cells so distorted that it is not between them."""
 
 
-def thinness(volumes: ControlVolumes, sides: Sides) -> Array:
-    """Return 0 for thick cells, 1 for thin ones, and something between for those between, ``(cells,)``.
+@dataclass(frozen=True, eq=False)
+class Across:
+    """The sides of control volumes, and what is across them.
 
-    It is 0 for simplices, see the module.
+    Attributes
+    ----------
+    volumes, sides
+        Control volumes and their sides, those to images beyond planes of symmetry being no boundaries.
+    ways : (faces, d)
+        From the first to the second element of each face, or to the image.
+    axis
+        Along which the mesh is a plane one, extruded: whether cells are thin is asked in the plane then.
     """
-    out = sides.sign > 0.0
-    way = volumes.arms[sides.face]
-    way[~out] -= volumes.ways[sides.face[~out]]
-    size = np.linalg.norm(way, axis=1)
-    longest, shortest = np.zeros(sides.cells), np.full(sides.cells, np.inf)
-    np.maximum.at(longest, sides.cell, size)
-    np.minimum.at(shortest, sides.cell, size)
-    found = np.clip((longest / shortest - _THICK) / (_THIN - _THICK), 0.0, 1.0)
-    found[np.diff(sides.offsets) <= volumes.dimension + 1] = 0.0
-    return found
+
+    volumes: ControlVolumes
+    sides: Sides
+    ways: Array
+    axis: Array | None = None
+
+    @cached_property
+    def plane(self) -> npt.NDArray[np.bool_]:
+        """Which sides are those of the plane mesh."""
+        if self.axis is None:
+            return np.ones(self.sides.face.size, dtype=bool)
+        return np.abs(self.volumes.normals @ self.axis)[self.sides.face] < _ALONG
+
+    @cached_property
+    def thinness(self) -> Array:
+        """0 for thick cells, 1 for thin ones, and something between for those between, ``(cells,)``.
+
+        It is 0 for simplices, see the module.
+        """
+        volumes, sides, chosen = self.volumes, self.sides, np.flatnonzero(self.plane)
+        cell, face, out = sides.cell[chosen], sides.face[chosen], sides.sign[chosen] > 0.0
+        way = volumes.arms[face]
+        way[~out] -= self.ways[face[~out]]
+        size = np.linalg.norm(way, axis=1)
+        longest, shortest = np.zeros(sides.cells), np.full(sides.cells, np.inf)
+        np.maximum.at(longest, cell, size)
+        np.minimum.at(shortest, cell, size)
+        found = np.clip((longest / shortest - _THICK) / (_THIN - _THICK), 0.0, 1.0)
+        dimension = volumes.dimension - (self.axis is not None)
+        found[np.bincount(cell, minlength=sides.cells) <= dimension + 1] = 0.0
+        return found
 
 
-def thin_slopes(volumes: ControlVolumes, sides: Sides, weights: Array) -> Array:
+def thin_slopes(across: Across, weights: Array) -> Array:
     """Return weights of slopes, those of thin cells by Green and Gauss; a new array where there are such cells.
 
     Parameters
     ----------
-    volumes, sides
-        Control volumes and their sides.
+    across
+        The sides.
     weights : (entries, d)
         Of all cells, by least squares.
     """
-    share = thinness(volumes, sides)[sides.cell]
+    share = across.thinness[across.sides.cell]
     thin = np.flatnonzero(share)
-    return _mixed(weights, share, thin, _green_gauss(volumes, sides, thin)) if thin.size else weights
+    return _mixed(weights, share, thin, _green_gauss(across, thin)) if thin.size else weights
 
 
-def thin_inner_slopes(volumes: ControlVolumes, sides: Sides, kept: Index, weights: Array) -> Array:
+def thin_inner_slopes(across: Across, kept: Index, weights: Array) -> Array:
     """Return weights of slopes without what is at the boundary, those of thin cells by Green and Gauss.
 
     Parameters
     ----------
-    volumes, sides
-        Control volumes and their sides.
+    across
+        The sides.
     kept : (n,)
         Numbers of the sides that have a weight: the inner ones of cells at the boundary.
     weights : (n, d)
         By least squares.
     """
-    share = thinness(volumes, sides)[sides.cell[kept]]
+    sides = across.sides
+    share = across.thinness[sides.cell[kept]]
     thin = np.flatnonzero(share)
     if not thin.size:
         return weights
     cells, number = np.unique(sides.cell[kept[thin]], return_inverse=True)
-    inverse = np.linalg.pinv(np.eye(volumes.dimension) - _continued(volumes, sides, cells), rcond=_FLAT)
-    found = np.einsum("nij,nj->ni", inverse[number], _green_gauss(volumes, sides, kept[thin]))
+    inverse = np.linalg.pinv(np.eye(across.volumes.dimension) - _continued(across, cells), rcond=_FLAT)
+    found = np.einsum("nij,nj->ni", inverse[number], _green_gauss(across, kept[thin]))
     return _mixed(weights, share, thin, found)
 
 
@@ -111,18 +145,20 @@ def _mixed(weights: Array, share: Array, thin: Index, found: Array) -> Array:
     return out
 
 
-def _green_gauss(volumes: ControlVolumes, sides: Sides, chosen: Index) -> Array:
+def _green_gauss(across: Across, chosen: Index) -> Array:
     """Return the weights of some sides, ``(n, d)``."""
+    volumes, sides = across.volumes, across.sides
     face, sign = sides.face[chosen], sides.sign[chosen, None]
-    normals, ways, arms = volumes.normals[face], volumes.ways[face], volumes.arms[face]
+    normals, ways, arms = volumes.normals[face], across.ways[face], volumes.arms[face]
     arms = np.where(sign > 0.0, arms, ways - arms)
     place = np.einsum("ij,ij->i", arms, normals) / np.einsum("ij,ij->i", ways, normals)
     place = np.clip(place, _LEAST, _MOST) * volumes.area[face] / volumes.volumes[sides.cell[chosen]]
     return sign * normals * place[:, None]
 
 
-def _continued(volumes: ControlVolumes, sides: Sides, cells: Index) -> Array:
+def _continued(across: Across, cells: Index) -> Array:
     """Return the sums of ``A n a / V`` over the boundary faces of some cells, ``(cells, d, d)``."""
+    volumes, sides = across.volumes, across.sides
     number = np.full(sides.cells, -1)
     number[cells] = np.arange(cells.size)
     edge = np.flatnonzero(sides.outside & (number[sides.cell] >= 0))

@@ -31,7 +31,7 @@ class CellTable:
 
 @dataclass(frozen=True, eq=False)
 class FaceTable:
-    """Faces between two cells: global numbers, area vectors, the way from the first to the second, and to the face."""
+    """Faces between two cells: global numbers, areas, ways from the first to the second and to the face, moments."""
 
     number: Index
     first: Index
@@ -39,16 +39,18 @@ class FaceTable:
     area: Array
     way: Array
     arm: Array
+    moment: Array
 
 
 @dataclass(frozen=True, eq=False)
 class OuterTable:
-    """Boundary faces: global number, the cell behind, area vectors, and centres of what is beyond (of the face)."""
+    """Boundary faces: global number, the cell behind, areas, centres of what is beyond (of the face), moments."""
 
     number: Index
     cell: Index
     area: Array
     centre: Array
+    moment: Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Labels of cells: fluid, solid, or beyond the sides.
 
-The label of a cell is that of its centre: a body thinner than the distance of two cells may have no cell at all, and
-then the flow does not feel it; give bodies at least two cells everywhere.
+The label of a cell is that of its centre: a body thinner than the distance of two cells may have no cell at all. It cuts
+links between fluid cells all the same (`fluxloom.lbm.links_cut`).
 """
 
 from __future__ import annotations

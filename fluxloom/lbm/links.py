@@ -1,13 +1,17 @@
 """Links: populations that would arrive at a fluid cell from where there is no fluid.
 
-A link is a fluid cell ``x`` and a direction ``i`` whose source ``x - c_i`` is beyond a side or in a solid. Every
-condition at a side or body is a formula for each of its links. What a link passes on its way does not count, only where
-it ends: a body that crosses it between two fluid cells is not felt.
+A link is a fluid cell ``x`` and a direction ``i`` whose source ``x - c_i`` is beyond a side or in a solid, or is fluid
+behind a body that is thinner than the way there (`fluxloom.lbm.links_cut`). Every condition at a side or body is a
+formula for each of its links.
+
+A link that leaves the box beside a body belongs to the body if its mirror image at the side ends in it: where a body
+stands on a wall, or is halved by a plane of symmetry, what goes through the corner is momentum of the body, and the
+links of the wall are in pairs, left and right, whose pressures cancel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -18,9 +22,10 @@ from fluxloom.core.errors import SolverError
 from fluxloom.lbm.box import Box, side_names
 from fluxloom.lbm.labels import BEYOND, CHUNK, FLUID, Labels, images
 from fluxloom.lbm.lattices import Lattice
+from fluxloom.lbm.links_cut import CutSearch, Piece, find_cuts, pieces_of
 from fluxloom.lbm.shapes import Array, Shape
 
-__all__ = ["HALF_WAY", "Links", "find_links"]
+__all__ = ["HALF_WAY", "Links", "find_links", "joined_links"]
 
 HALF_WAY = 0.5
 """Sides are half a cell beyond the centres of the outermost cells."""
@@ -40,12 +45,15 @@ class Links:
         Share of the way from the fluid cell to the source that is fluid, in ``(0, 1]``.
     crossed : int8 (n, dimensions)
         Along which axes the source is beyond the box: -1 below the first cell, 1 above the last one, else 0.
+    cut : bool (n,)
+        Whether the source is a fluid cell: what would come from there is what left it, and is replaced.
     """
 
     cells: npt.NDArray[np.int64]
     directions: npt.NDArray[np.int64]
     fractions: npt.NDArray[np.float64]
     crossed: npt.NDArray[np.int8]
+    cut: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -55,8 +63,18 @@ class Links:
         return Links(*(getattr(self, one.name)[which] for one in fields(self)))
 
 
+def joined_links(links: Sequence[Links]) -> Links:
+    """Return all of some links."""
+    return Links(**{one.name: np.concatenate([getattr(some, one.name) for some in links]) for one in fields(Links)})
+
+
 def find_links(
-    box: Box, lattice: Lattice, labels: Labels, shapes: Sequence[Shape], priority: Sequence[str]
+    box: Box,
+    lattice: Lattice,
+    labels: Labels,
+    shapes: Sequence[Shape],
+    priority: Sequence[str],
+    mirrors: Mapping[str, bool] | None = None,
 ) -> dict[str | int, Links]:
     """Return the links of every side and body.
 
@@ -67,14 +85,17 @@ def find_links(
     priority
         Names of all sides across axes that are not periodic. A link that leaves the box through an edge or a corner
         belongs to the side that is first here.
+    mirrors
+        Sides that are walls (False) or planes of symmetry (True): links through them belong to the body that is met by
+        their mirror image. At a wall they end half-way all the same, at a plane of symmetry where the image does.
 
     Returns
     -------
     dict
         By the name of the side, and by the label of the solid: ``n`` for ``shapes[n - 1]``. Every side and shape has an
-        entry, if empty, as at sides where rows turn round. A source beyond a side is of that side, even where a shape
-        reaches there. The fraction at sides is one half; at solids it is that of the first surface on the way, of all
-        shapes that have the source inside.
+        entry, if empty, as at sides where rows turn round. A source beyond another side is of that side, even where a
+        shape reaches there. The fraction at sides is one half; at solids it is that of the first surface on the way, of
+        all shapes that have the source inside.
 
     Raises
     ------
@@ -97,8 +118,86 @@ def find_links(
         for some in np.split(solid, range(CHUNK, len(solid), CHUNK)):
             fractions[some] = _fractions(box, velocities[directions[some]], shapes, cells[some])
             work.step(len(some))
-    every = Links(cells, directions, fractions, crossed)
+    every = Links(cells, directions, fractions, crossed, np.zeros(len(cells), dtype=bool))
+    if shapes:
+        thin = pieces_of(box, shapes)
+        with activity("links that thin bodies cut"):
+            search = CutSearch(box, labels, thin)
+            _reflect(_Sides(box, priority, mirrors or {}), velocities, labels, shapes, every, owners, search)
+            every, owners = _with_cuts(velocities, every, owners, search, len(priority))
     return {key: every[np.flatnonzero(owners == number)] for number, key in enumerate(keys)}
+
+
+def _with_cuts(
+    velocities: npt.NDArray[np.int64], links: Links, owners: npt.NDArray[np.int64], search: CutSearch, sides: int
+) -> tuple[Links, npt.NDArray[np.int64]]:
+    """Return links and owners with those that bodies cut between fluid cells."""
+    cuts = find_cuts(velocities, search)
+    if not cuts.cells.size:
+        return links, owners
+    inner = np.zeros((cuts.cells.size, links.crossed.shape[1]), dtype=np.int8)
+    more = Links(cuts.cells, cuts.directions, cuts.fractions, inner, np.ones(cuts.cells.size, dtype=bool))
+    joined, owners = joined_links([links, more]), np.concatenate([owners, sides - 1 + cuts.labels])
+    order = np.lexsort((joined.directions, joined.cells))
+    return joined[order], owners[order]
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The sides of a box, and which of them are walls (False) or planes of symmetry (True)."""
+
+    box: Box
+    priority: Sequence[str]
+    mirrors: Mapping[str, bool]
+
+    def crossed(self, links: Links, *kinds: bool) -> npt.NDArray[np.bool_]:
+        """Return along which axes links cross a side of some kinds."""
+        found = np.zeros(links.crossed.shape, dtype=bool)
+        for name, mirrored in self.mirrors.items():
+            axis, way = self.box.axis(name)
+            found[:, axis] |= (links.crossed[:, axis] == way) & (mirrored in kinds)
+        return found
+
+
+def _reflect(
+    sides: _Sides, velocities: npt.NDArray[np.int64], labels: Labels, shapes: Sequence[Shape], links: Links,
+    owners: npt.NDArray[np.int64], search: CutSearch,
+) -> None:  # fmt: skip
+    """Give links that leave the box to the bodies which their mirror images meet, and the shares at which they do."""
+    box, priority, over = sides.box, sides.priority, links.crossed != 0
+    passed, plane = sides.crossed(links, True, False), sides.crossed(links, True)
+    at = np.flatnonzero((owners < len(priority)) & over.any(axis=1) & (passed == over).all(axis=1))
+    step = -velocities[links.directions[at]]
+    back = np.where(over[at], -step, step)
+    goal = box.shifted(links.cells[at], np.where(over[at], 0, step))
+    kinds = labels.reshape(-1)[goal].astype(np.int64)
+    wall = (over[at] & ~plane[at]).any(axis=1)
+    solid = np.flatnonzero(kinds > FLUID)
+    met = _met(links.cells[at[solid]], step[solid], back[solid], pieces_of(box, shapes, wide=True))[0]
+    met = np.where(np.isfinite(met), met, HALF_WAY)
+    owners[at[solid]] = len(priority) - 1 + kinds[solid]
+    links.fractions[at[solid]] = np.where(wall[solid], np.minimum(met, HALF_WAY), met)
+    thin = np.flatnonzero(kinds == FLUID)
+    met, whose = _met(links.cells[at[thin]], step[thin], back[thin], search.pieces)
+    apart = np.flatnonzero(np.isfinite(met))
+    along = np.where(over[at[thin[apart]]], 0, step[thin[apart]])
+    apart = apart[~search.joined(links.cells[at[thin[apart]]], along)]
+    thin, met, whose = thin[apart], met[apart], whose[apart]
+    owners[at[thin]] = len(priority) - 1 + whose
+    links.fractions[at[thin]] = np.where(wall[thin], np.minimum(met, HALF_WAY), met)
+
+
+def _met(
+    cells: npt.NDArray[np.int64], step: npt.NDArray[np.int64], back: npt.NDArray[np.int64], pieces: Sequence[Piece]
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Return where ways that are reflected half-way first meet a piece, and the label of that one."""
+    first, whose = np.full(len(cells), np.inf), np.zeros(len(cells), dtype=np.int64)
+    for piece in pieces if len(cells) else ():
+        at = piece.around(cells)
+        q = piece.entry(cells[at], step[at], back[at])
+        less = q < first[at]
+        first[at[less]], whose[at[less]] = q[less], piece.label
+    return first, whose
 
 
 def _check(box: Box, lattice: Lattice, labels: Labels, priority: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import pi
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +22,19 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 
-__all__ = ["SMALLEST", "Array", "Block", "Circle", "Cylinder", "HalfSpace", "Mask", "Shape", "Sphere"]
+__all__ = ["SMALLEST", "TOUCH", "Array", "Block", "Circle", "Cylinder", "HalfSpace", "Mask", "Shape", "Sphere"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 SMALLEST = 2.0**-24
 """The least fraction of a link: a surface through the centre of a cell is taken to be this far from it."""
+
+TOUCH = 1e-9
+"""Share of a segment: what is in a shape for less only touches it."""
+
+_WIDE = 1.5
+"""A ball of that radius has cells wherever a link could lead through it."""
 
 
 class Shape(Protocol):
@@ -85,6 +92,51 @@ class Shape(Protocol):
                 todo[at] = False
         return np.maximum(q, SMALLEST)
 
+    def measure(self) -> float | None:
+        """Return how many cells it is large, in the plane its area; None where that is not known, or infinite."""
+        return None
+
+    # ---------------------------------------------------------------------------- links between fluid cells
+    @property
+    def wide(self) -> bool:
+        """Whether it is so wide that no link between fluid cells leads through it, from one side to another."""
+        return False
+
+    def parts(self) -> Sequence[Shape]:
+        """Return shapes which together are this one."""
+        return [self]
+
+    def near(self, axes: Sequence[Array]) -> Mask | None:
+        """Return which of the points of a grid may be no further than a cell from the surface; None: all of them.
+
+        Parameters
+        ----------
+        axes
+            The coordinates of the points along each axis.
+        """
+        return None
+
+    def entry(self, start: Array, step: Array) -> Array:
+        """Return where segments come into the shape, the least ``q`` in ``[0, 1)``; infinite where they do not.
+
+        Parameters
+        ----------
+        start, step : (n, dimensions)
+            The start is outside, the end anywhere.
+        """
+        found = np.full(len(start), np.inf)
+        cuts = np.nan_to_num(self.crossings(start, step), nan=1.0, posinf=1.0, neginf=0.0)
+        met = np.flatnonzero(((cuts > 0.0) & (cuts < 1.0)).any(axis=1))
+        if not met.size:
+            return found
+        cuts = np.hstack([np.sort(np.clip(cuts[met], 0.0, 1.0), axis=1), np.ones((met.size, 1))])
+        for low, high in zip(cuts.T[:-1], cuts.T[1:], strict=True):
+            at = np.flatnonzero(np.isinf(found[met]) & (high - low > TOUCH))
+            middle = start[met[at]] + (0.5 * (low[at] + high[at]))[:, None] * step[met[at]]
+            at = at[self.inside(middle)]
+            found[met[at]] = np.maximum(low[at], SMALLEST)
+        return found
+
 
 def _vector(what: str, values: Sequence[float], dimensions: Sequence[int] = (2, 3)) -> Array:
     found = np.asarray(values, dtype=np.float64)
@@ -121,6 +173,15 @@ class _Ball(Shape):
     def bounds(self) -> tuple[Array, Array]:
         """Return the least and the greatest coordinates."""
         return np.subtract(self.center, self.radius), np.add(self.center, self.radius)
+
+    @property
+    def wide(self) -> bool:
+        """Whether no link between fluid cells leads through it."""
+        return self.radius >= _WIDE
+
+    def measure(self) -> float:
+        """Return the area of a disc, the volume of a ball."""
+        return pi * self.radius**2 * (1.0 if self.dimensions == 2 else 4.0 / 3.0 * self.radius)
 
     def inside(self, points: Array) -> Mask:
         """Return whether points are inside."""
@@ -216,6 +277,15 @@ class Cylinder(Shape):
         reach = np.where((along > 0) & np.isinf(half), np.inf, reach)
         return np.asarray(self.center) - reach, np.asarray(self.center) + reach
 
+    @property
+    def wide(self) -> bool:
+        """Whether no link between fluid cells leads through it."""
+        return self.radius >= _WIDE and (self.length is None or self.length >= 2.0 * _WIDE)
+
+    def measure(self) -> float | None:
+        """Return the volume between the ends."""
+        return None if self.length is None else pi * self.radius**2 * self.length
+
     def _parts(self, vectors: Array) -> tuple[Array, Array]:
         """Return components along the axis, ``(n,)``, and at right angles to it, ``(n, 3)``."""
         along = vectors @ self._along
@@ -268,6 +338,16 @@ class Block(Shape):
         """Return the corners."""
         return np.asarray(self.low, dtype=np.float64), np.asarray(self.high, dtype=np.float64)
 
+    @property
+    def wide(self) -> bool:
+        """Whether no link between fluid cells leads through it: a cell along each axis is enough."""
+        return bool(np.all(np.subtract(self.high, self.low) >= 1.0))
+
+    def measure(self) -> float | None:
+        """Return the area or volume, if it has an end along each axis."""
+        found = float(np.prod(np.subtract(self.high, self.low)))
+        return found if np.isfinite(found) else None
+
     def inside(self, points: Array) -> Mask:
         """Return whether points are inside."""
         low, high = self.bounds()
@@ -313,6 +393,11 @@ class HalfSpace(Shape):
             np.where(lone & (normal < 0), point, -np.inf),
             np.where(lone & (normal > 0), point, np.inf),
         )
+
+    @property
+    def wide(self) -> bool:
+        """Whether no link between fluid cells leads through it."""
+        return True
 
     def inside(self, points: Array) -> Mask:
         """Return whether points are behind the plane."""

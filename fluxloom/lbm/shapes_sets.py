@@ -9,12 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.shapes import Array, Mask, Shape
+from fluxloom.lbm.shapes import SMALLEST, Array, Mask, Shape
 
 __all__ = ["Complement", "Difference", "Implicit", "Intersection", "Polygon", "Union"]
 
 _BISECTIONS = 50
 """A double has 53 binary places."""
+
+_SAMPLES = 16
+"""Values on a link by which zeros, and minima near zero, are looked for."""
+
+_MANY = 300_000
+"""Points from which on those near the surface are looked for first."""
+
+_STEEP = 4.0
+"""Changes of a function from cell to cell that its values next to the surface do not exceed."""
 
 _SLACK = 1e-9
 """Edges are longer by this share, so that no line slips through a corner; a crossing too many does no harm."""
@@ -53,6 +62,10 @@ class Union(_Several):
         """Return the least and the greatest coordinates."""
         low, high = self._ends()
         return low.min(axis=0), high.max(axis=0)
+
+    def parts(self) -> Sequence[Shape]:
+        """Return what it is the union of."""
+        return [part for shape in self.members for part in shape.parts()]
 
     def inside(self, points: Array) -> Mask:
         """Return whether points are inside any."""
@@ -223,6 +236,66 @@ class Implicit(Shape):
                 f"and no NaN; it returned an array of shape {values.shape}"
             )
         return values
+
+    def near(self, axes: Sequence[Array]) -> Mask | None:
+        """Return at which points the function is no more than it changes over some cells; None for few points."""
+        if np.prod([axis.size for axis in axes]) <= _MANY:
+            return None
+        shape = tuple(axis.size for axis in axes)
+        value = np.empty(shape)
+        for k, plane in enumerate(axes[0]):
+            at = np.meshgrid([plane], *axes[1:], indexing="ij")
+            value[k] = np.abs(self._value(np.stack([x.ravel() for x in at], axis=1))).reshape(shape[1:])
+        change = np.zeros(shape)
+        for axis in range(len(axes)):
+            step = np.abs(np.diff(value, axis=axis, append=np.take(value, [-1], axis=axis)))
+            change = np.maximum(change, np.maximum(step, np.roll(step, 1, axis=axis)))
+        return value <= _STEEP * change
+
+    def entry(self, start: Array, step: Array) -> Array:
+        """Return where segments come into the shape: where the function has a zero, or a minimum that is none."""
+        ends = np.linspace(0.0, 1.0, _SAMPLES + 1)
+        values = np.stack([self._outward(start + t * step) for t in ends], axis=1)
+        with np.errstate(invalid="ignore"):  # beyond the bounds it is infinite
+            change = np.nan_to_num(np.abs(np.diff(values, axis=1)), nan=0.0, posinf=0.0)
+        found, low, high = (np.full(len(start), np.inf) for _ in range(3))
+        for j in range(_SAMPLES + 1):
+            at = np.flatnonzero(np.isinf(low))
+            first, last = max(j - 1, 0), min(j + 1, _SAMPLES)
+            here, to = values[at, j], np.full(at.size, ends[j])
+            into = (here <= 0.0) & (j > 0)
+            least = (here > 0.0) & (here <= values[at, first]) & (here <= values[at, last])
+            dips = np.flatnonzero(least & (here <= 2.0 * change[at, max(j - 2, 0) : j + 2].max(axis=1)))
+            some = at[dips]
+            to[dips], value = self._least(start[some], step[some], ends[first], ends[last])
+            into[dips] = value <= 0.0
+            low[at[into]], high[at[into]] = ends[first], to[into]
+        at = np.flatnonzero(np.isfinite(low))
+        a, b = low[at], high[at]
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (a + b)
+            yes = self._outward(start[at] + middle[:, None] * step[at]) <= 0.0
+            a, b = np.where(yes, a, middle), np.where(yes, middle, b)
+        found[at] = np.maximum(0.5 * (a + b), SMALLEST)
+        return found
+
+    def _outward(self, points: Array) -> Array:
+        """Return the function, infinite beyond the bounds."""
+        low, high = self.bounds()
+        found = np.full(len(points), np.inf)
+        within = np.all((points >= low) & (points <= high), axis=1)
+        found[within] = self._value(points[within])
+        return found
+
+    def _least(self, start: Array, step: Array, low: float, high: float) -> tuple[Array, Array]:
+        """Return where on segments, between two shares of them, the function is least, and its value there."""
+        a, b = np.full(len(start), low), np.full(len(start), high)
+        for _ in range(_BISECTIONS if len(start) else 0):
+            first, second = (2.0 * a + b) / 3.0, (a + 2.0 * b) / 3.0
+            less = self._outward(start + first[:, None] * step) < self._outward(start + second[:, None] * step)
+            a, b = np.where(less, a, first), np.where(less, second, b)
+        middle = 0.5 * (a + b)
+        return middle, self._outward(start + middle[:, None] * step)
 
     def crossings(self, start: Array, step: Array) -> Array:
         """Return where ``inside`` changes between the ends of a piece, by bisection."""

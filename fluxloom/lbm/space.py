@@ -71,6 +71,8 @@ class Space:
     force
         Force per volume that acts in the collision, one component an axis: the same everywhere, or on the grid.
         Velocities that are set at sides include half of it.
+    weight
+        The force that is the same everywhere, when the flow is made: what fluid at rest carries by its pressure.
     listed
         The cells that are stored, and the set that they are, where those are not all.
     """
@@ -84,6 +86,7 @@ class Space:
     unit: float = 1.0
     force: Global | Dat | None = None
     listed: tuple[CellList, CellSet] | None = None
+    weight: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.listed is not None and self.context.ranked and self.streaming.name not in LISTS_ON_RANKS:

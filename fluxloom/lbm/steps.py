@@ -106,8 +106,11 @@ class StepKernels:
         """Return the values of all constants; see `constants_of`."""
         rates = self.collision.rates(viscosity)
         values = words(self.lattice, rates, self.collision.smagorinsky, dtype)
-        given = self._force(force)
-        return values | {name: values["unit"] * value for name, value in zip(FORCE_WORDS, given, strict=True)}
+        return values | self.force_constants(values["unit"], force)
+
+    def force_constants(self, unit: float, force: Sequence[float] = ()) -> dict[str, float]:
+        """Return the constants that a uniform force is given by, in the unit of storage."""
+        return {name: unit * value for name, value in zip(FORCE_WORDS, self._force(force), strict=True)}
 
     def _force(self, force: Sequence[float]) -> tuple[float, ...]:
         """Return the force along x, y and z."""

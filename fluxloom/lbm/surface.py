@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import cos, radians, sin
 from pathlib import Path
 from typing import Any
@@ -171,10 +172,30 @@ class Surface(Shape):
         """Cells that its shells have inside, holes taken off; where shells overlap they count twice."""
         return abs(sum(shell.volume() for shell in self._shells))
 
+    def measure(self) -> float | None:
+        """Return the volume of one shell; of several, which may overlap, that is not known."""
+        return self.volume if len(self._shells) == 1 else None
+
     def bounds(self) -> tuple[Array, Array]:
         """Return the least and the greatest coordinates."""
         corners = self.vertices[self.triangles]
         return corners.min(axis=(0, 1)), corners.max(axis=(0, 1))
+
+    def near(self, axes: Sequence[Array]) -> Mask:
+        """Return which points are no more than a cell from the bounds of a triangle."""
+        corners = self.vertices[self.triangles]
+        low, high = corners.min(axis=1) - 1.0, corners.max(axis=1) + 1.0
+        # one at the lower corner of each triangle's box of points, and back behind the others; sums fill the boxes
+        marks = np.zeros([axis.size + 1 for axis in axes], dtype=np.int32)
+        ends = [
+            (np.searchsorted(axis, low[:, a], "left"), np.searchsorted(axis, high[:, a], "right"))
+            for a, axis in enumerate(axes)
+        ]
+        for which in product((0, 1), repeat=3):
+            np.add.at(marks, tuple(end[k] for end, k in zip(ends, which, strict=True)), (-1) ** sum(which))
+        for axis in range(3):
+            np.cumsum(marks, axis=axis, out=marks)
+        return marks[:-1, :-1, :-1] > 0
 
     def inside(self, points: Array) -> Mask:
         """Return whether the surface winds round the points.

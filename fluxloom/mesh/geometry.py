@@ -20,7 +20,7 @@ from fluxloom.mesh.elements import ElementType, element
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.polyhedra import Polyhedra
 
-__all__ = ["Geometry", "cell_geometry", "closure", "face_geometry", "geometry"]
+__all__ = ["Geometry", "cell_geometry", "closure", "face_geometry", "face_moments", "geometry"]
 
 Columns = tuple[FloatArray, ...]
 """The components of vectors, each an array of its own."""
@@ -132,6 +132,28 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
 
         _in_chunks(len(faces) if rows is None else rows.size, piece)
     return normals, centres
+
+
+def face_moments(points: FloatArray, faces: Ragged) -> FloatArray:
+    """Return the second moments of faces about their centres, per area, ``(n_faces, d, d)``.
+
+    The mean of ``(x - c) (x - c)^T``: with it the integral of a product of two linear functions over a face is exact.
+    Parameters are those of `face_geometry`.
+    """
+    d, counts, owner = points.shape[1], faces.counts, np.repeat(np.arange(len(faces)), faces.counts)
+    _, centres = face_geometry(points, faces)
+    place = points[faces.indices[: faces.offsets[-1]]] - centres[owner]
+    found = np.zeros((len(faces), d, d))
+    if d == 2:
+        np.add.at(found, owner, place[:, :, None] * place[:, None, :] / 6.0)
+        return found
+    nodes = np.arange(owner.size)
+    ahead = np.where(nodes + 1 == faces.offsets[1:][owner], faces.offsets[:-1][owner], nodes + 1)
+    other = place[ahead]
+    area, both = np.linalg.norm(np.cross(place, other), axis=1), place + other
+    terms = sum(v[:, :, None] * v[:, None, :] for v in (place, other, both))
+    np.add.at(found, owner, terms * area[:, None, None] / 12.0)
+    return found / np.bincount(owner, area, minlength=counts.size)[:, None, None]
 
 
 def closure(mesh: MeshData, links: Connectivity, terms: Geometry) -> FloatArray:

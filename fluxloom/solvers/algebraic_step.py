@@ -23,6 +23,8 @@ The published table has 30, 10, 2, 2 outside the solver. Beyond it are the extra
 SpMV), and the start of the solver. Its 2 DOT are the contractions of tensors, which are in the pointwise function here.
 Boundaries with given velocities need nothing, as their values stay; outflows and planes of symmetry take two pointwise
 passes, a force an AXPY for each direction. Without a model ``D`` stays, and there is neither ``E_D`` nor the model.
+On meshes whose faces do not stand across the lines between cells the corrections of
+`fluxloom.solvers.algebraic_corrections` are added.
 
 References
 ----------
@@ -50,7 +52,9 @@ from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
+from fluxloom.solvers.algebraic_corrections import AlgebraicCorrections
 from fluxloom.solvers.algebraic_matrices import AlgebraicMatrices
+from fluxloom.solvers.flow_corrections import FIRST_SOLVES
 from fluxloom.solvers.flow_types import check_step
 from fluxloom.solvers.incompressible import Incompressible
 
@@ -119,7 +123,7 @@ class AlgebraicStep:
     Raises
     ------
     SolverError
-        If the flow's steps are those of Runge and Kutta, or it carries scalars.
+        If the flow's steps are those of Runge and Kutta, it carries scalars or seeks a steady state, or its force acts on walls or outflows.
     """
 
     def __init__(self, flow: Incompressible, stop: Stop | None = None) -> None:
@@ -127,11 +131,17 @@ class AlgebraicStep:
             raise SolverError(f"AlgebraicStep: the scheme is Adams and Bashforth's, not {flow.scheme!r}")
         if flow.scalars.all:
             raise SolverError(f"AlgebraicStep: it has no scalars, the flow carries {', '.join(flow.scalars.all)}")
+        if flow.scalars.buoyancy is not None:
+            raise SolverError("AlgebraicStep: it has no forces through faces, and that of the flow acts on walls or outflows")
+        if flow.steady is not None:
+            raise SolverError("AlgebraicStep: its steady state depends on dt, and the flow seeks one that does not")
         self.flow, self.context, self.dimension = flow, flow.context, flow.dimension
         self.algebra, self.matrices = Algebra(flow.context), AlgebraicMatrices(flow)
         self.time, self.steps, self.dt = flow.time, flow.steps, flow.dt
         self._fields()
         self._scalars()
+        known = flow.corrections
+        self.corrections = None if known is None else AlgebraicCorrections(flow, known, self.algebra)
         if stop is None:
             stop = flow.solver.stop if isinstance(flow.solver, Krylov) else Stop(rtol=1e-6)
         self.solver = CountedGradient(self.algebra, self.matrices.poisson, self.b, self.p, stop)
@@ -180,8 +190,11 @@ class AlgebraicStep:
     def _sub_steps(self, at: _Fields) -> tuple[SubStep, ...]:
         parts: list[tuple[str, Sequence[Loop | Reset]]] = [("predictor", self._predictor(at.old, at.now, at))]
         sides = [("boundary", side)] if (side := self._boundary(at.old)) else []
-        parts += [*sides, ("pressure source", self._source(at.old)), ("correction", self._correction(at.old)),
-                  ("face velocity", self._face_velocity(at.old, at.us_old)), *sides]  # fmt: skip
+        source = ("pressure source", self._source(at.old, at.us_old))
+        after = [("correction", self._correction(at.old)), ("face velocity", self._face_velocity(at.old, at.us_old))]
+        if self.corrections is not None:
+            after.reverse()
+        parts += [*sides, source, *after, *sides]
         found = [SubStep(name, (Chain(steps, fuse=False, name=name),), KernelCalls.of(steps)) for name, steps in parts]
         return (*found, *self._subgrid(at.old))
 
@@ -191,22 +204,31 @@ class AlgebraicStep:
         steps = [make.axpy(self._grow, at.us_now, at.us_old, self._shrink)]
         steps += [make.axpy(self._grow, u, e, self._shrink) for u, e in zip(now, ahead, strict=True)]
         steps.append(make.spmv(rows.convection_entries, at.us_old, rows.convection.values))
-        if self.flow.model is not None:
-            steps.append(make.spmv(rows.diffusion_entries, self.nus, rows.diffusion.values))
+        nus = self.nus
+        if self.corrections is not None:
+            steps += self.corrections.velocity(ahead, at.us_old, nus)
+            nus = self.corrections.raised
+        if self.flow.model is not None or self.corrections is not None:
+            steps.append(make.spmv(rows.diffusion_entries, nus, rows.diffusion.values))
         for k, (u, e) in enumerate(zip(now, ahead, strict=True)):
             steps += [
                 make.spmv(rows.convection, e, self.r),
                 make.spmv_onto(rows.diffusion, e, self.r),
+                *(self.corrections.added(k, self.r) if self.corrections is not None else ()),
                 make.axpy_apart(self._dt, self.r, make.one, u, e),
             ]
             if k in self._forces:
                 steps.append(make.axpy(self._forces[k], self.inside, e))
         return list(steps)
 
-    def _source(self, u: Sequence[Dat]) -> list[Loop | Reset]:
-        """``b = -M u_p / dt``."""
-        make = self.algebra
-        steps = self._summed(self.matrices.divergence, u, self.sum)
+    def _source(self, u: Sequence[Dat], us: Dat) -> list[Loop | Reset]:
+        """``b = -M u_p / dt``; with corrections ``u_s`` before the projection, and its divergence."""
+        make, known = self.algebra, self.corrections
+        if known is not None:
+            steps = known.source(u, us, self.matrices.gamma, self._minus_dt)
+            steps.append(make.spmv(known.outward, us, self.sum))
+        else:
+            steps = self._summed(self.matrices.divergence, u, self.sum)
         return [*steps, make.axpy(self._scale, self.sum, self.b, make.nothing)]
 
     def _summed(self, matrices: Sequence[SparseMatrix], x: Sequence[Dat], y: Dat) -> list[Loop]:
@@ -218,11 +240,15 @@ class AlgebraicStep:
         """``g = G p``, ``u = u_p - dt g``."""
         make = self.algebra
         slopes = [make.spmv(matrix, self.p, g) for matrix, g in zip(self.matrices.gradient, self.g, strict=True)]
+        if self.corrections is not None:
+            slopes += [loop for k, g in enumerate(self.g) for loop in self.corrections.corrected(k, g)]
         return [*slopes, *(make.axpy(self._minus_dt, g, v) for g, v in zip(self.g, u, strict=True))]
 
     def _face_velocity(self, u: Sequence[Dat], us: Dat) -> list[Loop | Reset]:
         """``u_s = Gamma u - dt (G_s p - Gamma g)``; boundary elements still have their velocity of the predictor."""
         make, rows = self.algebra, self.matrices
+        if self.corrections is not None:
+            return list(self.corrections.slopes(rows.slope, self.p, us, self._minus_dt))
         return [
             *self._summed(rows.gamma, self.g, us),
             make.spmv_onto(rows.slope, self.p, us, make.minus),
@@ -292,6 +318,8 @@ class AlgebraicStep:
             self._count(part.name, part.calls)
             if part.name == "pressure source":
                 status = self._solve()
+                if self.corrections is not None and not self.dt:
+                    status = self._again()
         assert status is not None
         self.time, self.steps, self.dt, self._parity = self.time + dt, self.steps + 1, float(dt), 1 - self._parity
         return status
@@ -303,6 +331,20 @@ class AlgebraicStep:
         force = np.atleast_1d(np.asarray(self.flow.acceleration.value, dtype=np.float64))
         for k, value in self._forces.items():
             value.value = dt * force[k]
+
+    def _again(self) -> Status:
+        """Solve again at the start, as the fused solver does, each time with what the last solution says."""
+        parts = {part.name: part for part in self.plan}
+        status = None
+        for _ in range(FIRST_SOLVES):
+            for name in ("face velocity", "pressure source"):
+                parts[name]()
+                self._count(name, parts[name].calls)
+            status = self._solve()
+            if not status.iterations:
+                break
+        assert status is not None
+        return status
 
     def _solve(self) -> Status:
         status = self.solver.solve()

@@ -14,21 +14,31 @@ from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_boundary import Boundary, boundary_table
+from fluxloom.fv.compressible_boundary import (
+    Boundary,
+    NoSlipWall,
+    SlipWall,
+    SymmetryPlane,
+    boundary_table,
+    check_turning,
+)
 from fluxloom.fv.compressible_geometry import CompressibleGeometry, Rotation
 from fluxloom.fv.compressible_kernels import advance, common_step, complete, least_step, local_step
 from fluxloom.fv.compressible_outside import PARAMETERS
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
-from fluxloom.fv.guard_kernels import clipped_states, through_boundary
+from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
 from fluxloom.fv.sides import Family
+from fluxloom.fv.symmetry_planes import extruded_along, reference_length
+from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
-from fluxloom.solvers.compressible_budget import left, marking
+from fluxloom.solvers.compressible_budget import left
+from fluxloom.solvers.compressible_positivity import Positivity
 from fluxloom.solvers.compressible_scheme import LIMITERS, STAGES, CompressibleScheme
 from fluxloom.solvers.compressible_values import Field, Residuals, owned_numbers, require_finite, squared_sizes
 from fluxloom.solvers.flow_spaces import FlowSpaces
@@ -40,6 +50,9 @@ Array = npt.NDArray[np.float64]
 Balance = Callable[["CompressibleFlow", Dat], Sequence[Loop | Reset]]
 
 FOREVER = 1.0e300
+
+_STILL = 1e-9
+"""Part of the velocity of a mesh that turns, along the normal of a plane of symmetry that stands still."""
 
 
 class CompressibleFlow:
@@ -73,6 +86,12 @@ class CompressibleFlow:
     w
         Primitive states ``(rho, u, p)`` of the elements: cells, then boundary elements; with a model of turbulence its
         variable is the last one.
+    mirrors
+        Boundary elements beyond which the flow is mirrored.
+    axis
+        Along which the mesh is a plane one, extruded (`fluxloom.fv.symmetry_planes.extruded_along`); None: it is not.
+    length
+        In which the limiter measures cells.
     time, steps
         Since the start.
     outflow
@@ -82,9 +101,11 @@ class CompressibleFlow:
     frozen
         Whether the limiter's shares of slopes stay as they are; see `freeze`.
     passed
-        The mass that left through each face of the boundary; see `keep_balance`.
-    clipped
-        How often the state of an element stayed; see `mark_clipped`.
+        Mass and energy that left through each face of the boundary before this step, and in it; see `keep_balance`.
+    limits
+        In how many cells, step by step, fluxes were limited to keep density and pressure above 0.
+    positivity
+        What makes steps in which that is needed.
 
     Raises
     ------
@@ -119,6 +140,7 @@ class CompressibleFlow:
         self.boundary = context.subset(self.elements, outer, "boundary")
         self.open = any(context.comm.allgather(self.boundary.size > 0))
         self.time, self.steps, self.cfl, self.rotation = 0.0, 0, self.scheme.cfl, rotation
+        self.length = self._length()
         self._many = SoA() if context.device.items else AoS()
         found = self._geometry(boundaries or {})
         self._balance = FlowBalance(self, found) if balance is None else None
@@ -128,14 +150,15 @@ class CompressibleFlow:
         self.source = None if source is None else self._with_edges("source", source, 0.0, "source")
         self.frozen = False
         self.passed: Dat | None = None
-        self.clipped: Dat | None = None
+        self.limits = 0
+        self.positivity = Positivity(self)
         self._stages = {False: self._loops(limited=True)}
         self.iteration, self.before, self.after = self._stages[False]
 
     @property
     def memory(self) -> dict[str, Any]:
         """What the host keeps from step to step; with `w`, the shares of slopes and the globals it is the state."""
-        return {"time": self.time, "steps": self.steps, "cfl": self.cfl, "frozen": self.frozen}
+        return {"time": self.time, "steps": self.steps, "cfl": self.cfl, "frozen": self.frozen, "limits": self.limits}
 
     @memory.setter
     def memory(self, memory: Mapping[str, Any]) -> None:
@@ -143,11 +166,17 @@ class CompressibleFlow:
         self.time, self.steps = float(memory["time"]), int(memory["steps"])
         self.pace(float(memory["cfl"]))
         self.freeze(bool(memory["frozen"]))
+        self.limits = int(memory["limits"])
 
     # --------------------------------------------------------------------------------------- building
     def _geometry(self, boundaries: Mapping[str, Boundary]) -> CompressibleGeometry:
         cv, elements, faces = self.volumes, self.spaces.elements, self.spaces.faces
-        found = CompressibleGeometry.of(cv, self.rotation)
+        kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
+        kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
+        self.mirrors = self._mirrors()
+        par[self.mirrors, 0] = 1.0
+        self.axis = extruded_along(cv, self.mirrors, self.context.comm) if self.balance is None else None
+        found = CompressibleGeometry.of(cv, self.rotation, self.mirrors, self.axis)
         self.face = faces.dat(found.faces, "face", self._many)
         layout = slices_for(self.context.device)
         signs = found.signs._replace(values=found.signs.values.astype(np.float32))
@@ -156,8 +185,9 @@ class CompressibleFlow:
         self.sides = elements.rows(found.sides, faces, "sides", layout).pattern
         self.volume = elements.dat(found.volume, "volume")
         self.swept = None if found.swept is None else elements.dat(found.swept, "swept")
-        kinds, par = np.zeros(cv.elements, dtype=np.int32), np.zeros((cv.elements, PARAMETERS))
-        kinds[cv.cells :], par[cv.cells :] = boundary_table(cv, boundaries, self.gas)
+        if (turns := self.rotation) is not None:
+            turning = turns.velocity(cv.centres[cv.cells :])
+            together(self.context.comm, lambda: check_turning(cv, kinds[cv.cells :], par[cv.cells :], turning))
         self.kind, self.par = elements.dat(kinds, "kind"), elements.dat(par, "par")
         behind, edge = np.arange(cv.elements), np.zeros(cv.elements, dtype=np.int64)
         behind[cv.cells :], edge[cv.cells :] = cv.faces[cv.interior :, 0], np.arange(cv.interior, len(cv.faces))
@@ -165,6 +195,29 @@ class CompressibleFlow:
         self.behind = self.context.map(over, over, elements.local(behind[owned]), "behind", stays=True)
         self.edge = self.context.map(self.elements, faces.set, faces.local(edge[owned])[:, None], "edge")
         return found
+
+    def _mirrors(self) -> npt.NDArray[np.int64]:
+        """Return the boundary elements beyond which the flow is mirrored."""
+        cv, found = self.volumes, [np.empty(0, dtype=np.int64)]
+        if self.balance is not None or self.slopes is not None:
+            return found[0]
+        for name, span in cv.patches.items():
+            if isinstance(self.boundaries.get(name), SymmetryPlane):
+                elements = np.arange(span.start, span.stop)
+                if self.rotation is not None:
+                    velocity = self.rotation.velocity(cv.centres[elements])
+                    pace = np.abs(np.einsum("ij,ij->i", velocity, cv.normals[elements - cv.cells + cv.interior]))
+                    elements = elements[pace <= _STILL * np.linalg.norm(velocity, axis=1)]
+                found.append(elements)
+        return np.concatenate(found)
+
+    def _length(self) -> float:
+        """Return the length in which the limiter measures cells."""
+        if self.scheme.length or not self.limiting:
+            return self.scheme.length or 1.0
+        walls = [name for name, kind in self.boundaries.items() if isinstance(kind, SlipWall | NoSlipWall)]
+        planes = [name for name, kind in self.boundaries.items() if isinstance(kind, SymmetryPlane)]
+        return reference_length(self.volumes, walls, planes, self.context.comm)
 
     def _distance(self, distance: Array | None) -> None:
         if not self.turbulent:
@@ -188,7 +241,8 @@ class CompressibleFlow:
         start[:, 0] = start[:, -1] = 1.0
         self.w = self.spaces.elements.dat(start, "w", self._many)
         stages = len(STAGES[self.scheme.time])
-        self._between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in range(1, min(stages, 3))]
+        self.between = [self.spaces.elements.dat(start, f"w{k}", self._many) for k in (1, 2)]
+        self.kept = self.between[stages % 2 == 0]  # the last stage does not read it
         self.slope = ctx.dat(
             self.elements, name="slope", shape=(nv * d,), dtype=self.scheme.storage, layout=self._many
         )
@@ -197,15 +251,10 @@ class CompressibleFlow:
         self.res = ctx.dat(self.elements, name="residual", shape=(nv,), layout=self._many)
         self.speed, self.step = ctx.dat(self.elements, name="speed"), ctx.dat(self.elements, name="step")
         self._own = Loop(local_step, self.elements, self.speed, self.volume, self.step, cfl=self.cfl)
-        size = np.zeros(cv.elements)
-        size[: cv.cells] = cv.volumes ** (1.0 / d)
-        self.rough = self.spaces.elements.dat(
-            np.minimum((self.scheme.smoothness * size / self.scheme.length) ** 3, self.scheme.unlimited**2), "rough"
-        )
         self.scale = ctx.scalar(np.ones(nv), "scale")
         self.least, self.dt = ctx.scalar(FOREVER, "least"), ctx.scalar(0.0, "dt")
         self.norm = ctx.scalar(np.zeros(nv), "norm")
-        self.mended, self._bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
+        self.mended, self.bad = ctx.scalar(0.0, "fixed"), ctx.scalar(0.0, "bad")
 
     def right_hand_side(self, w: Dat, limited: bool = True) -> Sequence[Loop | Reset]:
         """Return the loops that find `res` and `speed` of some states; they set those of the boundary elements.
@@ -231,13 +280,13 @@ class CompressibleFlow:
     def _loops(self, limited: bool) -> tuple[Chain, Chain, Chain]:
         """Return a step of each cell's own, and what comes before and after the length of a common one is known."""
         stages = STAGES[self.scheme.time]
-        states = [self.w, *(self._between[k % len(self._between)] for k in range(len(stages) - 1)), self.w]
+        states = [self.w, *(self.between[k % 2] for k in range(len(stages) - 1)), self.w]
         common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
         end = len(stages) - 1
         ahead = [
-            Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self._bad,
+            Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
                  a=a, b=b, c=c, **common) if k < end else
-            Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.norm, self._bad,
+            Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
                  a=a, b=b, c=c, **common)
             for k, (a, b, c) in enumerate(stages)
         ]  # fmt: skip
@@ -252,37 +301,25 @@ class CompressibleFlow:
         same = Loop(common_step, self.elements, self.volume, self.dt, self.step)
         bare = rest([()] * len(stages))
         iteration = Chain([*find[0], self._own, Reset(self.norm), ahead[0], *bare], name="iteration")
-        before = Chain([Reset(self.least, FOREVER), *find[0], least], name="residual")
-        whole = rest(left(stages, self._leaving()))
+        before = Chain([Reset(self.least, FOREVER), Reset(self.bad), *find[0], least], name="residual")
+        whole = rest(left(stages, self.leaving()))
         return iteration, before, Chain([same, Reset(self.norm), ahead[0], *whole], name="step")
 
-    def _leaving(self) -> Callable[[float], Loop] | None:
+    def leaving(self) -> Callable[[float, bool], Loop] | None:
         """Return what makes the loop that adds what leaves in a stage to `passed`; None where that is not wanted."""
         passed, face = self.passed, self.face[self.edge[0]]
         if passed is None or not self.open:
             return None
-        return lambda weight: Loop(through_boundary, self.boundary, self.outflow, face, self.dt, passed,
-                                   weight=weight, d=self.dimension)  # fmt: skip
+        return lambda weight, first: Loop(through_boundary, self.boundary, self.outflow, face, self.dt, passed,
+                                          weight=weight, first=int(first), d=self.dimension)  # fmt: skip
 
     def keep_balance(self) -> None:
         """Sum up in `passed` what leaves through the boundary from now on, in steps that are one for all cells."""
-        self.passed = self.context.dat(self.elements, name="passed")
+        passed = self.passed = self.context.dat(self.elements, name="passed", shape=(4,))
+        self.positivity.back = Chain([Loop(take_back, self.boundary, passed)], name="take back")
         self._stages = {}
+        self.positivity.forget()
         self.freeze(self.frozen)
-
-    def mark_clipped(self) -> None:
-        """Count in `clipped` which cells explicit stages of the last step left as they were."""
-        if self.clipped is None:
-            clipped = self.clipped = self.context.dat(self.elements, name="clipped")
-
-            def count(before: Dat, after: Dat, share: float) -> Loop:
-                """Return the loop for states before and after a stage."""
-                return Loop(clipped_states, self.elements, before, self.res, self.step, after, clipped, share=share,
-                            nv=self.components)  # fmt: skip
-
-            loops = marking(self.w, self._between, len(STAGES[self.scheme.time]), count)
-            self._marks = Chain(loops, fuse=False, name="clipped")
-        self._marks()
 
     # --------------------------------------------------------------------------------------- running
     def start(self, values: Field) -> None:
@@ -301,9 +338,27 @@ class CompressibleFlow:
         whole[: cv.owned] = found
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
-        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.context.comm)
+        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context.comm)
         self.time, self.steps = 0.0, 0
         self.freeze(False)
+
+    @property
+    def balanced(self) -> FlowBalance:
+        """What finds its residuals.
+
+        Raises
+        ------
+        SolverError
+            If something takes its place, as on coarse levels.
+        """
+        if self._balance is None:
+            raise SolverError("this flow has fluxes of its own, which nothing limits: make shorter steps")
+        return self._balance
+
+    @property
+    def last(self) -> Dat:
+        """The states that the last stage of an explicit step begins with."""
+        return self.between[1] if self.kept is self.between[0] else self.between[0]
 
     @property
     def limiting(self) -> bool:
@@ -350,11 +405,13 @@ class CompressibleFlow:
     def iterate(self, count: int = 1) -> None:
         """Make steps towards a steady flow, each cell with a step of its own."""
         for _ in range(count):
-            self.iteration()
+            (self.positivity.iterate if self.positivity.guarding else self.iteration)()
         self.steps += count
 
     def advance(self, longest: float = FOREVER) -> float:
         """Make one step, equal for all cells, of at most a length; return its length.
+
+        A step that would leave a cell without density or pressure is made anew (`Positivity`): nothing is lost.
 
         Raises
         ------
@@ -367,8 +424,13 @@ class CompressibleFlow:
             self.check()
             text = f"time {self.time:g}: the step fell to {dt!r}: lower cfl (now {self.cfl:g})"
             raise Divergence(text, step=self.steps, time=self.time)
-        self.dt.value = dt
-        self.after()
+        if self.positivity.guarding:
+            dt = self.positivity.advance(dt)
+        else:
+            self.dt.value = dt
+            self.after()
+            if float(self.bad.value):
+                dt = self.positivity.advance(dt, again=True)
         self.time += dt
         self.steps += 1
         return dt
@@ -392,18 +454,26 @@ class CompressibleFlow:
 
     # --------------------------------------------------------------------------------------- results
     def residuals(self) -> Residuals:
-        """Return what the last step did, and how often states were mended since the last look. Collective.
+        """Return what the last step did, and what was mended since the last look. Collective.
+
+        Where steps towards a steady flow left cells as they were, those that follow are guarded (`Positivity`).
 
         Raises
         ------
         SolverError
             If a state is not finite; names the cell.
         """
-        norms = np.sqrt(np.asarray(self.norm.value) / max(1, self._count()))
-        found = Residuals(norms, int(self.mended.value), int(self._bad.value))
-        self.mended.value = self._bad.value = 0.0
+        squares, mended, bad = Global.read_all([self.norm, self.mended, self.bad])
+        norms = np.sqrt(np.asarray(squares) / max(1, self._count()))
+        found = Residuals(norms, int(mended), int(bad))
+        if found.fixed:
+            self.mended.value = 0.0
+        if found.bad:
+            self.bad.value = 0.0
         if not np.isfinite(norms).all():
             self.check()
+        if found.bad and self._balance is not None:
+            self.positivity.begin()
         return found
 
     def _count(self) -> int:
@@ -427,6 +497,21 @@ class CompressibleFlow:
         cells = self.gas.conserved(self.states()[:, : self.dimension + 2])
         return self.context.comm.reduce(self.volumes.volumes[: self.volumes.owned] @ cells, "sum")
 
+    def left(self) -> Array:
+        """Return mass and energy that left since `keep_balance`, ``(2,)``. Collective.
+
+        Raises
+        ------
+        SolverError
+            If it was not called.
+        """
+        if self.passed is None:
+            raise SolverError("what left is not known: call keep_balance() before the first step")
+        sums = self.context.scalar(np.zeros(3), "left")
+        Loop(all_that_passed, self.boundary, self.passed, sums)()
+        return np.asarray(sums.value)[1:]
+
     def reports(self) -> list[LoopReport]:
         """Return what each loop or fused group has done."""
-        return [report for chains in self._stages.values() for chain in chains for report in chain.reports()]
+        every = chain.from_iterable([*self._stages.values(), self.positivity.chains])
+        return [report for one in every for report in one.reports()]

@@ -12,9 +12,9 @@ from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
-from fluxloom.fv.compressible_friction import boundary_friction, friction, turbulence
+from fluxloom.fv.compressible_friction import boundary_friction, friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
-from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, residual, turned
+from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import limited_slopes, slopes
 from fluxloom.fv.sides import Family, spread
@@ -53,9 +53,11 @@ class FlowBalance:
         self.flow, device = flow, flow.context.device
         self.over_faces = flow.scheme.loops == "faces"
         self.viscous = flow.gas.viscosity is not None
+        # fluxes see by slopes where shocks are
+        self.sloped = flow.scheme.order == 2 or self.viscous or flow.scheme.flux != "rusanov"
         self.sectors, self.vortices = SectorLoops(flow), FarFieldVortices(flow)
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
-        elements, faces, layout = flow.spaces.elements, flow.spaces.faces, slices_for(device)
+        elements, layout = flow.spaces.elements, slices_for(device)
         across = Family(found.signs.offsets, found.signs.columns, found.weights)
         around = across if flow.slopes is None else flow.slopes
         self.around = flow.near if flow.slopes is None else elements.rows(around, elements, "around", layout).pattern
@@ -63,15 +65,35 @@ class FlowBalance:
         self.inner = elements.rows(found.inner, elements, "inner")
         edge = flow.volumes.faces[flow.volumes.interior :, 0]
         edge = np.unique(edge[edge < flow.volumes.owned])
+        mirrors, local = flow.mirrors, elements.local
+        self.mirrored = any(flow.context.comm.allgather(mirrors.size > 0))
+        self.mirrors = flow.context.subset(flow.elements, local(mirrors), "mirrors")
+        rest = np.setdiff1d(flow.volumes.outer, mirrors)
+        self.given = flow.context.subset(flow.elements, local(rest), "given") if self.mirrored else flow.boundary
         self.edge_cells = flow.context.subset(flow.elements, elements.local(edge), "edge_cells")
         if flow.limiting:
             ways = across._replace(values=found.ways())
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
+            most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
+            self.faces = max(flow.context.comm.allgather(most))
         if self.over_faces:
-            table = elements.local(flow.volumes.faces[faces.owned])
-            self.across = flow.context.map(faces.set, flow.elements, table, "across")
-            numbers = flow.components + (3 if self.viscous else 2)
-            self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+            self._store()
+
+    def _store(self) -> None:
+        """Make what faces store, and where they find their elements."""
+        flow, faces = self.flow, self.flow.spaces.faces
+        table = flow.spaces.elements.local(flow.volumes.faces[faces.owned])
+        self.across = flow.context.map(faces.set, flow.elements, table, "across")
+        numbers = flow.components + (3 if self.viscous else 2)
+        self.flux = flow.context.dat(faces.set, name="flux", shape=(numbers,), layout=flow.face.layout)
+
+    def stored(self, w: Dat) -> list[Loop]:
+        """Return the loops after which faces store their fluxes, once residuals of some states were found."""
+        if self.over_faces:
+            return []
+        if not hasattr(self, "flux"):
+            self._store()
+        return self._over_faces(w)[:1]
 
     def _along(self, rows: Family, name: str) -> Any:
         """Return what loops take for numbers of the entries of `around`, as they are stored."""
@@ -82,9 +104,13 @@ class FlowBalance:
         """Return the loops for some states; not ``limited``, they take the shares of slopes that are there."""
         flow, common = self.flow, self._common
         over, gamma = flow.elements, flow.gas.gamma
-        found: list[Loop | Reset] = [*self.sectors.states(w), *self._slopes(w, limited)]
+        found: list[Loop | Reset] = [*self.sectors.states(w), *self._images(w), *self._slopes(w, limited)]
         found += [*self.sectors.slopes(), *self._boundary(w)]
         found += self._over_faces(w) if self.over_faces else self._over_cells(w)
+        if self.viscous and self.mirrored:
+            behind = flow.behind[0]
+            found += [Loop(mirror_waves, self.mirrors, flow.face[flow.edge[0]], w, w[behind], flow.volume[behind],
+                           flow.speed[behind], **flow.thermal(), **common)]  # fmt: skip
         if flow.turbulent:
             found += [Loop(turbulence, over, w, flow.slope, flow.distance, flow.volume, flow.res, d=flow.dimension,
                            constant=flow.gas.constant, **flow.gas.molecular())]  # fmt: skip
@@ -103,26 +129,34 @@ class FlowBalance:
     def _slopes(self, w: Dat, limited: bool) -> list[Loop | Reset]:
         flow, common, slope = self.flow, self._common, self.flow.slope
         loops: list[Loop | Reset] = []
-        if flow.scheme.order == 1 and not self.viscous:
+        if not self.sloped:
             return self.vortices.loops(w)
         if flow.open:
             inner = (w[self.inner.pattern], self.inner.entries)
             loops += [
                 Loop(slopes, self.edge_cells, w, *inner, slope, name="inner_slopes", **common),
                 *self.vortices.loops(w),
-                Loop(face_states, flow.boundary, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
+                Loop(face_states, self.given, *self._edge(w), slope[flow.behind[0]], w, gamma=flow.gas.gamma,
                      **common),
             ]  # fmt: skip
         if limited and flow.limiting:
             return [*loops, self.limits(w, flow.share)]
         return [*loops, Loop(slopes, flow.elements, w, w[self.around], self.weights, slope, **common)]
 
+    def _images(self, w: Dat) -> list[Loop]:
+        """Return the loop that writes the states beyond planes of symmetry, before slopes look at them."""
+        flow = self.flow
+        if not self.mirrored or (flow.scheme.order == 1 and not self.viscous):
+            return []
+        return [Loop(image_states, self.mirrors, flow.face[flow.edge[0]], w[flow.behind[0]], w, **self._common)]
+
     def limits(self, w: Dat, share: Dat) -> Loop:
         """Return the loop that finds the slopes of states, and what share of them the limiter leaves."""
         flow = self.flow
         return Loop(limited_slopes, flow.elements, w, w[self.around], self.weights, self.ways,
-                    flow.rough, flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
-                    **self._common)  # fmt: skip
+                    flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
+                    rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3, most=flow.scheme.unlimited**2,
+                    faces=self.faces, wide=int(flow.slopes is not None), **self._common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
         """Return the loops that move shares a part of the way to what the limiter leaves; see `CompressibleFlow`."""
@@ -136,19 +170,20 @@ class FlowBalance:
         flow, slope = self.flow, self.flow.slope
         if not flow.open:
             return []
-        kind, _, face, inside = edge = self._edge(w)
+        edge = self._edge(w)
         behind = (slope[flow.behind[0]], flow.share[flow.behind[0]])
-        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, gamma=flow.gas.gamma,
-                      moving=int(flow.rotation is not None), **self._common)]  # fmt: skip
+        loops = [Loop(boundary_flux, flow.boundary, *edge, *behind, flow.outflow, **self._convection())]
         if self.viscous:
-            loops += [Loop(boundary_friction, flow.boundary, kind, face, w, inside, behind[0], flow.outflow,
+            kind, par, face, inside = edge
+            loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
                            **flow.thermal(), **self._common)]  # fmt: skip
         return loops
 
     def _convection(self) -> dict[str, Any]:
         scheme = self.flow.scheme
         return {"gamma": self.flow.gas.gamma, "scheme": FLUXES[scheme.flux], "tuning": scheme.tuning,
-                "moving": int(self.flow.rotation is not None), **self._common}  # fmt: skip
+                "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach),
+                **self._common}  # fmt: skip
 
     def _over_cells(self, w: Dat) -> list[Loop]:
         """Return the loops in which both cells of a face find its flux."""

@@ -36,6 +36,8 @@ _BACK, _LESS, _HARD, _AGAIN = 0.5, 0.7, 0.8, 1.1
 """Factors of the CFL number: after a refused step; at least after another; after GMRES did not end; of the sweeps'."""
 _AIM = 1.2
 """The CFL number falls where the residual grows by more than this."""
+_GOOD = 0.5
+"""Balance of a step over the residual before it, below which the step did what its linear system had promised."""
 _LEAST_CFL = 1e-3
 _SHORTER, _QUARTER = 2, 0.25
 """How often increments are made shorter before a step is refused, and to which part of themselves."""
@@ -59,12 +61,22 @@ class SteadySteps:
     shares of slopes follow the states slowly in time, and stay at last (`Shares`); what converges then is the scheme
     with these shares. With ``krylov = 0`` the derivative is that of a scheme of first order, and convergence is linear.
 
-    Steps begin as sweeps with the CFL number that was given, or less where the residual grows by more, until the
-    residual has fallen by ``switch``. Newton's steps follow: their CFL number grows as the residual falls, by
-    ``growth`` at most, and falls where it grows, or where GMRES did not get as far as was asked. So it finds the steps
-    that the sweeps can precondition by itself. With ``fronts`` increments with too bad a balance are made shorter. A
-    step is refused, and made again with half the CFL number, where its balance
-    :math:`|R(w + z) - V / \Delta t\, \partial U / \partial w\, z|` is twice the residual before, or not finite.
+    The CFL number of Newton's steps follows from the first one on what a step has achieved. Its balance
+
+    .. math:: b = |R(w + z) - V / \Delta t\, \partial U / \partial w\, z| \, / \, |R(w)|
+
+    would be what GMRES has left, were the flow linear and no increment cut:
+
+    - GMRES got as far as was asked, `b` is at most a half, and the residual did not grow by more than 1.2: the step did
+      what was promised, and the CFL number grows by ``growth``, whether the residual falls or not;
+    - else it changes with the residual, by 1.2 over the ratio of the residuals, between 0.7 and ``growth``;
+    - GMRES did not get as far as was asked: it falls to 0.8 of itself;
+    - `b` is above 2, or not finite: the step is refused, and made again with half the CFL number. With ``fronts``
+      increments are made shorter before.
+
+    So it finds the steps that the sweeps can precondition by itself, with residuals that stay where they are while a
+    boundary layer grows or heat is conducted, too. With ``switch`` below 1 sweeps alone make the steps until the
+    residual has fallen by it, with the CFL number that was given, or less where the residual grows.
 
     Parameters
     ----------
@@ -147,13 +159,20 @@ class SteadySteps:
         self._accept = Loop(copy, over, trial, flow.w, **copies)
 
     def _even(self) -> Dat:
-        """Return by what waves through a thin cell count, with fronts as through a cube of its volume; else 1."""
+        """Return by what waves through a thin cell count, with fronts as through a cube of its volume; else 1.
+
+        Of a plane mesh that is extruded only waves in the plane count, and cubes are squares.
+        """
         flow, cv = self.flow, self.flow.volumes
         found = np.ones(cv.elements)
+        sides, d = Sides.of(cv), cv.dimension
+        area, sizes = sides.sum(cv.area[sides.face]), cv.volumes[: sides.cells]
+        if flow.axis is not None:
+            ends = sides.sum((cv.area * np.abs(cv.normals @ flow.axis))[sides.face])
+            found[: sides.cells] = 1.0 - ends / area
+            area, sizes, d = (area - ends) * 0.5 * ends / sizes, 0.5 * ends, 2
         if self.implicit.fronts:
-            sides, d = Sides.of(cv), cv.dimension
-            area = sides.sum(cv.area[sides.face])
-            found[: sides.cells] = 2.0 * d * cv.volumes[: sides.cells] ** ((d - 1.0) / d) / area
+            found[: sides.cells] *= 2.0 * d * sizes ** ((d - 1.0) / d) / area
         return flow.spaces.elements.dat(found, "even")
 
     # --------------------------------------------------------------------------------------- running
@@ -200,7 +219,8 @@ class SteadySteps:
             self._refuse()
             return ImplicitStep(self._norms(), self.total, cfl, 0.0, solved.iterations, solved.residual, live)
         self._accept()
-        self.cfl = self._next(cfl, total / before if before else 0.0, solved, newton)
+        ratio, balance = (total / before, left / before) if before else (0.0, 0.0)
+        self.cfl = self._next(cfl, ratio, balance, solved, newton)
         if self.shares.renew():
             self._before()
             norms = self._norms()
@@ -222,10 +242,12 @@ class SteadySteps:
         level = sqrt(switch) if self._newton else switch
         return self._krylov is not None and (self.total <= level * self.highest or self.shares.weight == 0.0)
 
-    def _next(self, cfl: float, ratio: float, solved: Solved, newton: bool) -> float:
-        """Return the next CFL number after a step that changed the residual by a ratio; choose the sweeps."""
+    def _next(self, cfl: float, ratio: float, balance: float, solved: Solved, newton: bool) -> float:
+        """Return the next CFL number after a step with a ratio of the residuals and a balance; choose the sweeps."""
         how = self.implicit
         factor = max(_LESS, _AIM / ratio) if ratio > 0.0 else how.growth
+        if ratio <= _AIM and balance <= _GOOD:
+            factor = how.growth
         if not newton:
             return min(how.cfl, min(factor, _AGAIN) * cfl)
         most = max(how.sweeps, how.sweeps_max)

@@ -32,9 +32,8 @@ class Implicit:
     krylov
         Vectors of GMRES in a step; 0: sweeps make all steps.
     switch
-        Part of the largest residual so far, below which steps are Newton's with GMRES; before, the sweeps make them,
-        which is cheaper while shocks are still on their way. 1: all steps are Newton's. So are those after the shares
-        of a limiter stay.
+        Part of the largest residual so far, below which steps are Newton's with GMRES; before, the sweeps make them
+        with the CFL number that was given. 1: all steps are Newton's. So are those after the shares of a limiter stay.
     tolerance
         Part of the right-hand side at which GMRES ends.
     change
@@ -61,13 +60,13 @@ class Implicit:
     growth: float = 2.0
     sweeps: int = 4
     krylov: int = 40
-    switch: float = 0.01
+    switch: float = 1.0
     tolerance: float = 0.2
     change: float = 0.3
     sweeps_max: int = 16
     settle: float = 0.1
     follow: float = 0.3
-    freeze: float = 1e-4
+    freeze: float = 1e-8
     patience: int = 200
     fronts: bool = False
 

@@ -11,7 +11,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.agglomeration import Coarse
 from fluxloom.fv.compressible_friction import boundary_friction, friction
-from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained
+from fluxloom.fv.compressible_kernels import RUSANOV, boundary_flux, face_states, gained
 from fluxloom.fv.compressible_multigrid import (
     coarse_residual,
     corrected,
@@ -71,13 +71,13 @@ class CoarseBalance:
                 loops += [Loop(face_states, flow.boundary, *edge, slope, w, **law, **common)]
             loops += [
                 Loop(boundary_flux, flow.boundary, *edge, slope, flow.share[flow.behind[0]], flow.outflow, moving=0,
-                     **law, **common),
+                     scheme=RUSANOV, tuning=0.0, slow=0, **law, **common),
             ]  # fmt: skip
             if self.stages:
                 loops += [Loop(stiff_wall, flow.boundary, *edge, flow.outflow, **law, **common)]
             if viscous:
-                loops += [Loop(boundary_friction, flow.boundary, flow.kind, face, w, inside, slope, flow.outflow,
-                               **wet)]  # fmt: skip
+                loops += [Loop(boundary_friction, flow.boundary, flow.kind, flow.par, face, w, inside, slope,
+                               flow.outflow, **wet)]  # fmt: skip
         near, sides, total = w[flow.near], thin[flow.sides], (flow.res, flow.speed)
         loops += [Loop(coarse_residual, over, w, near, flow.outflow[flow.near], sides, wetted[flow.sides], flow.sign,
                        *total, stages=int(self.stages), **law, **common)]  # fmt: skip

@@ -46,7 +46,8 @@ class CompressibleScheme:
         ``"venkatakrishnan"``, ``"barth-jespersen"`` or ``"none"``; without effect for order 1.
     smoothness, length
         ``K`` and the unit of length of Venkatakrishnan's limiter: changes below ``(K h / length)^(3/2)`` of the flow's
-        own size are not limited.
+        own size are not limited, where ``h`` is twice the way to the face. A length of 0 is that of the walls
+        (`fluxloom.fv.symmetry_planes.reference_length`).
     unlimited
         Changes above this part of the flow's own size are limited in any case: cells far away are large.
     time
@@ -57,6 +58,8 @@ class CompressibleScheme:
         Of Roe's flux: sound waves slower than this part of the fastest one are rounded (Harten).
     cutoff
         Mach number below which AUSM+-up damps no less.
+    low_mach
+        Whether jumps of the normal velocity are damped less where flow is slow, below about Mach 0.3.
     turbulence
         ``"none"``, or ``"spalart-allmaras"``, which needs a gas with a viscosity and the distances from the wall.
     loops
@@ -76,12 +79,13 @@ class CompressibleScheme:
     order: int = 2
     limiter: str = "venkatakrishnan"
     smoothness: float = 5.0
-    length: float = 1.0
+    length: float = 0.0
     unlimited: float = 0.03
     time: str = "ssp-rk3"
     cfl: float = 0.8
     entropy_fix: float = 0.05
     cutoff: float = 0.1
+    low_mach: bool = False
     turbulence: str = "none"
     loops: str = "faces"
     storage: str = "float64"
@@ -99,10 +103,12 @@ class CompressibleScheme:
                 raise SolverError(f"{what}: {given!r} is unknown{did_you_mean(given, known)} ({', '.join(known)})")
         if self.order not in (1, 2):
             raise SolverError(f"order: 1 or 2 is wanted, not {self.order!r}")
-        for name, least in (("smoothness", 0.0), ("length", 0.0), ("unlimited", 0.0), ("cfl", 0.0), ("cutoff", 0.0)):
+        for name, least in (("smoothness", 0.0), ("unlimited", 0.0), ("cfl", 0.0), ("cutoff", 0.0)):
             value = getattr(self, name)
             if not (isfinite(value) and value > least):
                 raise SolverError(f"{name}: a number above {least:g} is wanted, not {value!r}")
+        if not (isfinite(self.length) and self.length >= 0.0):
+            raise SolverError(f"length: a number of at least 0 is wanted, not {self.length!r}")
         if not 0.0 <= self.entropy_fix < 1.0:
             raise SolverError(f"entropy_fix: at least 0 and less than 1 is wanted, not {self.entropy_fix!r}")
 

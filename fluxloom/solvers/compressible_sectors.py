@@ -9,7 +9,7 @@ import numpy as np
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.sector_kernels import image_slopes, image_state, level_shares
+from fluxloom.fv.sector_kernels import image_number, image_slopes, image_state
 
 if TYPE_CHECKING:
     from fluxloom.solvers.compressible import CompressibleFlow
@@ -19,9 +19,6 @@ __all__ = ["SectorLoops"]
 
 class SectorLoops:
     """Loops that write what is beyond the sides of sectors (`fluxloom.fv.sectors`); none where there are no such sides.
-
-    Limiters take components of the velocity one by one, and do not turn with it: in cells at such a side the least
-    share counts for all components of the velocity.
 
     Parameters
     ----------
@@ -50,9 +47,6 @@ class SectorLoops:
         table = elements.local(partner[elements.owned])[:, None]
         self._partner = context.map(flow.elements, flow.elements, table, "partner")[0]
         self._images = context.subset(flow.elements, elements.local(turned.elements), "images")
-        cv = flow.volumes
-        beside = elements.local(np.unique(cv.faces[turned.elements - cv.cells + cv.interior, 0]))
-        self._beside = context.subset(flow.elements, beside, "beside")
         self._turns = context.scalar(turned.rotations.reshape(-1), "turns")
         self._common: dict[str, Any] = {"nv": flow.components, "d": flow.dimension}
 
@@ -65,9 +59,14 @@ class SectorLoops:
     def slopes(self) -> list[Loop]:
         """Return the loops that write slopes and shares of images, once those of the cells are there."""
         flow = self.flow
-        if not self.present or (flow.scheme.order == 1 and flow.gas.viscosity is None):
+        if not (self.present and flow.balanced.sloped):
             return []
         slope, share = flow.slope, flow.share
-        level = [Loop(level_shares, self._beside, share, d=flow.dimension)] if flow.limiting else []
-        return [*level, Loop(image_slopes, self._images, flow.kind, self._turns, slope[self._partner],
-                             share[self._partner], slope, share, **self._common)]  # fmt: skip
+        return [Loop(image_slopes, self._images, flow.kind, self._turns, slope[self._partner],
+                     share[self._partner], slope, share, **self._common)]  # fmt: skip
+
+    def numbers(self, values: Dat) -> list[Loop]:
+        """Return the loops that write one number of images, that of the cells they are of."""
+        if not self.present:
+            return []
+        return [Loop(image_number, self._images, values[self._partner], values)]

@@ -37,6 +37,9 @@ __all__ = ["Following", "Shares"]
 
 _LOWER = 0.9
 """A residual below this part of the least one so far counts as lower."""
+_NEAR, _FEW = 1e-4, 8
+"""Part of the largest residual so far below which shares that follow are near those of the states, and steps without a
+lower residual after which they stay then: limiters with kinks do not come nearer."""
 _THAW = 3.0
 """Over the level at which shares begin to follow: above it they are live again."""
 
@@ -54,7 +57,8 @@ class Following:
     freeze
         Part of the largest residual so far at which they stay from then on; 0: never.
     patience
-        Steps without a lower residual, after which shares that follow stay as well, below ``settle``; 0: no end.
+        Steps without a lower residual, after which shares that follow stay as well, below ``settle``, and at most 8
+        below a residual of 1e-4: kinks of a limiter do not get nearer then; 0: no end.
 
     Raises
     ------
@@ -123,7 +127,8 @@ class Shares:
         elif self.weight > 0.0:
             lower = part < _LOWER * self._lowest
             self._lowest, self._waited = (part, 0) if lower else (self._lowest, self._waited + 1)
-            tired = 0 < how.patience <= self._waited and part <= how.settle
+            patience = how.patience if part > _NEAR else min(how.patience, _FEW)
+            tired = 0 < patience <= self._waited and part <= how.settle
             if tired or part <= how.freeze:
                 self.weight = 0.0
 

@@ -28,9 +28,9 @@ class Residuals:
     norms : (nv,)
         Root of the mean square of ``R``, of mass, momentum and energy, in the last stage of the last step.
     fixed
-        Values at faces without positive density or pressure, which were replaced by those of the cells.
+        States at faces without enough density or pressure, whose slopes were made smaller.
     bad
-        New states without positive density or pressure.
+        New states without positive density or pressure, in whose place cells kept theirs: towards a steady flow alone.
     """
 
     norms: Array
@@ -64,16 +64,17 @@ def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components:
     return found
 
 
-def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, comm: Comm) -> Array:
+def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: float, comm: Comm) -> Array:
     """Return squares of how large the components of states ``(owned, nv)`` are, ``(nv,)``: for limiters. Collective.
 
-    Of density and pressure the mean, of velocities that of flow and sound together, 1 for other components.
+    Of density and pressure the mean, of velocities that of flow and sound together, which times a length is that of the
+    variable of a model of turbulence.
     """
     d, weight = volumes.dimension, volumes.volumes[: volumes.owned]
     square = (states[:, 1 : 1 + d] ** 2).sum(axis=1) + gas.gamma * states[:, 1 + d] / states[:, 0]
     sums = np.array([weight.sum(), weight @ states[:, 0], weight @ square, weight @ states[:, 1 + d]])
     total = comm.reduce(sums, "sum")
-    scale = np.ones(states.shape[1])
+    scale = np.full(states.shape[1], total[2] / total[0] * length * length)
     scale[0], scale[1 + d] = (total[1] / total[0]) ** 2, (total[3] / total[0]) ** 2
     scale[1 : 1 + d] = total[2] / total[0]
     return scale

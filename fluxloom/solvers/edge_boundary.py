@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.fe.patch_points import PatchPoints
-from fluxloom.fv.given import given_values
+from fluxloom.fv.given import given_values, sliding
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 
 __all__ = ["EdgeBoundary", "EdgePatch", "WallLaw", "edge_boundary"]
@@ -67,6 +67,12 @@ class EdgeBoundary:
         See `projection`.
     outlet : (n,) bool
         Points, of all, whose pressure is given.
+    mirrors : (m,)
+        Points in planes of symmetry.
+    normals : (m, d, d)
+        Unit normals of the planes there, perpendicular to each other, as many as there are; the rest is 0.
+    images : (n,)
+        How many times as much as is there a point has around it, with what is beyond these planes: 1, 2, 4 or 8.
     through
         ``integral u . n dA`` of the given velocities, and ``integral |u| dA`` of those that flow in.
     """
@@ -75,6 +81,9 @@ class EdgeBoundary:
     projection: Array
     given: Array
     outlet: npt.NDArray[np.bool_]
+    mirrors: Index
+    normals: Array
+    images: Array
     through: tuple[float, float]
 
 
@@ -109,6 +118,7 @@ def edge_boundary(
     held, given, speed = np.zeros(n, dtype=bool), np.zeros((n, d)), np.full(n, np.inf)
     outlet, normals = np.zeros(n, dtype=bool), np.zeros((n, d, d))
     rank, net, size = np.zeros(n, dtype=np.int64), 0.0, 0.0
+    planes, mirrored = np.zeros((n, d, d)), np.zeros(n, dtype=np.int64)
     for name, patch in patches.items():
         boundary = boundaries.get(name)
         points = patch.points
@@ -116,8 +126,10 @@ def edge_boundary(
             outlet[points] = True
         elif isinstance(boundary, Symmetry | WallLaw):
             _slide(normals, rank, points, patch.areas)
+            if isinstance(boundary, Symmetry):
+                _slide(planes, mirrored, points, patch.areas)
         elif isinstance(boundary, NoSlip | Inflow):
-            values = _values(name, boundary, places[points])
+            values = _values(name, boundary, places[points], patch.areas)
             new = np.linalg.norm(values, axis=1)
             slower = new < speed[points]
             held[points] = True
@@ -131,8 +143,10 @@ def edge_boundary(
             size += float(np.linalg.norm(given[patch.points], axis=1) @ patch.size)
     projection = np.eye(d) - np.einsum("nka,nkb->nab", normals, normals)
     projection[held] = 0.0
-    points = np.flatnonzero(held | (rank > 0))
-    return EdgeBoundary(points, projection[points], given[points], outlet, (net, size))
+    points, mirrors = np.flatnonzero(held | (rank > 0)), np.flatnonzero(mirrored)
+    return EdgeBoundary(
+        points, projection[points], given[points], outlet, mirrors, planes[mirrors], 2.0**mirrored, (net, size)
+    )
 
 
 def _slide(normals: Array, rank: Index, points: npt.NDArray[np.int32], areas: Array) -> None:
@@ -148,8 +162,10 @@ def _slide(normals: Array, rank: Index, points: npt.NDArray[np.int32], areas: Ar
     rank[chosen] += 1
 
 
-def _values(name: str, boundary: NoSlip | Inflow, places: Array) -> Array:
+def _values(name: str, boundary: NoSlip | Inflow, places: Array, areas: Array) -> Array:
     velocity, d = boundary.velocity, places.shape[1]
     if not callable(velocity) and isinstance(boundary, NoSlip) and not len(velocity):
         return np.zeros_like(places)
-    return given_values(f"patch {name!r}", velocity, places, d)
+    found = given_values(f"patch {name!r}", velocity, places, d)
+    moves = callable(velocity) and isinstance(boundary, NoSlip)
+    return sliding(f"patch {name!r}", found, areas) if moves else found

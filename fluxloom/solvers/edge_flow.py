@@ -52,6 +52,8 @@ Array = npt.NDArray[np.float64]
 
 _CHANGE = 0.2
 """Of the step, from which on a preconditioner is made anew."""
+_LONG = 1e3
+"""Of the largest stable step: one beside which ``tau`` is short, to take the divergence away."""
 _TINY = 1e-4
 """Of the largest stable step: a step that shows how fast the velocity changes."""
 
@@ -145,7 +147,7 @@ class EdgeFlow:
     @property
     def p(self) -> Dat:
         """Kinematic pressure of the points; m^2/s^2."""
-        return self.loops.p
+        return self.loops.shown
 
     @property
     def matrix(self) -> SparseMatrix:
@@ -153,7 +155,7 @@ class EdgeFlow:
         return self.loops.matrix
 
     def initialise(self, velocity: Field = ()) -> Status:
-        """Set the velocity, with that of the boundary, and take from it what has divergence; the pressure is 0.
+        """Set the velocity, with that of the boundary, and take from it what has divergence.
 
         Parameters
         ----------
@@ -182,19 +184,21 @@ class EdgeFlow:
         loops.hat.write(values)
         for dat in (loops.p, loops.rise, loops.slope):
             dat.write(0.0)
-        loops.step_length.value = 1.0
+        limit = self.stable_step(1.0)
+        limit = limit if 0.0 < limit < float("inf") else 1.0
+        loops.step_length.value = _LONG * limit
         loops.fill()
         with activity("initial velocity without divergence"):
             status = self._solve("the initial velocity")
         loops.correction()
         loops.old.write(loops.u.read())
-        for dat in (loops.p, loops.rise):
-            dat.write(0.0)
+        loops.begin_pressure()
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         if loops.subscales is None or not status.converged:
             return status
         limit = self.stable_step(1.0)
-        return loops.subscales.begin(_TINY * limit if np.isfinite(limit) else _TINY, self._solve)
+        limit = limit if np.isfinite(limit) else 1.0
+        return loops.subscales.begin(_TINY * limit, _LONG * limit, self._solve)
 
     def prepare(self, dt: float) -> None:
         """Make the preconditioner of the pressure for steps of ``dt``, which are then made without looking at a matrix.
@@ -266,6 +270,7 @@ class EdgeFlow:
 
     def restored(self) -> None:
         """Make the preconditioner again, of the matrix that it was made of before the run was ended."""
+        self.loops.show()
         if self._made_of is not None and self._recipe is not None:
             values = self.loops.matrix.values
             now = values.read()
@@ -338,7 +343,7 @@ class EdgeFlow:
 
     def pressure(self) -> Array:
         """Return their kinematic pressure, ``(n,)``."""
-        return self.loops.p.read()
+        return self.loops.shown.read()
 
 
 def _nobody(part: str) -> None:

@@ -25,6 +25,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw, edge_boundary
 from fluxloom.solvers.edge_forces import force_shares
+from fluxloom.solvers.edge_outlets import hydrostatic
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES
 from fluxloom.solvers.edge_subscales import TrackedSubscales
@@ -43,6 +44,8 @@ class EdgeLoops:
     ----------
     u, p, hat, old : Dat
         Velocity and pressure, the velocity before the correction, and that of the step before.
+    shown, acting : Dat
+        A uniform force is part of ``p``: pressure with what it makes in a fluid at rest, and the force that is left.
     rise, b : Dat
         Unknown and right-hand side of the system of the pressure.
     matrix
@@ -90,13 +93,21 @@ class EdgeLoops:
 
     def _properties(self, viscosity: float | Callable[[Array], npt.ArrayLike], force: Field) -> None:
         ctx, points = self.context, self.points
-        self.size = ctx.dat(points, self.operators.mass.read() ** (1.0 / self.dimension), "size")
+        self._whole = self.operators.mass.read() * self.boundary.images
+        self.size = ctx.dat(points, self._whole ** (1.0 / self.dimension), "size")
         nu = _viscosity(viscosity, self.places)
         self.scheme.check_bounded(nu, np.zeros(points.size), "viscosity")
         self.laminar = ctx.dat(points, nu, "nu")
         self.nu = self.laminar if self.model is None else ctx.dat(points, self.laminar.read(), "nu_total")
         self.body = ctx.dat(points, vectors("force", force, self.places), "force")
-        self.load = ctx.dat(points, self.body.read(), "load")
+        uniform = np.zeros(self.dimension) if callable(force) or not np.size(force) else np.asarray(force, dtype=float)
+        self.acting, self.shown, self.outlet, self._show = self.body, self.p, 0.0, []
+        if uniform.any():
+            still, self.outlet = hydrostatic(ctx.comm, self.mesh.patches, self.places, self.boundaries, uniform)
+            self.acting = ctx.dat(points, np.zeros((points.size, self.dimension)), "force.reduced")
+            self.shown, height = ctx.dat(points, still, "p.shown"), ctx.dat(points, still, "p.hydrostatic")
+            self._show = [Loop(kernels.show, points, self.p, height, self.shown, name="show")]
+        self.load = ctx.dat(points, self.acting.read(), "load")
 
     def _constraints(self) -> None:
         ctx, points, d, found = self.context, self.points, self.dimension, self.boundary
@@ -106,6 +117,10 @@ class EdgeLoops:
         given[found.points] = found.given
         self.projection, self.given = ctx.dat(points, full, "projection"), ctx.dat(points, given, "given")
         self.held = ctx.subset(points, found.points, "held")
+        planes = np.zeros((points.size, d * d))
+        planes[found.mirrors] = found.normals.reshape(-1, d * d)
+        self._planes = ctx.dat(points, planes, "planes") if any(ctx.comm.allgather(found.mirrors.size > 0)) else None
+        self._mirrors = ctx.subset(points, found.mirrors, "mirrors")
 
     def _system(self) -> None:
         """Make the matrix of the pressure, and what it is filled from."""
@@ -143,10 +158,17 @@ class EdgeLoops:
         d = self.dimension
         return [Loop(kernels.constrain, self.held, self.projection, self.given, u, d=d, name="constrain")]
 
-    def convection(self, u: Dat) -> Loop:
-        """Return the loop that makes ``xi`` of a velocity."""
+    def _mirrored(self, what: Kernel, dat: Dat) -> list[Loop]:
+        """Return the loop that takes what is beyond planes of symmetry for a part of a sum over neighbours."""
+        if self._planes is None:
+            return []
+        return [Loop(what, self._mirrors, self._planes, dat, d=self.dimension, name=f"{what.name}.{dat.name}")]
+
+    def convection(self, u: Dat) -> list[Loop]:
+        """Return the loops that make ``xi`` of a velocity."""
         skew = 0.5 if self.scheme.convection == "skew-symmetric" else 0.0
-        return self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
+        loop = self.gather(kernels.convection, *self.both(u), self.operators.mass, self.xi, skew=skew)
+        return [loop, *self._mirrored(kernels.mirror_vector, self.xi)]
 
     def _stages(self) -> list[Loop]:
         """Return the loops of the four stages, from ``u`` to ``hat``."""
@@ -154,7 +176,7 @@ class EdgeLoops:
         times: dict[str, Any] = dict(self.scheme.times)
         for number, (place, ahead, weight) in enumerate(STAGES):
             target = (self._other, self.hat)[number % 2]
-            loops.append(self.convection(source))
+            loops += self.convection(source)
             loops.append(self.gather(
                 kernels.stage, *self.both(source, self.xi, self.nu), self.operators.mass, self.size, self.load,
                 self.slope, self.u, self.step_length, self.sums, target, place=place, ahead=ahead, weight=weight,
@@ -194,7 +216,7 @@ class EdgeLoops:
             where = self.context.subset(self.points, patch.points, f"wall.{name}")
             loops.append(Loop(
                 kernels.friction, where, self.u, self.context.dat(self.points, area, f"area.{name}"),
-                self.operators.mass, self.laminar, self.body, self.load, d=d, distance=law.distance, kappa=law.kappa,
+                self.operators.mass, self.laminar, self.acting, self.load, d=d, distance=law.distance, kappa=law.kappa,
                 constant=law.constant, name=f"friction.{name}",
             ))  # fmt: skip
         return loops
@@ -206,22 +228,24 @@ class EdgeLoops:
         ctx, mass = self.context, self.operators.mass
         tensor = ctx.dat(self.points, name="velocity_gradient", shape=(9,))
         turbulent = ctx.dat(self.points, name="nu_t")
-        area = ctx.dat(self.points, filter_areas(mass.read()), "filter_area")
+        area = ctx.dat(self.points, filter_areas(self._whole), "filter_area")
         return [
             self.gather(kernels.velocity_gradient, *self.both(self.u), mass, tensor),
+            *self._mirrored(kernels.mirror_tensor, tensor),
             self.model.loop(self.points, tensor, area, turbulent),
             Loop(kernels.total_viscosity, self.points, self.laminar, turbulent, self.nu, name="total_viscosity"),
         ]
 
     def _step(self) -> None:
         mass = self.operators.mass
-        slope = self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope)
+        slope = [self.gather(kernels.pressure_slope, *self.both(self.p), mass, self.slope),
+                 *self._mirrored(kernels.mirror_vector, self.slope)]  # fmt: skip
         last = self.gather(kernels.correct, *self.both(self.rise), mass, self.step_length, self.hat, self.p, self.u)
         keep = Loop(copy, self.points, self.u, self.old, systems=self.dimension, name="keep")
         track = [] if self.subscales is None else [self.subscales.track()]
-        self.momentum = Chain([*self._subgrid(), *self._walls(), slope, *track, *self._stages()], name="momentum")
+        self.momentum = Chain([*self._subgrid(), *self._walls(), *slope, *track, *self._stages()], name="momentum")
         self.fill = Chain(self._pressure(), name="pressure.fill")
-        self.correction = Chain([keep, last, *self._constrained(self.u)], name="correction")
+        self.correction = Chain([keep, last, *self._constrained(self.u), *self._show], name="correction")
 
     def _surveys(self) -> None:
         ctx, mass, d, scheme = self.context, self.operators.mass, self.dimension, self.scheme
@@ -239,6 +263,17 @@ class EdgeLoops:
         )
         energy = Loop(kernels.energy, self.points, self.u, mass, self.energy, self.total, d=d, name="energy")
         self.survey = Chain([Reset(self.worst), Reset(self.energy), Reset(self.total), left, energy], name="survey")
+
+    def begin_pressure(self) -> None:
+        """Set the pressure to that at the start: nothing, but what holds outflows apart."""
+        self.p.write(self.outlet)
+        self.rise.write(0.0)
+        self.show()
+
+    def show(self) -> None:
+        """Make `shown` of the pressure."""
+        for loop in self._show:
+            loop()
 
     def refill(self, dt: float) -> None:
         """Fill the matrix of the pressure for a step of ``dt`` that is not made now."""
@@ -262,10 +297,10 @@ class EdgeLoops:
         share = self.context.dat(self.points, shares.share, f"{name}.share")
         push = self.context.dat(self.points, shares.push, f"{name}.push")
         loop = self.gather(
-            kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.p, self.nu), self.operators.mass,
+            kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu), self.operators.mass,
             self.body, self.step_length, share, push, total, over=where, transposed=self.scheme.transposed,
         )  # fmt: skip
-        self._forces[patches] = Chain([Reset(total), self.convection(self.u), loop], name=name), total
+        self._forces[patches] = Chain([Reset(total), *self.convection(self.u), loop], name=name), total
         return self._forces[patches]
 
 

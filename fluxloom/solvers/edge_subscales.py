@@ -45,7 +45,7 @@ class TrackedSubscales:
         self.rate = ctx.dat(loops.points, name="rate")
         self.before = ctx.scalar(0.0, "dt_before")
 
-    def begin(self, dt: float, solve: Callable[[str], Status]) -> Status:
+    def begin(self, dt: float, longest: float, solve: Callable[[str], Status]) -> Status:
         """Begin with a velocity that is as free of divergence as it gets; find subscales and pressure to it.
 
         The divergence that is left is that of subscales, ``D u + sum s = 0``, or the first step would take it with a
@@ -56,13 +56,15 @@ class TrackedSubscales:
         ----------
         dt
             Of the tiny steps.
+        longest
+            Of a step beside which the time of the subscales is short.
         solve
             Solves for the rise of the pressure; the text says what for.
         """
         loops = self._loops
         rows, offsets = loops.operators.neighbours.to_entries, loops.operators.neighbours.offsets
         self.s.write(0.0)
-        self.before.value, loops.step_length.value = 0.0, 1.0
+        self.before.value, loops.step_length.value = 0.0, longest
         loops.hat.write(loops.u.read())
         loops.fill()
         left, status = loops.b.read(), solve("the initial subscales")

@@ -1,4 +1,8 @@
-"""What scalars do to a flow by their buoyancy: forces through the faces, in balance with the pressure."""
+"""What scalars do to a flow by their buoyancy: forces through the faces, in balance with the pressure.
+
+So acts a uniform force too, where walls or outflows would feel it: its part that is a potential, which is all but what
+is along directions in which the mesh is periodic.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
@@ -17,14 +22,21 @@ from fluxloom.fv.face_forces import (
     face_buoyancy,
     face_levers,
     face_to_cells,
+    join_forces,
     outward_areas,
     source_of_faces,
 )
+from fluxloom.fv.incompressible import OUTFLOW
+from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_outlets import Outlets
 
 if TYPE_CHECKING:
+    from fluxloom.solvers.flow_scalar import FlowScalar
     from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["Buoyancy", "FlowBuoyancy", "check_buoyancy"]
+__all__ = ["Buoyancy", "FlowBuoyancy", "check_buoyancy", "potential_part"]
+
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,9 @@ class FlowBuoyancy:
     flow
         Whose.
     driving
-        Values of the scalars that drive it, in the middle of a step, on its elements; and how each does.
+        The scalars that drive it, and how each does.
+    uniform : (d,)
+        A force that acts through the faces too.
 
     Attributes
     ----------
@@ -73,17 +87,50 @@ class FlowBuoyancy:
         For how long it acts in this step or stage.
     """
 
-    def __init__(self, flow: Incompressible, driving: Sequence[tuple[Dat, Buoyancy]]) -> None:
-        self.flow = flow
+    def __init__(
+        self, flow: Incompressible, driving: Sequence[tuple[FlowScalar, Buoyancy]], uniform: npt.NDArray[np.float64]
+    ) -> None:
+        self.flow, self.outlets = flow, Outlets(flow)
         ctx, spaces = flow.context, flow.spaces
         self.force, self.acting = ctx.dat(flow.faces, name="buoyancy"), ctx.scalar(0.0, "acting")
         self._outward = spaces.cells.rows(outward_areas(flow.matrices), spaces.faces, "buoyancy.outward")
         self._means = spaces.elements.rows(face_to_cells(flow.matrices), spaces.faces, "buoyancy.means")
-        self.explicit = [self._face_force(k, theta, given) for k, (theta, given) in enumerate(driving)]
+        self.explicit = [self._face_force(k, one.ahead, given) for k, (one, given) in enumerate(driving)]
+        self._columns: list[tuple[FlowScalar, Buoyancy, npt.NDArray[np.float64]]] = []
+        for one, given in driving:
+            heights = self.outlets.heights(_lift(given))
+            if heights.any():
+                self._columns.append((one, given, heights))
+        self._uniform = self._of_uniform(uniform)
+        if uniform.any() or self._columns:
+            self._beside = flow.spaces.faces.dat(self._uniform, "buoyancy.beside")
+            last = Loop(join_forces, flow.faces, self._beside, self.force) if driving else Loop(
+                copy, flow.faces, self._beside, self.force, systems=1)  # fmt: skip
+            self.explicit.append(last)
+
+    def _of_uniform(self, force: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the acceleration of faces, beside that by scalars, with the pressure along outflows."""
+        cv, outlets = self.flow.volumes, self.outlets
+        found = cv.ways @ force / cv.spacing
+        found[cv.interior :] *= self.flow.kinds == OUTFLOW
+        found[outlets.faces] -= outlets.own(outlets.heights(force)) / cv.spacing[outlets.faces]
+        return found
+
+    def act(self, time: float) -> None:
+        """Say for how long forces act in the next step or stage, and find the pressure along outflows. Collective."""
+        self.acting.value = time
+        if not self._columns:
+            return
+        flow, outlets = self.flow, self.outlets
+        found, places = self._uniform.copy(), flow.spaces.elements.local(outlets.elements)
+        for one, given, heights in self._columns:
+            arriving = one.theta.read()[places, 0] - given.reference
+            found[outlets.faces] -= outlets.column(heights, arriving) / flow.volumes.spacing[outlets.faces]
+        self._beside.write(found[flow.spaces.faces.owned])
 
     def _face_force(self, number: int, theta: Dat, given: Buoyancy) -> Loop:
         flow = self.flow
-        lift = -given.expansion * np.asarray(given.gravity, dtype=np.float64)
+        lift = _lift(given)
         levers = flow.spaces.faces.rows(face_levers(flow.matrices, lift), flow.spaces.elements, "buoyancy.levers")
         return Loop(face_buoyancy, flow.faces, levers.entries, theta[levers.pattern], self.force,
                     reference=float(given.reference), first=int(number == 0))  # fmt: skip
@@ -102,3 +149,27 @@ class FlowBuoyancy:
         flow, rows = self.flow, self._means
         return Loop(accelerate_cells, flow.elements, rows.entries, self.force[rows.pattern], self.acting, flow.u,
                     d=flow.dimension)  # fmt: skip
+
+
+def _lift(given: Buoyancy) -> npt.NDArray[np.float64]:
+    """Return the acceleration of a unit of the scalar."""
+    return -given.expansion * np.asarray(given.gravity, dtype=np.float64)
+
+
+def potential_part(flow: Incompressible) -> npt.NDArray[np.float64]:
+    """Return the part of the uniform force of a flow that acts through the faces, ``(d,)``. Collective.
+
+    All that is across the directions in which the mesh is periodic, where a wall or an outflow feels it; else nothing.
+    """
+    cv, comm, force = flow.volumes, flow.context.comm, flow.force
+    if not force.any():
+        return np.zeros_like(force)
+    shift = cv.wrapped.shift / np.maximum(np.linalg.norm(cv.wrapped.shift, axis=1), np.finfo(float).tiny)[:, None]
+    sizes, ways = np.linalg.eigh(comm.reduce((shift.T @ shift).ravel(), "sum").reshape(cv.dimension, -1))
+    across = ways[:, sizes <= _NOTHING * max(1.0, sizes.max())]
+    found, size = across @ (across.T @ force), np.linalg.norm(force)
+    closed = flow.kinds != OUTFLOW
+    felt = np.abs(cv.normals[cv.interior :][closed] @ found).max(initial=0.0) > _NOTHING * size
+    if any(comm.allgather(bool(felt))) or Outlets(flow).heights(found).any():
+        return found
+    return np.zeros_like(force)

@@ -8,7 +8,10 @@ import numpy as np
 
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.maps import TableMap
 from fluxloom.fv.dissipation import dissipation
+from fluxloom.fv.linear_kernels import oblique_dissipation
+from fluxloom.solvers.flow_corrections import MeanGradients
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["Energy", "EnergyBudget"]
@@ -56,7 +59,17 @@ class EnergyBudget:
         spread = spaces.faces.dat(cv.area / cv.spacing, "spread")
         self._total = context.scalar(0.0, "dissipation")
         loop = Loop(dissipation, flow.faces, flow.u[ends], spread, flow.nus, self._total, d=flow.dimension)
-        self.chain = Chain([Reset(self._total), loop], name="dissipation")
+        self.chain = Chain([Reset(self._total), loop, *self._oblique(ends)], name="dissipation")
+
+    def _oblique(self, ends: TableMap) -> list[Loop]:
+        """Return the loops to what two-point derivatives lack."""
+        flow, known = self.flow, self.flow.corrections
+        if known is None:
+            return []
+        g = MeanGradients(flow, flow.matrices.velocity_operators, known.means, "dissipation.velocity", flow.dimension)
+        half = known.half
+        return [*g.of(flow.u), Loop(oblique_dissipation, flow.faces, flow.u[ends], half.entries, g.mean[half.pattern],
+                                    known.oblique, flow.nus, self._total, d=flow.dimension)]  # fmt: skip
 
     def now(self) -> Energy:
         """Return the budget of this moment."""

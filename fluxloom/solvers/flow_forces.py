@@ -12,8 +12,11 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Subset
+from fluxloom.fv.linear_kernels import oblique_force
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
+from fluxloom.solvers.flow_corrections import MeanGradients, borrowing, oblique_sides
 from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.incompressible import Incompressible
@@ -148,20 +151,40 @@ class Forces:
         cells = elements.rows(cells_behind(flow.matrices), flow.spaces.cells, "force.cells")
         self._loops = Chain([
             *(Reset(total) for total in self._sums),
-            *(self._carried(behind) if form == "surface" else ()),
+            *(self._carried(behind) if form == "surface" or flow.corrections is not None else ()),
             Loop(wall_force, over, flow.kind, flow.normal, elements.dat(reach, "reach"), sides.entries,
                  flow.nus[sides.pattern], flow.us[sides.pattern], flow.phi[cells.pattern], self._slope[cells.pattern],
                  flow.u[flow.behind[0]], flow.u, *self._sums, d=d, tangential=int(form == "surface")),
+            *self._oblique(over),
         ], name="forces")  # fmt: skip
         self._found: list[Force] = []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
         flow = self.flow
+        if flow.corrections is not None:
+            linear, cells = flow.matrices.pressure_operators, flow.spaces.cells
+            rows = cells.rows(linear.cell_gradients(), cells, "force.gradient")
+            first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)
+            return [first, *borrowing(flow.context, flow.spaces, linear, self._slope, 1)]
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
         rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "force.gradient")
         return [Loop(scalar_slope, near, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)]
+
+    def _oblique(self, over: Subset) -> list[Loop]:
+        """Return the loops to what two-point derivatives lack in friction and momentum."""
+        flow, known = self.flow, self.flow.corrections
+        if known is None:
+            return []
+        linear, d = flow.matrices.velocity_operators, flow.dimension
+        g = MeanGradients(flow, linear, known.means, "force.velocity", d)
+        sides, cells, oblique = oblique_sides(flow, linear)
+        return [*g.of(flow.u), Loop(
+            oblique_force, over, sides.entries, oblique, flow.normal, flow.nus[sides.pattern], flow.us[sides.pattern],
+            known.moment[sides.pattern], g.mean[cells.pattern], *self._sums[1:], d=d,
+            tangential=int(self.form == "surface"),
+        )]  # fmt: skip
 
     def now(self) -> Force:
         """Return the force now.

@@ -24,9 +24,10 @@ from fluxloom.fv.scalar_transport import (
     scalar_flux,
 )
 from fluxloom.linalg.vectors import copy
-from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy
+from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy, potential_part
 from fluxloom.solvers.flow_patches import patch_elements
 from fluxloom.solvers.flow_scalar_bounded import BoundedScalar, starts_with_a_jump
+from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class FlowScalar:
         ``s``; may be written between steps.
     given : (elements,)
         Value or flux at boundary elements; may be written between steps.
+    kinds : (boundary elements,)
+        `VALUE` or `FLUX`.
     bounded
         The loops of bounded steps; None: steps are not.
 
@@ -134,7 +137,8 @@ class FlowScalar:
         self.flow, self.scalar = flow, scalar
         cv, elements = flow.volumes, flow.spaces.elements
         kinds, given = np.zeros(cv.elements, dtype=np.int32), np.zeros(cv.elements)
-        kinds[cv.cells :], given[cv.cells :] = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
+        self.kinds, given[cv.cells :] = scalar_table(self.what, cv, scalar.boundaries, scalar.diffusivity)
+        kinds[cv.cells :] = self.kinds
         self.kind, self.given = elements.dat(kinds, f"{scalar.name}.kind"), elements.dat(given, f"{scalar.name}.given")
         self.theta, self.old, self.ahead, self.source = (
             flow.context.dat(flow.elements, name=f"{scalar.name}{end}", shape=(1,))
@@ -146,6 +150,7 @@ class FlowScalar:
         self.transport = Rows(pattern, flow.context.dat(pattern.entries, name=f"{scalar.name}.transport"))
         self.sides: Rows = elements.rows(boundary_sides(cv), flow.spaces.faces, f"{scalar.name}.sides")
         self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
+        self.corrections = None if flow.corrections is None else ScalarCorrections(self, flow.corrections)
         jump = starts_with_a_jump(self) if scalar.bounded is None else scalar.bounded
         self.bounded = BoundedScalar(self) if jump else None
         self._fluxes: dict[str, Loop] = {}
@@ -191,12 +196,15 @@ class FlowScalar:
 
     def _central(self) -> list[Loop]:
         """Return the loops from the values ahead to new values of cells, by symmetric operators."""
-        flow, rows = self.flow, self.flow.entry_faces
+        flow, rows, corrections = self.flow, self.flow.entry_faces, self.corrections
+        alpha = self.alpha if corrections is None else corrections.raised
         return [
+            *(corrections.fluxes() if corrections is not None else ()),
             Loop(transport, flow.transport.pattern.entries, rows.entries, flow.us_ahead[rows.pattern],
-                 self.alpha[rows.pattern], self.transport.values),
+                 alpha[rows.pattern], self.transport.values),
             Loop(predict, flow.elements, self.transport.entries, self.ahead[self.transport.pattern], flow.inverse,
                  self.source, flow.step_length, self.theta, d=1),
+            *(corrections.sums() if corrections is not None else ()),
         ]  # fmt: skip
 
     def _relaxed(self) -> list[Loop]:
@@ -271,6 +279,8 @@ class FlowScalar:
             )  # fmt: skip
         self._flux.value = np.zeros(3)
         self._fluxes[patch]()
+        if self.corrections is not None:
+            self.corrections.add_flux(patch, self._flux)
         return ScalarFlux(*(float(v) for v in self._flux.value))
 
 
@@ -282,7 +292,7 @@ class FlowScalars:
     all
         Name to scalar.
     buoyancy
-        Of those that drive the flow; None: there are none.
+        Of those that drive the flow, and of a uniform force on walls and outflows; None: there are none.
 
     Raises
     ------
@@ -295,9 +305,11 @@ class FlowScalars:
         if len(set(names)) < len(names):
             raise SolverError(f"scalars: {next(n for n in names if names.count(n) > 1)!r} is there twice")
         self.all = {scalar.name: FlowScalar(flow, scalar) for scalar in scalars}
-        found = [(made.ahead, made.scalar.buoyancy) for made in self.all.values()]
-        driving = [(ahead, force) for ahead, force in found if force is not None]
-        self.buoyancy = FlowBuoyancy(flow, driving) if driving else None
+        found = [(made, made.scalar.buoyancy) for made in self.all.values()]
+        driving, uniform = [(made, force) for made, force in found if force is not None], potential_part(flow)
+        self.buoyancy = FlowBuoyancy(flow, driving, uniform) if driving or uniform.any() else None
+        if uniform.any():
+            flow.acceleration.value = flow.force - uniform
 
     def __getitem__(self, name: str) -> FlowScalar:
         """Return a scalar by its name."""
@@ -329,7 +341,7 @@ class FlowScalars:
             if scalar.bounded is not None:
                 scalar.bounded.check()
         if self.buoyancy is not None:
-            self.buoyancy.acting.value = time
+            self.buoyancy.act(time)
 
     def kept(self) -> list[Loop]:
         """Return the loops that keep what stages start from."""
@@ -345,7 +357,8 @@ class FlowScalars:
 
     def bounds(self, out: Rows, step: Global) -> list[Loop]:
         """Return the loops that limit steps to those that keep bounds."""
-        return [scalar.bounded.limit(out, step) for scalar in self.all.values() if scalar.bounded is not None]
+        bounded = [scalar.bounded for scalar in self.all.values() if scalar.bounded is not None]
+        return [loop for one in bounded for loop in one.limit(out, step)]
 
     def initialise(self) -> None:
         """Set all to what they start from."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fluxloom.core.errors import SolverError
-from fluxloom.dsl.dats import Global
+from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flux_correction import allowances, corrected
 from fluxloom.fv.given import given_values
 from fluxloom.fv.incompressible import PRESCRIBED
-from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order
+from fluxloom.fv.scalar_bounded import bounded_limit, bounded_transport, cell_fluxes, low_order, oblique_part
 from fluxloom.fv.scalar_transport import VALUE
 from fluxloom.fv.steep_start import discontinuous, steepest
 from fluxloom.solvers.flow_spaces import Rows
@@ -28,6 +28,8 @@ _ROUNDING = 1e-9
 class BoundedScalar:
     """The loops of bounded steps, see `fluxloom.fv.scalar_bounded`.
 
+    What two points lack on oblique meshes is limited as all fluxes between cells are; at boundaries it is left out.
+
     Parameters
     ----------
     scalar
@@ -39,7 +41,7 @@ class BoundedScalar:
     def __init__(self, scalar: FlowScalar) -> None:
         self.scalar, flow, name = scalar, scalar.flow, scalar.scalar.name
         ctx, pattern, sides = flow.context, flow.transport.pattern, flow.matrices.operators.sides
-        self.pair = ctx.dat(pattern.entries, name=f"{name}.pair", shape=(2,))
+        self.pair = ctx.dat(pattern.entries, name=f"{name}.pair", shape=(3,))
         self.flux = ctx.dat(pattern.entries, name=f"{name}.fluxes")
         found = sides.rows(np.where(sides.outside, 0.0, 1.0), np.full(sides.cells, -1.0))
         self.link = flow.spaces.elements.more(pattern, found, f"{name}.link")
@@ -51,10 +53,14 @@ class BoundedScalar:
         """Return the loops from the values ahead to new values of cells."""
         scalar, flow = self.scalar, self.scalar.flow
         theta, ahead, rows, near = scalar.theta, scalar.ahead, flow.entry_faces, flow.transport.pattern
+        oblique = scalar.corrections
+        lacking = [] if oblique is None else [
+            *oblique.fluxes(), Loop(oblique_part, near.entries, rows.entries, oblique.flux[rows.pattern], self.pair)]
         pair, link, flux = (dat[near.to_entries] for dat in (self.pair, self.link, self.flux))
         return [
             Loop(bounded_transport, near.entries, rows.entries, flow.us_ahead[rows.pattern],
-                 scalar.alpha[rows.pattern], self.pair),
+                 self._alpha[rows.pattern], self.pair),
+            *lacking,
             Loop(low_order, flow.elements, pair, link, theta[near], theta, flow.inverse, scalar.source,
                  flow.step_length, self.low, self.before, self._worst),
             *scalar.boundary(self.low),
@@ -65,11 +71,19 @@ class BoundedScalar:
                  flow.step_length, theta),
         ]  # fmt: skip
 
-    def limit(self, out: Rows, step: Global) -> Loop:
-        """Return the loop that limits steps to those that are bounded."""
-        flow = self.scalar.flow
-        return Loop(bounded_limit, flow.cells, out.entries, flow.us[out.pattern], self.scalar.alpha[out.pattern],
-                    flow.volume, step, name=f"{self.scalar.scalar.name}.bounds")  # fmt: skip
+    @property
+    def _alpha(self) -> Dat:
+        """The diffusivity of two-point derivatives."""
+        oblique = self.scalar.corrections
+        return self.scalar.alpha if oblique is None else oblique.raised
+
+    def limit(self, out: Rows, step: Global) -> list[Loop]:
+        """Return the loops that limit steps to those that are bounded."""
+        scalar, flow = self.scalar, self.scalar.flow
+        known = scalar.corrections
+        raised = [] if known is None else [known.corrections.raising(scalar.alpha, known.raised)]
+        return [*raised, Loop(bounded_limit, flow.cells, out.entries, flow.us[out.pattern], self._alpha[out.pattern],
+                              flow.volume, step, name=f"{scalar.scalar.name}.bounds")]  # fmt: skip
 
     def check(self) -> None:
         """Raise `SolverError` if a step since the start was too long to be bounded. Collective."""

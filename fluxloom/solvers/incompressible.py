@@ -51,6 +51,7 @@ from fluxloom.fv.incompressible import (
 )
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
 from fluxloom.fv.incompressible_matrices import FlowMatrices
+from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
 from fluxloom.fv.sides import Family
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.jacobi import Jacobi
@@ -58,17 +59,22 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Status, Stop
 from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
 from fluxloom.solvers.flow_spaces import FlowSpaces
+from fluxloom.solvers.flow_steady import SteadyFaces
 from fluxloom.solvers.flow_types import EddyViscosity, FlowState, PressureSolver, check_step, finite_vector
 
-__all__ = ["Incompressible", "Scheme"]
+__all__ = ["Form", "Incompressible", "Scheme"]
 
 Array = npt.NDArray[np.float64]
 Scheme = Literal["adams-bashforth", "runge-kutta"]
+Form = Literal["auto", "symmetric", "consistent"]
 FOREVER = 1.0e30
 _FLAT = 0.85
 """Of `Operators.wide_share`: meshes of Gmsh with 0.53 and 0.77 were stable, those with 0.91 and 1.16 were not."""
+_FLATTEST = 10.0
+"""The same for corrected operators: 4.1 and 9.7 were stable, 30 was not."""
 _STAGES = (0.0, 0.75, 1.0 / 3.0)
 
 
@@ -101,6 +107,11 @@ class Incompressible:
         in the next one.
     scalars
         What the flow carries, and what may drive it.
+    form
+        Of the operators. ``"symmetric"``: those of `fluxloom.fv.operators`, which keep energy, and are exact for linear
+        fields where faces stand across the middle of the line between cells; ``"consistent"``: corrected such that they
+        are on every mesh (`fluxloom.fv.linear_operators`); ``"auto"``: the first where the mesh is orthogonal, else
+        the second.
 
     Raises
     ------
@@ -124,6 +135,7 @@ class Incompressible:
         model: EddyViscosity | None = None,
         pressure: Callable[[Incompressible], PressureSolver] | None = None,
         scalars: Sequence[Scalar] = (),
+        form: Form = "auto",
     ) -> None:
         if scheme not in get_args(Scheme):
             raise SolverError(f"scheme: no {scheme!r}{did_you_mean(str(scheme), get_args(Scheme))}: {get_args(Scheme)}")
@@ -134,27 +146,41 @@ class Incompressible:
         self.force = finite_vector("force", force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
         self._sets()
-        self.kinds, self._given = boundary_table(volumes, boundaries or {})
-        self.matrices = FlowMatrices(volumes, self.kinds)
+        self.kinds, self.given_velocity = boundary_table(volumes, boundaries or {})
+        self.obliqueness = float(context.comm.reduce(np.array([obliqueness(volumes)]), "max")[0])
+        self.matrices = FlowMatrices(volumes, self.kinds, self._oblique(form))
         self._warn_of_flat_cells()
         self._dats()
         with activity("tables of the flow", f"{volumes.cells:,} cells"):
             self._bind()
+        self.corrections = FlowCorrections(self) if self.matrices.oblique else None
         self.scheme, self.model = scheme, model
         self.scalars = FlowScalars(self, scalars)
         self.floating = not self._anywhere((self.kinds == OUTFLOW).any())
+        self.steady: SteadyFaces | None = None
         self._loops()
         self.solver = self._pressure(stop, preconditioner) if pressure is None else pressure(self)
 
     # ------------------------------------------------------------------------------------- set-up
+    def _oblique(self, form: Form) -> bool:
+        """Return whether the operators are corrected."""
+        if form not in get_args(Form):
+            raise SolverError(f"form: no {form!r}{did_you_mean(str(form), get_args(Form))}: {get_args(Form)}")
+        return form == "consistent" or (form == "auto" and self.obliqueness > ORTHOGONAL)
+
+    @property
+    def form(self) -> Literal["symmetric", "consistent"]:
+        """Of the operators."""
+        return "consistent" if self.matrices.oblique else "symmetric"
+
     def _warn_of_flat_cells(self) -> None:
         """Warn where cells are so flat that the scheme is not stable whatever the step. Collective."""
-        share = self.matrices.operators.wide_share()
-        here = np.array([float(share.max(initial=0.0)), np.count_nonzero(share > _FLAT)])
+        share, most = self.matrices.operators.wide_share(), _FLATTEST if self.matrices.oblique else _FLAT
+        here = np.array([float(share.max(initial=0.0)), np.count_nonzero(share > most)])
         worst, count = float(self.context.comm.reduce(here[:1], "max")[0]), self.context.comm.reduce(here[1:], "sum")[0]
         if count and not self.context.comm.rank:
             warn(
-                f"{int(count)} cells are so flat (Operators.wide_share is up to {worst:.2f}, at most {_FLAT} is safe) "
+                f"{int(count)} cells are so flat (Operators.wide_share is up to {worst:.2f}, at most {most} is safe) "
                 "that the velocity may grow without bound whatever the step: optimise the mesh (with Gmsh by Netgen's "
                 "optimiser)"
             )
@@ -192,7 +218,7 @@ class Incompressible:
         cv = self.volumes
         found = np.zeros((cv.elements, self.dimension))
         found[: cv.owned] = inside
-        found[cv.cells :] = self._given
+        found[cv.cells :] = self.given_velocity
         return found
 
     def _bind(self) -> None:
@@ -223,32 +249,57 @@ class Incompressible:
         if self._anywhere(self.boundary.size > 0):
             sides = [Loop(boundary_values, self.boundary, self.kind, self.normal, self.given,
                           self.u[self.behind[0]], self.u, d=d)]  # fmt: skip
-        rows, stages = self.entry_faces, self._stages()
+        rows, stages, corrections = self.entry_faces, self._stages(), self.corrections
+        nus = self.nus if corrections is None else corrections.raised
+        between = [Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d)]
+        extrapolated: list[Loop] = []
+        if corrections is not None:
+            extrapolated, between = [*between, *corrections.fluxes(self.ahead)], []
         self.explicit = [
             Loop(extrapolate, self.faces, self.us, self.share, self.us_old, self.us_ahead, d=1),
+            *extrapolated,
             Loop(transport, self.transport.pattern.entries, rows.entries, self.us_ahead[rows.pattern],
-                 self.nus[rows.pattern], self.transport.values),
-            Loop(extrapolate, self.elements, self.u, self.share, self.old, self.ahead, d=d),
+                 nus[rows.pattern], self.transport.values),
+            *between,
             Loop(predict, self.elements, self.transport.entries, self.ahead[self.transport.pattern], self.inverse,
                  self.acceleration, self.step_length, self.u, d=d),
+            *(corrections.predicted() if corrections is not None else ()),
             *self.scalars.explicit(),
             *stages,
             *sides,
         ]  # fmt: skip
-        self.rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
+        source, faces, cells = self._projection()
         self.implicit = [
-            Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
-                 self.phi[self.slope.pattern], self.us, d=d),
-            *self.scalars.faces(),
-            Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d),
+            *faces,
+            *cells,
             *self.scalars.cells(),
             *sides,
+            *((self.steady.measured(),) if self.steady is not None else ()),
             *(self._subgrid(self.model) if self.model is not None else ()),
-        ]  # fmt: skip
-        self.before = Chain([*self.explicit, self.rhs, *self.scalars.source()], name="explicit")
+        ]
+        self.before = Chain([*self.explicit, *source], name="explicit")
         self.after = Chain(self.implicit, name="correction")
-        self.project = Chain([*sides, self.rhs], name="projection")
+        started = source if corrections is None else [*corrections.fluxes(self.u), *source]
+        self.project = Chain([*sides, *started], name="projection")
+        self._again = None if corrections is None else Chain([*faces, *source], name="pressure again")
         self._surveys()
+
+    def _projection(self) -> tuple[list[Loop], list[Loop], list[Loop]]:
+        """Return what makes the right-hand side of the pressure, and what its solution does to faces and cells."""
+        d, corrections, steady = self.dimension, self.corrections, self.steady
+        kept = steady.carried() if steady is not None else []
+        gauss = Loop(correct, self.elements, self.gradient.entries, self.phi[self.gradient.pattern], self.u, d=d)
+        if corrections is not None:
+            *predicted, rhs = corrections.faces()
+            more = [steady.faces()] if steady is not None else []
+            return [*kept, *predicted, *more, rhs], corrections.slopes(), corrections.cells(gauss)
+        rhs = Loop(divergence, self.cells, self.divergence.entries, self.u[self.divergence.pattern], self.b, d=d)
+        faces = Loop(face_velocity, self.faces, self.gamma.entries, self.u[self.gamma.pattern], self.slope.entries,
+                     self.phi[self.slope.pattern], self.us, d=d)  # fmt: skip
+        if steady is None:
+            return [rhs, *self.scalars.source()], [faces, *self.scalars.faces()], [gauss]
+        source = [*kept, rhs, steady.source(), *self.scalars.source()]
+        return source, [faces, steady.faces(), *self.scalars.faces()], [gauss]
 
     def _anywhere(self, here: bool | np.bool_) -> bool:
         """Return whether something is so on any rank; collective."""
@@ -295,6 +346,11 @@ class Incompressible:
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
         self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
 
+    def seek_steady(self) -> None:
+        """Make the steady state independent of the step, see `fluxloom.solvers.flow_steady`; before `initialise`."""
+        self.steady = SteadyFaces(self)
+        self._loops()
+
     # ------------------------------------------------------------------------------------- running
     def initialise(self, velocity: Callable[[Array], npt.ArrayLike] | Sequence[float]) -> Status:
         """Set the velocity in the cells, and project it onto fields without divergence.
@@ -311,10 +367,12 @@ class Incompressible:
         self.phi.write(np.zeros(cv.owned))
         self.scalars.initialise()
         self.scalars.act(0.0)
+        self._forget()
         self.project()
         with activity("initial velocity without divergence"):
-            status = self.solver.solve()
+            status = self._solved(first=True)
         self.after()
+        self._forget()
         self.phi.write(np.zeros(cv.owned))
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         return status
@@ -334,24 +392,48 @@ class Incompressible:
         if self.scheme == "adams-bashforth":
             self.share.value = 0.5 * dt / self.dt if self.dt else 0.0
             self.scalars.act(dt)
-            status, part = self._project(), 1.0
+            status, part = self._project(dt, self.dt), 1.0
         else:
             self.keep()
-            found = []
+            found, last = [], self._part * self.dt
             for share in _STAGES:
-                self.blend.value = share
-                self.scalars.act((1.0 - share) * dt)
-                found.append(self._project())
+                self.blend.value, acting = share, (1.0 - share) * dt
+                self.scalars.act(acting)
+                found.append(self._project(acting, last))
+                last = acting
             count = sum(stage.iterations for stage in found)
             status = next((stage for stage in found if not stage.converged), replace(found[-1], iterations=count))
             part = 1.0 - _STAGES[-1]
         self.time, self.steps, self.dt, self._part = self.time + dt, self.steps + 1, float(dt), part
         return status
 
-    def _project(self) -> Status:
-        """Make a step or a stage."""
-        self.before()
+    def _forget(self) -> None:
+        """Forget the pressure of the last solve, and what is carried on."""
+        for part in (self.corrections, self.steady):
+            if part is not None:
+                part.reset()
+
+    def _solved(self, first: bool) -> Status:
+        """Solve for the pressure; at the start until it does not change, each time with what the last one says."""
         status = self.solver.solve()
+        if self.corrections is not None and self._again is not None and first:
+            self.corrections.ratio.value = 1.0
+            for _ in range(FIRST_SOLVES):
+                self._again()
+                more = self.solver.solve()
+                status, made = replace(more, iterations=status.iterations + more.iterations), more.iterations
+                if not made:
+                    break
+        return status
+
+    def _project(self, acting: float, last: float) -> Status:
+        """Make a step or a stage, in which the pressure acts for a time; in the last one it did for another."""
+        if self.corrections is not None:
+            self.corrections.ratio.value = acting / last if last else 0.0
+        if self.steady is not None:
+            self.steady.acting.value = acting
+        self.before()
+        status = self._solved(first=not last)
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"
             text = f"{where}: the velocity is not finite; take dt smaller"

@@ -24,7 +24,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import OffsetMap, TableMap
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.lbm.boundaries import rows_turn
+from fluxloom.lbm.boundaries import at_row_ends, rows_turn
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.collisions import Collision
 from fluxloom.lbm.lattices import D3Q19, Lattice
@@ -126,8 +126,9 @@ class LatticeBoltzmann:
         self.viscosity = checks.check_viscosity(viscosity)
         self.collision, self.streaming = checks.check_collision(collision, lattice), checks.check_streaming(streaming)
         checks.check_conditions(boundaries := boundaries or {}, bodies)
-        turned = cells == "all" and rows_turn(boundaries)
-        self.box = Box(checks.check_shape(shape, lattice), checks.joined_axes(lattice.dimensions, boundaries), turned)
+        shape = checks.check_shape(shape, lattice)
+        turned = cells == "all" and rows_turn(boundaries) and not at_row_ends(shape[-1], bodies)
+        self.box = Box(shape, checks.joined_axes(lattice.dimensions, boundaries), turned)
         self.dtype, self.force = checks.check_dtype(dtype), checks.check_force(force, lattice.dimensions)
         checks.check_half(self.dtype, self.force, self.box, self.viscosity)
         self.forcing = "field" if field else "uniform" if len(force) else "none"
@@ -154,7 +155,8 @@ class LatticeBoltzmann:
         self.motion = memory.dat("velocity", lattice.dimensions, dtype=self.real)
         acting = None if self.forcing == "none" else self.pull
         self.space = Space(
-            self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed
+            self.context, lattice, self.box, self.grid, self.streaming, buffers, self.unit, acting, memory.listed,
+            self.force,
         )
 
     @property
@@ -180,6 +182,11 @@ class LatticeBoltzmann:
     def uniform_force(self) -> tuple[float, ...]:
         """The force that the kernels of a step have as constants; none where they read a field."""
         return self.force if self.forcing == "uniform" else ()
+
+    @property
+    def force_words(self) -> Mapping[str, float]:
+        """The constants by which kernels of a step know the force that is the same everywhere."""
+        return self.kernels.force_constants(self.unit, self.uniform_force)
 
     @cached_property
     def _acting(self) -> Global:
@@ -353,6 +360,8 @@ class LatticeBoltzmann:
     def set_force(self, force: Sequence[float]) -> None:
         """Change the force that acts everywhere; in the next step the mean of the old and the new one acts.
 
+        It costs no more than a step, and may be called before every one.
+
         Raises
         ------
         SolverError
@@ -362,7 +371,11 @@ class LatticeBoltzmann:
             raise SolverError("set_force: make the flow with force=..., zeros if need be, to change it later")
         self.force = checks.check_force(force, self.lattice.dimensions)
         self._acting.value = np.array(self.force)
-        self._steps.renew(bulk=True)
+        self._steps.set_force()
+        self.conditions.set_force(self.force)
+        self._start.set_force()
+        if self.immersed is not None:
+            self.immersed.set_force(self.force)
 
     # ---------------------------------------------------------------------------------------- reports
     @property

@@ -99,6 +99,11 @@ class Conditions:
             )
         return np.asarray(part.force.value, dtype=np.float64)
 
+    def set_force(self, force: Sequence[float]) -> None:
+        """Let all conditions know of another force that acts everywhere."""
+        for part in self.parts.values():
+            part.carry(force)
+
     def assign(self, name: str, values: Any) -> None:
         """Change the values that a condition sets.
 
@@ -121,7 +126,7 @@ def labelled(box: Box, boundaries: Mapping[str, Condition | Sponge], bodies: Seq
     Raises
     ------
     SolverError
-        If names occur twice, a body has no cell, or they leave no fluid.
+        If names occur twice, all cells of a body are those of others, or they leave no fluid.
     """
     names = [*boundaries, *(body.name for body in bodies)]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -138,7 +143,6 @@ def labelled(box: Box, boundaries: Mapping[str, Condition | Sponge], bodies: Seq
                     f"body {body.name!r} has no cell: all of its cells are those of {', '.join(map(repr, over))}, as "
                     "the first body that covers a cell has it; leave it out, or give it before"
                 )
-            raise SolverError(f"body {body.name!r} has no cell: it is outside of the box, or thinner than a cell")
     if not counts[0]:
         raise SolverError("the bodies leave no fluid in the box")
     return labels

@@ -42,6 +42,11 @@ class Start:
             flow.motion.write(flow.motion.read() + 0.5 * flow.force_field.read() / rho)
         self._equilibrium()
 
+    def set_force(self) -> None:
+        """Take the force that acts everywhere now."""
+        words = self._flow.force_words
+        self._equilibrium.set(**{name: words[name] for name in words if name in self._equilibrium.constants})
+
     @cached_property
     def _equilibrium(self) -> Loop:
         flow = self._flow

@@ -50,11 +50,15 @@ class Steps:
         self._attached: Any = None  # the part of an immersed boundary that the chains have
         self.bulk = bulk_loops(flow)
 
-    def renew(self, *, bulk: bool = False) -> None:
-        """Forget the chains: a part of the flow was added; with ``bulk`` make the loops over all cells anew too."""
-        if bulk:
-            self.bulk = bulk_loops(self._flow)
+    def renew(self) -> None:
+        """Forget the chains: a part of the flow was added."""
         self._chains.clear()
+
+    def set_force(self) -> None:
+        """Give the loops over all cells the force that acts everywhere now, in the chains that are there too."""
+        words = self._flow.force_words
+        for loop in unique([loop for loops in self.bulk for loop in loops]):
+            loop.set(**{name: words[name] for name in words if name in loop.constants})
 
     def parts(self, parity: int) -> tuple[list[Step], list[Step], list[Step]]:
         """Return what runs before the loop over all cells, that loop, and what runs after."""

@@ -185,6 +185,18 @@ def measured(flow: Flow) -> dict[str, np.ndarray]:
     return found | turned
 
 
+def _excess(flow: Flow, case: Case) -> dict[int, float]:
+    """Return by how many cells the bodies that are nowhere near a side are larger than those that they have."""
+    found = {}
+    for number, (body, _) in enumerate(case.bodies, start=1):
+        low, high = body.shape.bounds()
+        volume = body.shape.measure()
+        ends = zip(low, high, case.shape, flow.box.periodic, strict=True)
+        if volume is not None and all(p or (a > 0.5 and b < n - 1.5) for a, b, n, p in ends):
+            found[number] = volume - np.count_nonzero(flow.labels == number)
+    return found
+
+
 @cache
 def wanted(name: str, steps: int = STEPS) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Return ``g`` of the fluid and forces, by the oracle."""
@@ -195,7 +207,8 @@ def wanted(name: str, steps: int = STEPS) -> tuple[np.ndarray, dict[str, np.ndar
     priority = sorted(case.sides, key=lambda side: (case.sides[side][0].order, list(case.sides).index(side)))
     fractions = np.full((*case.shape, case.lattice.q), 0.5)
     shapes = [body.shape for body, _ in case.bodies]
-    for links in find_links(flow.box, case.lattice, flow.labels, shapes, priority).values():
+    mirrors = {side: isinstance(ours, Slip) for side, (ours, _) in case.sides.items() if isinstance(ours, Slip | Wall)}
+    for links in find_links(flow.box, case.lattice, flow.labels, shapes, priority, mirrors).values():
         at = flow.box.coordinates(links.cells)
         fractions[(*at, links.directions)] = links.fractions
     conditions: dict[Any, Any] = {side: replace(theirs) for side, (_, theirs) in case.sides.items()}
@@ -205,7 +218,8 @@ def wanted(name: str, steps: int = STEPS) -> tuple[np.ndarray, dict[str, np.ndar
             condition.memory = {}
     oracle = plain.Oracle(
         case.lattice, case.shape, viscosity=0.04, conditions=conditions, labels=labels, fractions=fractions,
-        priority=priority, force=case.force or None,
+        priority=priority, force=case.force or None, mirrors=list(mirrors),
+        excess=_excess(flow, case),
     )  # fmt: skip
     w = np.array(case.lattice.weights)
     oracle.f = np.where((labels == 0)[..., None], start(case), 0.0) + w

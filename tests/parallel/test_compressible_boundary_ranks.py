@@ -30,7 +30,7 @@ BOUNDARIES: dict[str, Boundary] = {
     "ymin": NoSlipWall(temperature=lambda x: 300.0 + x[:, 0]),
     "ymax": FarField(FreeStream.at_angles(0.5, 1e5, 300.0, 3.0), turbulence=0.1),
     "zmin": NoSlipWall(velocity=(1.0, 0.0, 0.0)),
-    "zmax": SupersonicInlet(lambda x: np.column_stack([1.0 + x[:, :1], x, 2.0 + x[:, :1]])),
+    "zmax": SupersonicInlet(lambda x: np.column_stack([1.0 + x[:, :1], x, 2.0 + x[:, :1]]), exact=True),
 }
 
 

@@ -79,7 +79,8 @@ def run(
     d, rotation = volumes.dimension, Rotation(0.2)
     state = (1.0, *(0.0, 0.0, 0.4)[:d], 1.0)
     wall: Boundary = NoSlipWall() if turbulent else SlipWall(rotation.velocity)
-    boundaries = {name: SupersonicInlet(state, 0.05) if name[0] == "z" else wall for name in volumes.patches}
+    end = SupersonicInlet(state, 0.05, exact=True)
+    boundaries = {name: end if name[0] == "z" else wall for name in volumes.patches}
     distance = np.minimum(*(np.abs(np.hypot(*volumes.centres[: volumes.cells, :2].T) - r) for r in (0.999, 2.001)))
     model = "spalart-allmaras" if turbulent else "none"
     flow = CompressibleFlow(

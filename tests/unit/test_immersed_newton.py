@@ -160,3 +160,9 @@ def test_what_is_no_motion() -> None:
     with pytest.raises(SolverError, match="body 'b0': its velocity is not finite"):
         free.solve(np.full((1, 7), np.nan), again=False)
     assert circle((0, 0), 2).count == 13
+
+
+def test_bodies_that_are_too_light_are_refused() -> None:
+    body = ImmersedBody("b", circle((9.0, 9.0), 4.0), Free.disk(4.0, 0.05))
+    with pytest.raises(SolverError, match=r"'b': it has 0\.05 of the density of the fluid, and from 0\.1 on"):
+        FreeBodies(Box((20, 20), (True, True)), [body], None)

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from fluxloom.app.application import Ending, Updating, Writer
+from fluxloom.app.cases.flow_monitors import ProbesObserver
 from fluxloom.app.cases.lattice import LatticeApplication
+from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import immersed_of, particle_places
 from fluxloom.app.cases.lattice_observers import frequency
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
-from fluxloom.app.cases.lattice_units import advices, units_of
+from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.image_data import write_image
 from fluxloom.app.loading import parse_case
 from fluxloom.app.movies import Movie
@@ -85,7 +87,7 @@ def test_advices() -> None:
     assert advices(case, units_of(case)) == []
     case = load(fluid={"reynolds": 1e5}, lattice={"collision": "bgk"}, time={"lattice_velocity": 0.15})
     found = "\n".join(advices(case, units_of(case)))
-    assert all(text in found for text in ("Mach number 0.26", "near 1/2", "body.disk: 4 cells"))
+    assert all(text in found for text in ("Mach number 0.26", "Reynolds number of a cell", "body.disk: 4 cells"))
     rows = LatticeApplication().estimate(case).rows
     assert [name for name, _ in rows].count("warning") == 3
 
@@ -265,3 +267,44 @@ def test_particles() -> None:
     assert places[:, 1].min() >= 2.0 / 0.125 - 0.5 + 1.6
     other = load(particles=table | {"seed": 1})
     assert not np.allclose(places, particle_places(other, units_of(other)))
+
+
+@pytest.mark.parametrize("cells", [7, 8])
+def test_probes_may_be_at_both_ends_of_the_box(cells: int) -> None:
+    """And not beyond."""
+    walls = {f"{axis}{end}": {"type": "wall"} for axis in "xy" for end in ("min", "max")}
+    points = {"a": [1.0, 1.0], "b": [0.0, 1.0], "c": [0.0, 0.0], "d": [0.3, 1.0]}
+    mesh = {"nx": cells, "ny": cells, "spacing": 1.0 / cells}
+    case = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": points})
+    runner = LatticeApplication().build(case, Context("cpu", threads=1))
+    assert any(isinstance(one, ProbesObserver) for one in runner.observers)
+    beyond = load(mesh=mesh, boundary=walls, body={}, forces={}, probes={"every": 1, "points": {"a": [1.001, 0.5]}})
+    with pytest.raises(FluxloomError, match="probes"):
+        LatticeApplication().build(beyond, Context("cpu", threads=1))
+
+
+def test_check_warns_of_coarse_cells_by_collision_and_of_the_fastest_velocity() -> None:
+    """The cavity that is lost with TRT at a Reynolds number of 21 of a cell; a lid given by a formula is seen too."""
+    walls = {f"{axis}{end}": {"type": "wall"} for axis in "xyz" for end in ("min", "max")}
+    lids = ({"velocity": [1.0, 0.0, 0.0]}, {"velocity_x": "1.0"})
+    for lid in lids:
+        for reference, collision, warned in ((1.0, "trt", True), (0.5, "trt", True), (1.0, "cumulant", False)):
+            case = load(
+                mesh={"nx": 48, "ny": 48, "nz": 48, "length": 1.0}, boundary=walls | {"ymax": {"type": "wall"} | lid},
+                body={}, forces={}, fluid={"viscosity": 1e-3}, reference={"velocity": reference, "length": 1.0},
+                time={"lattice_velocity": 0.1 * reference}, lattice={"collision": collision},
+            )  # fmt: skip
+            found = "\n".join(advices(case, units_of(case)))
+            assert ("Reynolds number of a cell 20.8" in found) == warned
+
+
+def test_an_immersed_body_that_links_lead_through_is_refused() -> None:
+    """With their number; a body two cells thick is not."""
+    for thick, refused in ((0.04, True), (0.3, False)):
+        body = {"shape": "box", "low": [0.77, 0.4], "high": [0.77 + thick, 0.6], "condition": "immersed"}
+        case = load(body={"plate": body}, forces={})
+        if refused:
+            with pytest.raises(CaseError, match=r"body\.plate: \d+ links between cells lead through the body"):
+                immersed_of(case, units_of(case))
+        else:
+            assert immersed_of(case, units_of(case)) is not None

@@ -14,15 +14,18 @@ from fluxloom.app.cases.compressible_observers import (
     SurfaceObserver,
     probes_observer,
 )
+from fluxloom.app.cases.compressible_outlets import OutletObserver
 from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
+    check_symmetry,
     free_stream_of,
     gas_of,
     rotation_of,
     scheme_of,
     start_of,
     up_of,
+    warn_of_slow_flow,
 )
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
@@ -86,10 +89,14 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     """Return the case at its start. Collective."""
     domain = flow_volumes(case.mesh, case.partition, context, case.boundary, ", ".join(BOUNDARY_KEYS), shares)
     d, gas = domain.volumes.dimension, gas_of(case.gas)
-    stream = free_stream_of(case.flow, gas, d)
+    up = up_of(case, domain.volumes, context.comm)
+    stream = free_stream_of(case.flow, gas, d, up)
+    check_symmetry(case, stream, domain.volumes, context.comm)
     flow = _flow(case, context, domain, gas, stream)
     start = start_of(case, gas, stream, d)
-    together(context.comm, lambda: start(domain.volumes.centres[: domain.volumes.owned]))  # all hear of an error
+    places = domain.volumes.centres[: domain.volumes.owned]
+    states = together(context.comm, lambda: start(places))  # all hear of an error
+    warn_of_slow_flow(case, gas, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
@@ -99,7 +106,9 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
         return flow_mesh(case.mesh) if mesh is None else mesh
 
     def observers(runner: CompressibleRunner) -> Sequence[Observer]:
-        found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up_of(case.flow, d))]
+        found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
+        if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
+            found.append(OutletObserver(flow, outlets))
         if case.surface.patches:
             found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
         if case.probes.points:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.case import Table
 from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.app.cases.wall_motion import Listed
 from fluxloom.solvers.compressible_cycles import Multigrid
 from fluxloom.solvers.compressible_implicit_choices import Implicit
 
@@ -70,10 +71,6 @@ class MultigridTable(strategy_table(Multigrid)):
     """``[multigrid]``: the names and defaults of `fluxloom.solvers.compressible_cycles.Multigrid`."""
 
 
-def _listed(rate: Any) -> Any:
-    return [rate] if isinstance(rate, int | float) else rate
-
-
 class RotationTable(Table):
     """``[rotation]``: the mesh turns about an axis, with what is fixed to it.
 
@@ -87,7 +84,7 @@ class RotationTable(Table):
         A place on the axis; the origin by default.
     """
 
-    rate: Annotated[list[float], BeforeValidator(_listed)]
+    rate: Listed
     centre: Annotated[list[float], Field(max_length=3)] = Field(default=[])
 
     @model_validator(mode="after")

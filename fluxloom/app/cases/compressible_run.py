@@ -90,7 +90,7 @@ class CompressibleRunner:
     chain: Chain | None = None
     """None: steps in time ask for their length between two chains."""
 
-    remembers = ("_first", "_residual", "_fixed", "_bad", "_begun")
+    remembers = ("_first", "_residual", "_fixed", "_bad", "_last", "_begun")
 
     def __init__(
         self,
@@ -105,8 +105,8 @@ class CompressibleRunner:
         self._make = mesh
         self._mesh: MeshData | None = None
         self._first, self._residual = 0.0, float("nan")
-        self._fixed, self._bad = 0, 0
-        self._begun = False
+        self._fixed, self._bad, self._last = 0, 0, 0
+        self._begun, self._place = False, ""
         self._window = _window(flow, plan.bodies)
         self.observers = tuple(observers(self))
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in self.observers)))
@@ -141,11 +141,13 @@ class CompressibleRunner:
         flow = self.flow
         if not self._begun:
             self._first, self._begun = self.steps.begin(), True
+        before = flow.limits
         found = self.steps.step()
         self._fixed += found.fixed
         self._bad += found.bad
-        if found.bad and self.steps.explicit:
-            flow.mark_clipped()
+        self._last = flow.limits - before + found.bad
+        if found.fixed:
+            self._last = max(self._last, flow.positivity.mark(self.steps.looked))
         self._first = self._first or found.norm
         self._residual = found.norm / self._first if self._first else 0.0
         for observer in self.observers:
@@ -160,7 +162,8 @@ class CompressibleRunner:
     def _columns(self) -> dict[str, float]:
         """Return the columns of ``history.csv`` that every flow has."""
         found = {"step": float(self.flow.steps), "time": self.flow.time, "residual": self._residual}
-        return found | {"fixed": float(self._fixed), "bad": float(self._bad)} | self.steps.columns()
+        found |= {"fixed": float(self._fixed), "bad": float(self._bad), "limited": float(self.flow.limits)}
+        return found | self.steps.columns()
 
     def goals(self) -> Sequence[Goal]:
         """Return the end, of a flow in time, or the residual of a steady one."""
@@ -171,6 +174,7 @@ class CompressibleRunner:
 
     def finish(self, *, pictures: bool = True) -> None:
         """Complete the tables and draw."""
+        self._place = self._limited_most()
         self.history.finish()
         for observer in self.observers:
             observer.finish()
@@ -237,8 +241,8 @@ class CompressibleRunner:
     def fields(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return density, velocity, pressure, temperature and Mach number, each ``(cells,)``.
 
-        With a model of turbulence also its variable, how often states were clipped if any were, and what observers
-        have.
+        With a model of turbulence also its variable; in how many steps cells were limited to keep density and pressure
+        above 0, if any were; and what observers have.
         """
         d, w = self.flow.dimension, self.flow.states()
         mean, gas = w[:, : d + 2], self.flow.gas
@@ -247,7 +251,8 @@ class CompressibleRunner:
             found |= {"p": w[:, 1 + d].copy(), "T": gas.temperature(mean)}
             found["mach"] = np.linalg.norm(w[:, 1 : 1 + d], axis=1) / gas.sound(mean)
         found |= {"nu_tilde": w[:, 2 + d].copy()} if w.shape[1] > d + 2 else {}
-        found |= {} if self.flow.clipped is None else {"clipped": self.flow.owned(self.flow.clipped)}
+        limited = self.flow.positivity.limited
+        found |= {} if limited is None else {"limited": self.flow.owned(limited)}
         for observer in self.observers:
             found |= observer.fields()
         return found
@@ -263,9 +268,35 @@ class CompressibleRunner:
         return self.steps.stalled()
 
     def clipped_states(self) -> tuple[float, float]:
-        """Return how many states explicit stages have clipped so far, and how many there were."""
+        """Return how many states stages towards a steady flow have left as they were, and how many there were."""
         stages = len(STAGES[self.flow.scheme.time])
         return float(self._bad), float(self.cells) * self.flow.steps * stages
+
+    def _limited_most(self) -> str:
+        """Return the cell that was limited most often, and where it is; empty: none was. Collective."""
+        flow = self.flow
+        if flow.positivity.limited is None:
+            return ""
+        counts = flow.owned(flow.positivity.limited)
+        numbers = np.arange(flow.volumes.owned) if self.part is None else self.part.numbers[: flow.volumes.owned]
+        k = int(np.argmax(counts)) if counts.size else -1
+        here = (0.0, -1, ()) if k < 0 else (-float(counts[k]), int(numbers[k]), tuple(flow.volumes.centres[k].tolist()))
+        count, number, place = min(flow.context.comm.allgather(here))
+        return f"cell {number:,} at ({', '.join(f'{x:.4g}' for x in place)}) in {-count:,.0f} steps" if count else ""
+
+    def _limited(self) -> Sequence[tuple[str, str]]:
+        """Return what was limited to keep density and pressure above 0, where most often, and whether it still was."""
+        if not (self._fixed or self._bad or self.flow.limits):
+            return ()
+        parts = [
+            f"{self._fixed:,} states at faces" if self._fixed else "",
+            f"fluxes of {self.flow.limits:,} cells, step by step" if self.flow.limits else "",
+            f"{self._bad:,} cells kept their state in a stage" if self._bad else "",
+        ]
+        text = ", ".join(part for part in parts if part)
+        text += f"; most often {self._place}" if self._place else ""
+        last = f"{self._last:,} cells in the last step" if self._last else "none in the last step"
+        return (("limited", f"{text}; {last}"),)
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group; those of the same name and size together."""
@@ -279,10 +310,7 @@ class CompressibleRunner:
         else:
             rows.append(("residual", f"{self._residual:.3e} ({self.steps.measure})"))
         rows += self.steps.summary()
-        if self._fixed or self._bad:
-            rows.append(
-                ("mended", f"{self._fixed:,} states at faces and {self._bad:,} in cells that were not positive")
-            )
+        rows += self._limited()
         return tuple(rows + [row for observer in self.observers for row in observer.summary()])
 
     def mesh(self) -> MeshData:

@@ -16,7 +16,10 @@ from fluxloom.app.cases.compressible_tables import (
     InitialTable,
 )
 from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.flow_choices import given_velocity
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.comm.base import Comm
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.compressible_boundary import (
     Boundary,
@@ -27,19 +30,33 @@ from fluxloom.fv.compressible_boundary import (
     SlipWall,
     SupersonicInlet,
     SupersonicOutlet,
+    SymmetryPlane,
     TotalInlet,
     VelocityInlet,
 )
 from fluxloom.fv.compressible_geometry import Rotation
+from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
+from fluxloom.fv.given import Along
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
-__all__ = ["boundaries_of", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of"]
+__all__ = [
+    "boundaries_of", "check_symmetry", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of",
+    "warn_of_slow_flow",
+]  # fmt: skip
 
+_SPACE = 3
+_STREAMS = ("far-field", "supersonic-inlet")
+"""Boundaries that take the free stream where they have no state of their own."""
+_ACROSS = 1e-6
+"""Cosine of the angle between a direction and the normal of a plane along it, at most."""
 _ALONG = 1e-9
 """Sine of the angle between two directions that are one."""
+
+_SLOW = 0.15
+"""Mach number below which jumps of the velocity are damped too much."""
 
 SEA_LEVEL = 101325.0
 """Pressure of the standard atmosphere at the level of the sea, Pa."""
@@ -57,21 +74,29 @@ def gas_of(table: GasTable) -> Gas:
     return Gas(table.gamma, table.constant, table.prandtl, table.prandtl_turbulent, viscosity)
 
 
-def up_of(table: FreeStreamTable, dimension: int) -> int:
-    """Return the number of the axis that leads up.
+def up_of(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> int:
+    """Return the number of the axis that leads up. Collective.
+
+    In three dimensions it is by default ``z``, but ``y`` where the mesh is a profile extruded along ``z``, or where
+    there are planes of symmetry (or periodic ones) across ``z`` and none across ``y``.
 
     Raises
     ------
     CaseError
         If there is none.
     """
-    axis = "xyz".index(table.up) if table.up else dimension - 1
-    if axis >= dimension:
-        raise CaseError(f'flow.up: "{table.up}" is no axis of a mesh with {dimension} dimensions; leave it out')
-    return axis
+    given, dimension = case.flow.up, volumes.dimension
+    if given:
+        axis = "xyz".index(given)
+        if axis >= dimension:
+            raise CaseError(f'flow.up: "{given}" is no axis of a mesh with {dimension} dimensions; leave it out')
+        return axis
+    if dimension == _SPACE and (case.mesh.shape == "airfoil" or _flat_across(case, volumes, comm)):
+        return 1
+    return dimension - 1
 
 
-def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStream:
+def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) -> FreeStream:
     """Return the free stream of a case; given a Reynolds number its pressure follows, ``rho U L = Re mu``.
 
     Raises
@@ -82,7 +107,7 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStre
     try:
         found = FreeStream.at_angles(
             table.mach, table.pressure or SEA_LEVEL, table.temperature, table.alpha, table.beta, dimension=dimension,
-            up=up_of(table, dimension),
+            up=up,
         )  # fmt: skip
     except SolverError as error:
         raise CaseError(f"flow: {error}") from None
@@ -95,7 +120,22 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int) -> FreeStre
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     """Return the scheme of a case."""
-    return CompressibleScheme(**case.scheme.model_dump(exclude={"slopes"}), cfl=case.time.cfl)
+    flow, keys = case.flow, case.scheme.model_dump(exclude={"slopes"})
+    if flow.reynolds or flow.changed(("length",)):
+        keys["length"] = keys["length"] or flow.length
+    return CompressibleScheme(**keys, cfl=case.time.cfl)
+
+
+def warn_of_slow_flow(case: CompressibleCase, gas: Gas, states: Array, comm: Comm) -> None:
+    """Warn of a flow that is so slow at its start that upwind fluxes damp it too much. Collective."""
+    w = states[:, : states.shape[1] - (case.scheme.turbulence != "none")]
+    mach = np.linalg.norm(w[:, 1:-1], axis=1) / gas.sound(w) if len(w) else np.zeros(0)
+    fastest = max(float(comm.reduce(np.array([mach.max(initial=0.0)]), "max")[0]), case.flow.mach)
+    if 0.0 < fastest < _SLOW and not case.scheme.low_mach and case.scheme.order == 2:
+        warn(
+            f'scheme: the flow is slow, Mach {fastest:.3g} at most: flux = "{case.scheme.flux}" damps it as sound; set '
+            "low_mach = true, with which it does not"
+        )
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:
@@ -136,6 +176,8 @@ def _boundary(
 ) -> Boundary:  # fmt: skip
     velocity = tuple(table.velocity) if isinstance(table.velocity, list) else ()
     turning = velocity if rotation is None or table.velocity != "mesh" else rotation.velocity
+    if table.motion():
+        turning = Along(given_velocity(table, key, d))
     check_length(f"{key}.velocity", len(velocity), d)
     check_length(f"{key}.direction", len(table.direction), d)
     if table.state:
@@ -146,15 +188,15 @@ def _boundary(
     vortex = PointVortex(tuple(table.vortex), tuple(table.centre)) if table.vortex else None
     made: Mapping[str, Callable[[], Boundary]] = {
         "slip": lambda: SlipWall(turning),
-        "symmetry": SlipWall,
-        "wall": lambda: NoSlipWall(table.temperature or None, turning),
+        "symmetry": SymmetryPlane,
+        "wall": lambda: NoSlipWall(table.temperature, turning),
         "far-field": lambda: FarField(state, nut, vortex),
         "supersonic-inlet": lambda: SupersonicInlet(state, nut),
         "supersonic-outlet": SupersonicOutlet,
-        "total-inlet": lambda: TotalInlet(table.pressure, table.temperature, way, nut),
-        "velocity-inlet": lambda: VelocityInlet(velocity, table.density or None, table.temperature or None, nut),
-        "mass-inlet": lambda: MassFlowInlet(table.mass_flux, table.temperature, way, nut),
-        "outlet": lambda: PressureOutlet(table.pressure, nut),
+        "total-inlet": lambda: TotalInlet(table.pressure or 0.0, table.temperature or 0.0, way, nut),
+        "velocity-inlet": lambda: VelocityInlet(velocity, table.density, table.temperature, nut),
+        "mass-inlet": lambda: MassFlowInlet(table.mass_flux or 0.0, table.temperature or 0.0, way, nut),
+        "outlet": lambda: PressureOutlet(table.pressure or 0.0, nut),
     }
     return made[table.type]()
 
@@ -169,6 +211,41 @@ def _checked_wind(key: str, stream: FreeStream, rotation: Rotation) -> None:
             f"{key}: the free stream is not along the axis of rotation, and would turn with the mesh; set flow.mach to "
             "0, or its direction along the axis"
         )
+
+
+def check_symmetry(case: CompressibleCase, stream: FreeStream, volumes: ControlVolumes, comm: Comm) -> None:
+    """Raise `CaseError` where the free stream crosses a plane of symmetry. Collective."""
+    uses = [table for table in case.boundary.values() if table.type in _STREAMS and not table.state]
+    initial = case.initial
+    starts = not initial.left and len(initial.changed(FORMULA_KEYS[1:4])) < volumes.dimension
+    if not stream.mach or not (uses or starts):
+        return
+    way = np.asarray(stream.direction) / np.linalg.norm(stream.direction)
+    for name, table in case.boundary.items():
+        if table.type != "symmetry" or name not in volumes.patches:
+            continue
+        across = np.abs(_normals(volumes, name) @ way).max(initial=0.0)
+        if max(comm.allgather(float(across))) > _ACROSS:
+            raise CaseError(
+                f"boundary.{name}: the free stream {np.round(way, 6).tolist()} has a component across this plane of "
+                f"symmetry; change flow.alpha, flow.beta or flow.up, or take another type for {name}"
+            )
+
+
+def _normals(volumes: ControlVolumes, name: str) -> Array:
+    """Return the unit normals of a patch."""
+    span, offset = volumes.patches[name], volumes.interior - volumes.cells
+    return volumes.normals[span.start + offset : span.stop + offset]
+
+
+def _flat_across(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> bool:
+    """Return whether planes of symmetry, or periodic ones, are across ``z`` and none across ``y``. Collective."""
+    planes = [name for name, table in case.boundary.items() if table.type == "symmetry" and name in volumes.patches]
+    shift = volumes.wrapped.shift
+    ways = [shift / np.linalg.norm(shift, axis=1)[:, None], *(_normals(volumes, name) for name in planes)]
+    here = np.abs(np.concatenate(ways)).max(axis=0, initial=0.0)
+    _, y, z = np.max(comm.allgather(here), axis=0)
+    return bool(z > 1.0 - _ACROSS and y < _ACROSS)
 
 
 def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: int) -> Callable[[Array], Array]:

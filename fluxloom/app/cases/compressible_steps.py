@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from fluxloom.app.cases.flow_reports import executables
 from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_cycles import Multigrid
@@ -30,7 +31,7 @@ class Taken:
     norm
         Of the residual.
     fixed, bad
-        States at faces and in cells that were mended, as in `fluxloom.solvers.compressible.Residuals`.
+        States at faces and in cells that were not positive, as in `fluxloom.solvers.compressible.Residuals`.
     """
 
     norm: float
@@ -100,6 +101,11 @@ class Steps(Protocol):
         """What it calls."""
         ...
 
+    @property
+    def looked(self) -> Dat:
+        """The states whose residual was found last."""
+        ...
+
 
 class LocalRun:
     """Explicit steps towards a steady flow, each cell with its own."""
@@ -145,7 +151,12 @@ class LocalRun:
     @property
     def parts(self) -> Sequence[Chain | Loop]:
         """The chain of a step."""
-        return [self.flow.iteration]
+        return [self.flow.iteration, *self.flow.positivity.chains]
+
+    @property
+    def looked(self) -> Dat:
+        """Those that the last stage began with."""
+        return self.flow.last
 
 
 class TimeRun(LocalRun):
@@ -174,7 +185,7 @@ class TimeRun(LocalRun):
     @property
     def parts(self) -> Sequence[Chain | Loop]:
         """The chains before and after the length of a step is known."""
-        return [self.flow.before, self.flow.after]
+        return [self.flow.before, self.flow.after, *self.flow.positivity.chains]
 
 
 class ImplicitRun:
@@ -237,6 +248,12 @@ class ImplicitRun:
                 f"CFL held at {steps.cfl:.4g} by implicit.switch = {how.switch:g}: the residual has not fallen to "
                 "that part of its largest value, from which on steps are Newton's; take implicit.switch = 1"
             )
+        last = self._last
+        if last is not None and steps.cfl < how.cfl_max and last.rest > how.tolerance:
+            return (
+                f"CFL held at {steps.cfl:.4g}, as GMRES left {last.rest:.2g} of a step's residual with implicit.krylov = "
+                f"{how.krylov}: take more vectors, or a larger implicit.sweeps_max"
+            )
         if steps.cfl < how.cfl:
             return f"CFL held at {steps.cfl:.4g}, as {self._refused:,} steps were refused and GMRES stayed short"
         if self.flow.limiting and steps.shares.weight > 0.0:
@@ -247,6 +264,11 @@ class ImplicitRun:
     def parts(self) -> Sequence[Chain | Loop]:
         """All chains and loops of the steps, without those of explicit ones."""
         return executables(self.steps, without=(CompressibleFlow,))
+
+    @property
+    def looked(self) -> Dat:
+        """Those that were tried."""
+        return self.steps.trial
 
 
 class MultigridRun:
@@ -303,6 +325,11 @@ class MultigridRun:
     def parts(self) -> Sequence[Chain | Loop]:
         """The chains of the levels, and those between them."""
         return executables(*self.steps.levels) + executables(self.steps, without=(CompressibleFlow,))
+
+    @property
+    def looked(self) -> Dat:
+        """Those of the flow."""
+        return self.flow.w
 
 
 def _pace(flow: CompressibleFlow, ramp: Ramp) -> None:

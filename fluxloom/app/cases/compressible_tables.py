@@ -16,6 +16,7 @@ from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import AveragesTable, ProbesTable
 from fluxloom.app.cases.strategy_tables import strategy_table
+from fluxloom.app.cases.wall_motion import MotionTable
 from fluxloom.core.errors import did_you_mean
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, STAGES, TURBULENCE, CompressibleScheme
 
@@ -45,6 +46,8 @@ Vector = Annotated[list[float], Field(max_length=3)]
 State = Annotated[list[float], Field(max_length=5)]
 Positive = Annotated[float, Field(gt=0)]
 Optional = Annotated[float, Field(ge=0)]
+Given = Annotated[float | None, Field(ge=0)]
+"""None: it is not given; 0.0 is a value."""
 
 
 _SPACE = 3
@@ -125,11 +128,14 @@ class FreeStreamTable(Table):
     alpha, beta
         Angles of attack and of sideslip, degrees.
     up
-        Axis from the lower to the upper side: ``"y"`` or ``"z"``; in two dimensions y, in three z by default.
+        Axis from the lower to the upper side: ``"y"`` or ``"z"``; by default y in two dimensions, and in three z, but
+        y where the mesh is a profile extruded along z, or has planes of symmetry across z and none across y.
     pressure, temperature
         Static, Pa and K; a pressure of 0 is that of the sea level, 101325 Pa.
-    reynolds, length
-        Instead of the pressure: ``rho U length / mu``; the mesh has the unit of the length, m.
+    reynolds
+        Instead of the pressure: ``rho U length / mu``.
+    length
+        Of the body, in the unit of the mesh, m: of the Reynolds number, and of the limiter without ``scheme.length``.
     turbulence
         Variable of the model of Spalart and Allmaras over the kinematic viscosity.
     """
@@ -150,8 +156,6 @@ class FreeStreamTable(Table):
             raise ValueError("give only one of pressure and reynolds: the other follows")
         if self.reynolds and not self.mach:
             raise ValueError("reynolds needs a mach above 0")
-        if not self.reynolds and self.changed(("length",)):
-            raise ValueError("length is there but reynolds is not: give it, or leave length out")
         return self
 
 
@@ -163,6 +167,8 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     slopes
         ``"faces"``: by least squares of the elements across the faces of a cell; of all that share a node with it
         ``"least-squares"``, or by the means at its nodes ``"green-gauss"``; see `fluxloom.fv.node_slopes`.
+    length
+        By default ``flow.length`` where that or ``flow.reynolds`` is given, else that of the walls of the mesh.
     """
 
     slopes: Literal["faces", "green-gauss", "least-squares"] = "faces"
@@ -170,11 +176,12 @@ class SchemeTable(strategy_table(CompressibleScheme, without=("cfl",))):
     order: Literal[1, 2] = 2
     limiter: Annotated[str, AfterValidator(_one_of(LIMITERS))] = "venkatakrishnan"
     smoothness: Positive = 5.0
-    length: Positive = 1.0
+    length: Optional = 0.0
     unlimited: Positive = 0.03
     time: Annotated[str, AfterValidator(_one_of(STAGES))] = "ssp-rk3"
     entropy_fix: Annotated[float, Field(ge=0, lt=1)] = 0.05
     cutoff: Positive = 0.1
+    low_mach: bool = False
     turbulence: Annotated[str, AfterValidator(_one_of(TURBULENCE))] = "none"
 
     @model_validator(mode="after")
@@ -224,7 +231,7 @@ class InitialTable(Table):
         return self
 
 
-class BoundaryTable(Table):
+class BoundaryTable(MotionTable):
     """``[boundary.PATCH]``: what is beyond a patch of the mesh; every patch that is not periodic needs one.
 
     Attributes
@@ -240,6 +247,8 @@ class BoundaryTable(Table):
         Of gas that enters a velocity inlet, instead of the temperature.
     velocity
         Of gas that enters, or of a wall that slides; ``"mesh"``: the wall turns with the mesh.
+    velocity_x, velocity_y, velocity_z, spin, spin_centre
+        Of a wall instead: formulas in x, y and z, or its angular velocity, rad/s, and a place on the axis.
     direction
         Of gas that enters; by default against the normal.
     mass_flux
@@ -250,12 +259,12 @@ class BoundaryTable(Table):
 
     type: Annotated[str, AfterValidator(_one_of(BOUNDARY_KEYS))]
     state: State = Field(default=[])
-    pressure: Optional = 0.0
-    temperature: Optional = 0.0
-    density: Optional = 0.0
+    pressure: Given = None
+    temperature: Given = None
+    density: Given = None
     velocity: WallVelocity = Field(default=[])
     direction: Vector = Field(default=[])
-    mass_flux: Optional = 0.0
+    mass_flux: Given = None
     vortex: list[str] = Field(default=[])
     centre: Annotated[list[float], Field(min_length=2, max_length=2)] = Field(default=[0.25, 0.0])
 
@@ -272,6 +281,11 @@ class BoundaryTable(Table):
         for key in needed:
             if key not in given:
                 raise ValueError(f'type = "{self.type}" needs {key}')
+        moves = self.motion()
+        if moves and self.type not in ("slip", "wall"):
+            raise ValueError(f'{moves[0]} is of walls, not of type = "{self.type}"')
+        if moves and self.velocity:
+            raise ValueError(f"give only one of velocity and {moves[0]}")
         if self.velocity == "mesh" and self.type not in ("slip", "wall"):
             raise ValueError(f'velocity = "mesh" is of walls, not of type = "{self.type}"')
         if self.type == "velocity-inlet" and ("density" in given) == ("temperature" in given):

@@ -14,15 +14,23 @@ from fluxloom.app.cases.edge_flow_observers import EdgeForcesObserver, edge_prob
 from fluxloom.app.cases.edge_flow_run import EdgeFlowRunner
 from fluxloom.app.cases.edge_flow_tables import EdgeBoundaryTable, EdgeFlowCase, EdgeFluidTable
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.flow_choices import check_balance, eddy_model, initial_velocity, pressure_recipe
+from fluxloom.app.cases.flow_choices import (
+    check_balance,
+    eddy_model,
+    given_velocity,
+    initial_velocity,
+    pressure_recipe,
+)
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_observer import Observer
 from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh
+from fluxloom.fv.given import sliding
 from fluxloom.linalg.status import Stop
 from fluxloom.solvers.edge_boundary import EdgePatch, WallLaw
 from fluxloom.solvers.edge_flow import EdgeFlow
@@ -67,6 +75,7 @@ class EdgeFlowApplication:
         """
         time = case.time
         domain = edge_domain(case.mesh, case.partition, context, case.boundary, _TYPES)
+        _check_turning(case, domain.mesh)
         solver = _solver(case, domain.mesh)
         _check_walls(case, solver)
         found = solver.loops.boundary
@@ -113,6 +122,21 @@ def _boundaries(tables: Mapping[str, EdgeBoundaryTable], d: int) -> dict[str, Ed
         else flow_boundary(table, table.type, name, d)
         for name, table in tables.items()
     }
+
+
+def _check_turning(case: EdgeFlowCase, mesh: PointMesh) -> None:
+    """Raise `CaseError` where a wall whose velocity a function gives moves along its normal. Collective."""
+    for name, table in case.boundary.items():
+        patch, found = mesh.patches.get(name), ""
+        if table.type != "wall" or not table.motion() or patch is None:
+            continue
+        velocity = given_velocity(table, f"boundary.{name}", mesh.dimension)
+        try:
+            sliding(f"boundary.{name}", velocity(mesh.coordinates[patch.points]), patch.areas)
+        except SolverError as error:
+            found = str(error)
+        if wrong := next(filter(None, mesh.context.comm.allgather(found)), ""):
+            raise CaseError(wrong)
 
 
 def _check_walls(case: EdgeFlowCase, solver: EdgeFlow) -> None:

@@ -34,11 +34,19 @@ class Change:
         Volume of each of its elements.
     volume
         Sum of the weights of all ranks.
+
+    Attributes
+    ----------
+    speed
+        Root mean square of the velocity now, before the first step. Collective.
     """
 
     def __init__(self, velocity: Dat, weight: Dat, volume: float) -> None:
         context = velocity.set.context
-        before = context.dat(velocity.set, velocity.read(), "u_before")
+        now = velocity.read()
+        before = context.dat(velocity.set, now, "u_before")
+        energy = float((weight.read().reshape(-1) * (now.reshape(len(now), -1) ** 2).sum(axis=1)).sum())
+        self.speed = float(np.sqrt(context.comm.reduce(np.array([energy]), "sum")[0] / volume))
         self._total, self._volume = context.scalar(0.0, "change"), volume
         measure = Loop(change, velocity.set, velocity, weight, before, self._total, d=velocity.dim)
         self.chain = Chain([Reset(self._total), measure], name="change")

@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.incompressible_tables import (
-    VELOCITY_KEYS,
-    GivenVelocityTable,
     InitialVelocityTable,
     KrylovTable,
     LesTable,
 )
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable, velocity_texts
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError
 from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
@@ -64,12 +63,11 @@ def eddy_model(table: LesTable) -> EddyViscosity | None:
     return models[table.model](c=table.constant) if table.constant else models[table.model]()
 
 
-def given_velocity(table: InitialVelocityTable | GivenVelocityTable, key: str, d: int) -> Callable[[Array], Array]:
+def given_velocity(table: InitialVelocityTable | MotionTable, key: str, d: int) -> Callable[[Array], Array]:
     """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
-    for name in table.changed(VELOCITY_KEYS[d:]):
-        raise CaseError(f"{key}.{name}: the mesh has {d} dimensions; leave it out")
     variables = ("x", "y", "z")[:d]
-    parts = [formula(getattr(table, name) or "0", f"{key}.{name}", variables) for name in VELOCITY_KEYS[:d]]
+    texts = zip(velocity_texts(table, key, d), VELOCITY_KEYS, strict=False)
+    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
     return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
 
 

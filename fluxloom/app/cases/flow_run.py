@@ -33,6 +33,9 @@ _CLOSE = 1e-9
 _OF_TOLERANCE = 1e3
 """Times the tolerance of the pressure, below which the residual is made by it."""
 _FEW = 3
+_STRETCHED = 20
+"""Steps before the end that are equal, where each is chosen anew."""
+_ROUNDING = 1e-13
 
 
 class _Flow(Protocol):
@@ -165,16 +168,29 @@ class FlowRunner:
     def finished(self) -> bool:
         """Whether the end, or a steady state, has been reached."""
         plan = self.plan
-        return 0.0 < plan.end <= self._flow.time * (1.0 + _CLOSE) or self._residual < plan.steady
+        if plan.steady and self._residual <= self._steady_below():
+            return True
+        return 0.0 < plan.end <= self._flow.time * (1.0 + _CLOSE)
+
+    def _steady_below(self) -> float:
+        """Return the residual of a steady state: a part of the largest so far, or what rounding makes of it."""
+        speed, dt = getattr(self._change, "speed", 0.0), self._flow.dt
+        return max(self.plan.steady * self._largest, _ROUNDING * speed / dt if dt else 0.0)
 
     def _next_step(self) -> float:
-        """Return the length of the next step; the last two are equal and hit the end."""
+        """Return the length of the next step.
+
+        In time all steps of a given length are made equal such that a whole number of them hits the end, of others the
+        last ones; a run towards a steady state goes past the end.
+        """
         plan = self.plan
         dt = plan.dt or self._largest_step()
-        left = plan.end - self._flow.time if plan.end else math.inf
-        if left >= 2.0 * dt:
+        left = plan.end - self._flow.time if plan.end and not plan.steady else math.inf
+        if math.isinf(left) or (not plan.dt and left > _STRETCHED * dt):
             return dt
-        return left if left <= dt * (1.0 + _CLOSE) else 0.5 * left
+        count = max(1, math.ceil(left / dt * (1.0 - _CLOSE)))
+        fits = abs(left / dt - count) <= _CLOSE * count
+        return dt if fits and (count > 2 or left >= 2.0 * dt) else left / count
 
     def advance(self) -> None:
         """Advance by one step.
@@ -235,11 +251,14 @@ class FlowRunner:
 
     # --------------------------------------------------------------------------------------- results
     def goals(self) -> Sequence[Goal]:
-        """Return the end and the residual that the case names."""
+        """Return the end and the residual, relative to its largest value, that the case names."""
         plan, time, residual = self.plan, self._flow.time, self._residual
         ends = [Goal("time.end", "time", plan.end, time, plan.end <= time * (1.0 + _CLOSE))] if plan.end else []
-        steady = [Goal("time.steady", "residual", plan.steady, residual, residual < plan.steady)] if plan.steady else []
-        return [*ends, *steady]
+        if not plan.steady:
+            return ends
+        scale = self._largest or 1.0
+        met = residual <= self._steady_below()
+        return [*ends, Goal("time.steady", "residual", plan.steady, residual / scale, met, scale)]
 
     def finish(self, *, pictures: bool = True) -> None:
         """Close ``history.csv``, draw it, and sections through a volume."""

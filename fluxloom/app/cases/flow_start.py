@@ -54,10 +54,10 @@ def flow_boundary(table: GivenVelocityTable, kind: str, name: str, d: int) -> Bo
         If the velocity does not fit.
     """
     check_length(f"boundary.{name}.velocity", len(table.velocity), d)
-    if kind == "wall":
-        return NoSlip(tuple(table.velocity))
-    if kind == "inflow":
+    if kind in ("wall", "inflow"):
         formulas = given_velocity(table, f"boundary.{name}", d)
+        if kind == "wall":
+            return NoSlip(formulas if table.motion() else tuple(table.velocity))
         return Inflow(tuple(table.velocity) if table.velocity else formulas)
     return Outflow() if kind == "outflow" else Symmetry()
 

@@ -14,6 +14,7 @@ from fluxloom.app.case import PartitionTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable, flow_mesh
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.decompose_report import PartitionReport
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from fluxloom.mesh.wall_distance import WallFaces
 
 __all__ = ["FlowDomain", "check_length", "check_patches", "flow_volumes"]
+
+_AWAY = 1e3
+"""How far from the origin a mesh is, in its own sizes, before its round-off is looked at."""
+_LOST = 1e-11
+"""Round-off of nodes over the smallest spacing that is told."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,7 @@ def check_patches(
 
     ``periodic`` is None where the solver joins no patches.
     """
+    _warn_of_round_off(mesh)
     known, keys = list(mesh.patches), {"mesh.periodic": periodic or (), "mesh.sectors": sectors}
     joined = {key: [name for pair in pairs for name in pair] for key, pairs in keys.items()}
     paired = {name: key for key, names in joined.items() for name in names}
@@ -207,6 +214,22 @@ def check_patches(
             raise CaseError(
                 f"boundary: the patch {name!r} has none; add a table [boundary.{name}] with a type ({types}){other}"
             )
+
+
+def _warn_of_round_off(mesh: MeshData) -> None:
+    """Warn where a mesh is so far from the origin that round-off of its nodes is felt."""
+    low, high = mesh.points.min(axis=0, initial=np.inf), mesh.points.max(axis=0, initial=-np.inf)
+    away, size = float(np.linalg.norm(0.5 * (low + high))), float(np.linalg.norm(high - low))
+    if not away > _AWAY * size:
+        return
+    edges = [mesh.points[nodes] - mesh.points[np.roll(nodes, 1, axis=1)] for nodes in mesh.cells.values()]
+    shortest = min((float(np.linalg.norm(edge, axis=2).min()) for edge in edges if edge.size), default=size)
+    lost = float(np.finfo(np.float64).eps) * away / shortest if shortest > 0.0 else 0.0
+    if lost > _LOST:
+        warn(
+            f"mesh: its nodes are {away:.3g} from the origin and as near as {shortest:.3g} to each other: they are "
+            f"rounded to {lost:.1e} of that, and results are good to ten times as much; move the mesh to the origin"
+        )
 
 
 def check_length(key: str, given: int, d: int) -> None:

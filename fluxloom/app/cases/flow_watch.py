@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a case imports its own solver alone
 __all__ = ["edge_flow_watch", "edge_transport_watch", "incompressible_watch", "staggered_watch"]
 
 _EVERY = 20
-_STAGGERED, _TRANSPORT = 50, 100
+_STAGGERED, _TRANSPORT = 200, 50
 _RUNGE_KUTTA = 3.0
 """How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 

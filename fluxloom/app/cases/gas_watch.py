@@ -61,7 +61,7 @@ def compressible_watch(
     passed = flow.passed
     left = [] if passed is None else [
         Reduction(flow.context, lambda sums: Loop(all_that_passed, flow.boundary, passed, sums),
-                  [LOST, "mass left"])
+                  [LOST, "mass left", "energy left"])
     ]  # fmt: skip
     rules: list[Rule] = [Finite()] if table.finite else []
     if table.positive:

@@ -89,6 +89,8 @@ def _runner(case: IncompressibleCase, context: Context, shares: Sequence[float] 
     boundaries, through = together(comm, lambda: _checked_boundaries(case.boundary, volumes))
     check_balance(comm, *through)
     solver = _solver(case, context, volumes, boundaries)
+    if time.steady:
+        solver.seek_steady()
     start = initial_velocity(case.initial, volumes.dimension)
     check_start(solver.initialise(start), case.pressure)
     if not time.dt and not fluid.viscosity:
@@ -137,7 +139,7 @@ def _solver(
             context, volumes, case.fluid.viscosity, boundaries, force=force, stop=stop, preconditioner=recipe,
             scheme=case.time.scheme, model=eddy_model(case.les),
             pressure=fourier if pressure.solver == "fourier" else None,
-            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity),
+            scalars=flow_scalars(case.scalar, volumes, case.fluid.gravity), form=case.space.form,
         )  # fmt: skip
 
 
@@ -153,7 +155,8 @@ def _checked_boundaries(
     """
     d = volumes.dimension
     boundaries = {name: flow_boundary(table, table.type, name, d) for name, table in tables.items()}
-    kinds, given = boundary_table(volumes, boundaries)
+    with explained("boundary"):
+        kinds, given = boundary_table(volumes, boundaries)
     through = np.einsum("ij,ij->i", given, volumes.areas[volumes.interior :])
     size = np.linalg.norm(given, axis=1) * volumes.area[volumes.interior :]
     for name, elements in volumes.patches.items():

@@ -138,9 +138,12 @@ class IncompressibleRunner(FlowRunner):
         return gathered(self.solver.context.comm, self.part, self.fields()).get(name)
 
     def _rows(self) -> Sequence[tuple[str, str]]:
-        if self._drive is None:
-            return ()
-        return (("force", ", ".join(f"{value:.6g}" for value in self._drive.force)),)
+        solver = self.solver
+        oblique = f"{solver.form} (angle or skewness of faces: at most {solver.obliqueness:.2g})"
+        found = [("operators", oblique)]
+        if self._drive is not None:
+            found.append(("force", ", ".join(f"{value:.6g}" for value in self._drive.force)))
+        return found
 
     def watch(self, table: GuardTable) -> Watch:
         """Return what guards look at. Collective."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fluxloom.app.case import CaseModel, Table
-from fluxloom.app.cases.expressions import formula_check
 from fluxloom.app.cases.flow_history import HistoryTable
 from fluxloom.app.cases.flow_mesh import FlowMeshTable
 from fluxloom.app.cases.flow_monitors import ProbesTable
@@ -16,15 +15,13 @@ from fluxloom.app.cases.incompressible_extras import (
     ScalarTable,
     StatisticsTable,
 )
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, InSpace, MotionTable
 
 __all__ = [
     "VELOCITY_KEYS", "FlowBoundaryTable", "FluidTable", "GivenVelocityTable", "IncompressibleCase",
     "InitialVelocityTable", "KrylovTable", "LesTable", "TimeTable",
 ]  # fmt: skip
 
-VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
-
-InSpace = Annotated[str, AfterValidator(formula_check("x", "y", "z"))]
 Vector = Annotated[list[float], Field(max_length=3)]
 
 
@@ -78,7 +75,7 @@ class InitialVelocityTable(Table):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
-class GivenVelocityTable(Table):
+class GivenVelocityTable(MotionTable):
     """The velocity of a table ``[boundary.PATCH]``.
 
     Attributes
@@ -86,22 +83,21 @@ class GivenVelocityTable(Table):
     velocity
         Of a wall that slides along itself, or of the inflow: a number a dimension.
     velocity_x, velocity_y, velocity_z
-        Of the inflow instead: formulas in x, y and z; zero by default.
+        Instead: formulas in x, y and z; zero by default.
+    spin, spin_centre
+        Of a wall that turns instead: its angular velocity, and a place on the axis.
     """
 
     velocity: Vector = Field(default=[])
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
 
     def check_velocity(self, kind: str) -> None:
         """Raise `ValueError` unless the velocity fits the type of the boundary."""
-        formulas = self.changed(VELOCITY_KEYS)
+        formulas = self.motion()
         given = [*self.changed(("velocity",)), *formulas]
         if kind not in ("wall", "inflow") and given:
             raise ValueError(f'type = "{kind}" has no {given[0]}')
-        if kind == "wall" and formulas:
-            raise ValueError(f'type = "wall" has no {formulas[0]}: give velocity = [...], or type = "inflow"')
+        if kind == "inflow" and self.spin:
+            raise ValueError('spin is of type = "wall": give velocity = [...], or formulas as velocity_x')
         if kind == "inflow" and not given:
             raise ValueError("give velocity = [...], or formulas as velocity_x")
         if self.velocity and formulas:
@@ -167,10 +163,12 @@ class TimeTable(Table):
     dt
         Length of each; 0: the largest stable one, chosen anew at every step.
     end
-        The run ends at this time, and the last steps are shortened to hit it; 0: after ``run.iterations`` steps, which
+        The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps, which
         are the most that are made in any case.
     steady
-        The run ends when the residual, the root mean square of du/dt, is below; 0: it does not look.
+        The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
+        0: it does not look. The steady flow does not depend on the length of the steps then.
     courant, diffusion
         What the largest stable step may be of ``2 Omega / sum |u_s| A`` and ``Omega / sum nu A / delta``, the least of
         all cells; Runge-Kutta bears three times the defaults.
@@ -213,10 +211,25 @@ class LesTable(Table):
         return self
 
 
+class SpaceTable(Table):
+    """``[space]``: the operators.
+
+    Attributes
+    ----------
+    form
+        ``"symmetric"``: those that keep energy, exact for linear fields where each face stands across the middle of the
+        line between two cells; ``"consistent"``: corrected such that they are exact for linear fields on every mesh;
+        ``"auto"``: the first where the mesh is orthogonal, else the second.
+    """
+
+    form: Literal["auto", "symmetric", "consistent"] = "auto"
+
+
 class IncompressibleCase(CaseModel):
     """A case file of incompressible flow."""
 
     fluid: FluidTable
+    space: SpaceTable = SpaceTable()
     mesh: FlowMeshTable = FlowMeshTable()
     initial: InitialVelocityTable = InitialVelocityTable()
     boundary: dict[str, FlowBoundaryTable] = Field(default={})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +14,13 @@ from fluxloom.app.case import CaseModel
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.lattice_advice import advices
 from fluxloom.app.cases.lattice_bodies import bodies_of, immersed_of
 from fluxloom.app.cases.lattice_ranks import check_ranks, cut_of
 from fluxloom.app.cases.lattice_run import LatticeRunner, lattice_row
 from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
-from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, advices, units_of
+from fluxloom.app.cases.lattice_units import FASTEST, SOUND, Units, units_of
+from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, velocity_texts
 from fluxloom.core.errors import CaseError, DatError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.context import Context
@@ -134,11 +137,9 @@ def _collision(case: LatticeCase) -> Collision:
 
 def _given(table: LatticeBoundaryTable | LatticeInitialTable, key: str, units: Units) -> Callable[[Array], Array]:
     """Return the velocity that formulas describe, on the lattice, as a function of places there."""
-    names = [f"velocity_{axis}" for axis in "xyz"]
-    for name in table.changed(names[units.dimension :]):
-        raise CaseError(f"{key}.{name}: the mesh has {units.dimension} dimensions; leave it out")
     variables = ("x", "y", "z")[: units.dimension]
-    parts = [formula(getattr(table, name) or "0", f"{key}.{name}", variables) for name in names[: units.dimension]]
+    texts = zip(velocity_texts(table, key, units.dimension), VELOCITY_KEYS, strict=False)
+    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
 
     def velocity(places: Array) -> Array:
         at = units.points(places)
@@ -173,6 +174,12 @@ def _pressure(text: str, key: str, units: Units) -> Callable[[Array], Array]:
     return lambda places: 1.0 + units.excess(part(*units.points(places)))
 
 
+def _density(text: str, key: str, units: Units) -> float | Callable[[Array], Array]:
+    """Return the density that a formula of the pressure at a side means: a number where that is the same everywhere."""
+    found = _pressure(text, key, units)
+    return found if re.search(r"\b[xyz]\b", text) else float(found(np.zeros((1, units.dimension)))[0])
+
+
 def _side(table: LatticeBoundaryTable, key: str, units: Units) -> Condition | Sponge:
     """Return the condition of a side, in a sponge if there is one."""
     condition, sponge = _condition(table, key, units), table.sponge
@@ -187,7 +194,7 @@ def _side(table: LatticeBoundaryTable, key: str, units: Units) -> Condition | Sp
 def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition:
     match table.type:
         case "wall":
-            moves = bool(table.velocity or table.changed(("velocity_x", "velocity_y", "velocity_z")))
+            moves = bool(table.velocity or table.motion())
             return Wall(_velocity(table, key, units) if moves else None, measure=True)
         case "slip":
             return Slip()
@@ -197,7 +204,7 @@ def _condition(table: LatticeBoundaryTable, key: str, units: Units) -> Condition
         case "pressure":
             scheme = table.scheme or "anti-bounce-back"
             absorbing = table.absorbing and scheme == "anti-bounce-back"
-            return Pressure(_pressure(table.pressure, key, units), scheme, absorbing=absorbing)
+            return Pressure(_density(table.pressure, key, units), scheme, absorbing=absorbing)
         case "outflow":
             return Outflow()
 

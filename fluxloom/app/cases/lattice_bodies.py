@@ -17,6 +17,7 @@ from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import Units
 from fluxloom.core.errors import CaseError
 from fluxloom.lbm.boundaries import Body, Wall
+from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed import (
     Contact,
     Elastic,
@@ -36,6 +37,9 @@ from fluxloom.lbm.immersed.deltas import delta_of
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import Motion
 from fluxloom.lbm.immersed.springs import strain_on_step
+from fluxloom.lbm.labels import labels_of
+from fluxloom.lbm.lattices import D2Q9, D3Q27
+from fluxloom.lbm.links_cut import CutSearch, find_cuts, pieces_of
 from fluxloom.lbm.shapes import Block, Circle, Cylinder, Shape, Sphere
 from fluxloom.lbm.shapes_sets import Implicit
 from fluxloom.lbm.surface import Surface
@@ -139,6 +143,7 @@ def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
             with explained(key):
                 shape = _shape(key, table, units)
                 _inside(key, shape, case)
+                _check_tight(key, shape, case)
                 markers = _markers(key, table, shape)
                 speed = _surface_speed(key, table, shape, units)
                 if speed is not None:
@@ -160,6 +165,24 @@ def immersed_of(case: LatticeCase, units: Units) -> ImmersedBoundary | None:
             bodies, delta=table.delta, iterations=table.iterations, mode=mode, margin=table.margin, contact=contact,
             pipeline=table.pipeline,
         )  # fmt: skip
+
+
+def _check_tight(key: str, shape: Shape, case: LatticeCase) -> None:
+    """Raise `CaseError` for an immersed body so thin that links lead through it: markers cannot cut them."""
+    d = case.mesh.dimension
+    periodic = tuple(f"{axis}min" not in case.boundary for axis in "zyx"[3 - d :])
+    box, lattice = Box(case.mesh.shape, periodic), D2Q9 if d == 2 else D3Q27
+    pieces = pieces_of(box, [shape])
+    if not pieces:
+        return
+    search = CutSearch(box, labels_of(box, [shape]), pieces)
+    count = len(find_cuts(np.array(lattice.velocities), search).cells) // 2
+    if count:
+        other = "" if case.body[key.removeprefix("body.")].motion != "fixed" else ', or take condition = "interpolated"'
+        raise CaseError(
+            f"{key}: {count:,} links between cells lead through the body, which is thinner than the way from cell to "
+            f"cell, and markers cannot cut them: fluid would pass. Make it two cells thick or more{other}"
+        )
 
 
 def _markers(key: str, table: LatticeBodyTable, shape: Shape) -> Markers:

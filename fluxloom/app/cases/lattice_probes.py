@@ -27,6 +27,9 @@ __all__ = ["LatticeProbes"]
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
+_SLACK = 1e-12
+"""Rounding of a place, of the size of the box."""
+
 
 @kernel
 def in_units(above: Read, u: Read, found: Write, *, axes: Const[int], speed: float):
@@ -81,9 +84,10 @@ class LatticeProbes:
         """Return the numbers in the grid of the cells of places, and infinity for those that this rank has not."""
         flow, shape = self._flow, self._flow.box.shape
         at = np.stack([self._units.place(place) for place in places.tolist()])
-        cells = [np.rint(x).astype(np.int64) for x in at.T]
-        inside = np.all([(x >= 0) & (x < n) for x, n in zip(cells, shape, strict=True)], axis=0)
-        near = tuple(np.clip(x, 0, n - 1) for x, n in zip(cells, shape, strict=True))
+        size = np.array(shape, dtype=np.float64)
+        low, high = -0.5 - _SLACK * size, size - 0.5 + _SLACK * size
+        inside = np.all((at >= low) & (at <= high), axis=1)  # both ends belong to the box
+        near = tuple(np.clip(np.rint(x).astype(np.int64), 0, n - 1) for x, n in zip(at.T, shape, strict=True))
         for k in np.flatnonzero(inside & ~flow.fluid[near]):
             raise SolverError(f"the probe at {tuple(places[k].tolist())} is in a body: move it into the fluid")
         found = flow.box.place(near)

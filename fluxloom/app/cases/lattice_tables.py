@@ -16,6 +16,7 @@ from fluxloom.app.cases.lattice_output_tables import (
     LatticeOutputTable,
     LatticePartitionTable,
 )
+from fluxloom.app.cases.wall_motion import MotionTable
 
 __all__ = [
     "LatticeBoundaryTable", "LatticeCase", "LatticeFluidTable", "LatticeForcesTable",
@@ -220,7 +221,7 @@ class LatticeSpongeTable(Table):
     velocity: Vector = Field(default=[])
 
 
-class LatticeBoundaryTable(Table):
+class LatticeBoundaryTable(MotionTable):
     """``[boundary.SIDE]``: what happens at a side of the box; sides without a table are joined.
 
     Attributes
@@ -231,6 +232,8 @@ class LatticeBoundaryTable(Table):
         Of a wall or of what comes in, a number a dimension.
     velocity_x, velocity_y, velocity_z
         Instead: formulas in x, y and z.
+    spin, spin_centre
+        Of a wall that turns instead: its angular velocity, and a place on the axis.
     pressure
         A formula: over that of density one, divided by the density.
     scheme
@@ -246,9 +249,6 @@ class LatticeBoundaryTable(Table):
 
     type: Literal["wall", "slip", "velocity", "pressure", "outflow"]
     velocity: Vector = Field(default=[])
-    velocity_x: InSpace = ""
-    velocity_y: InSpace = ""
-    velocity_z: InSpace = ""
     pressure: InSpace = ""
     scheme: str = ""
     ramp: Number = 0.0
@@ -257,12 +257,14 @@ class LatticeBoundaryTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> LatticeBoundaryTable:
-        formulas = self.changed(("velocity_x", "velocity_y", "velocity_z"))
+        formulas = self.motion()
         given = [*self.changed(("velocity",)), *formulas]
         if self.velocity and formulas:
             raise ValueError(f"give only one of velocity and {formulas[0]}")
         if given and self.type not in ("wall", "velocity"):
             raise ValueError(f'type = "{self.type}" has no {given[0]}')
+        if self.type == "velocity" and self.spin:
+            raise ValueError('spin is of type = "wall": give velocity = [...], or formulas as velocity_x')
         if self.type == "velocity" and not given:
             raise ValueError("give velocity = [...], or formulas as velocity_x")
         if self.pressure and self.type != "pressure":

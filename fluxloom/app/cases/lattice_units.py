@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.core.errors import CaseError
 
-__all__ = ["FASTEST", "Units", "advices", "units_of"]
+__all__ = ["FASTEST", "SOUND", "Units", "units_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -23,10 +23,6 @@ FASTEST = 0.3
 """Largest Mach number: beyond it the flow is not weakly compressible."""
 
 _VELOCITY = 0.05
-_COMPRESSIBLE = 0.18
-_STIFF = {"bgk": 0.52, "trt": 0.505, "mrt": 0.505}
-_SLOW = 2.0
-_FEW = 10.0
 
 
 @dataclass(frozen=True)
@@ -120,23 +116,3 @@ def units_of(case: LatticeCase) -> Units:
             f"most: lower time.lattice_velocity (now {units.velocity / units.speed:.3g}), time.mach or time.dt"
         )
     return units
-
-
-def advices(case: LatticeCase, units: Units) -> list[str]:
-    """Return what may spoil the results: compressibility, a relaxation time near 1/2 or too long, small bodies."""
-    found, name = [], case.lattice.collision
-    if units.mach > _COMPRESSIBLE:
-        found.append(f"Mach number {units.mach:.2g}: errors of compressibility go with its square, {units.mach**2:.1%}")
-    least = _STIFF.get(name, 0.5)
-    if units.relaxation < least and not case.lattice.smagorinsky:
-        found.append(
-            f"relaxation time {units.relaxation:.5g} is near 1/2, where {name} may blow up: more cells, "
-            'collision = "cumulant" or "central", or a smagorinsky constant'
-        )
-    if units.relaxation > _SLOW:
-        found.append(f"relaxation time {units.relaxation:.3g} is long, walls get worse: lower the lattice velocity")
-    sizes = {f"body.{key}": body.diameter for key, body in case.body.items()} | {"particles": case.particles.diameter}
-    for key, size in sizes.items():
-        if 0.0 < size / units.dx < _FEW:
-            found.append(f"{key}: {size / units.dx:.3g} cells across a body are few")
-    return found

@@ -147,10 +147,12 @@ class StaggeredTimeTable(Table):
     dt
         Length of each; 0: the largest stable one, chosen anew every ``look`` steps.
     end
-        The run ends at this time, and the last steps are shortened to hit it; 0: after ``run.iterations`` steps, which
+        The run ends at this time: steps of a given length are a little shorter such that a whole number of them hits
+        it, of others the last ones; with ``steady`` the last step goes past it. 0: after ``run.iterations`` steps, which
         are the most that are made in any case.
     steady
-        The run ends when the residual, the root mean square of du/dt, is below; 0: it does not look.
+        The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
+        0: it does not look.
     courant, diffusion
         What the largest stable step may make of ``dt max sum |u| / dx`` and of ``nu dt sum 1 / dx^2``; 0: 0.3 and 0.2,
         of Runge-Kutta 1.2 and 0.5.

@@ -140,8 +140,6 @@ def manufactured(context: Context, kind: str, n: int, perturb: float = 0.0, eddy
 def turned_flow(context: Context, angle: float, limiter: str = "none", steps: int = 20) -> float:
     """Return how far viscous flow on a mesh that is turned is from the turned flow, over the largest value.
 
-    Shares of slopes belong to components, so with a limiter flows are the same for quarters of a turn only.
-
     Parameters
     ----------
     context

@@ -4,7 +4,7 @@ Each is a frozen dataclass, and becomes loops over its links or cells that put w
 before every step: see `fluxloom.lbm.streaming`.
 """
 
-from fluxloom.lbm.boundaries.assemble import Body, beside_sponges, parts_of, rows_turn
+from fluxloom.lbm.boundaries.assemble import Body, at_row_ends, beside_sponges, parts_of, rows_turn
 from fluxloom.lbm.boundaries.outflow import Outflow
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
@@ -13,6 +13,6 @@ from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
 
 __all__ = [
-    "Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Sponge", "Velocity", "Wall", "beside_sponges",
-    "parts_of", "rows_turn",
+    "Body", "Condition", "Outflow", "Part", "Pressure", "Site", "Slip", "Sponge", "Velocity", "Wall", "at_row_ends",
+    "beside_sponges", "parts_of", "rows_turn",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,17 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
-from fluxloom.lbm.boundaries.bounce import bounce_parts, joined_links, kind_of
+from fluxloom.lbm.boundaries.bounce import bounce_parts, kind_of
+from fluxloom.lbm.boundaries.corners import corner_parts
 from fluxloom.lbm.boundaries.edges import edge_parts
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import Pressure, Velocity
+from fluxloom.lbm.boundaries.slip import Slip
 from fluxloom.lbm.boundaries.sponge import Sponge
 from fluxloom.lbm.boundaries.wall import Wall
-from fluxloom.lbm.links import Links, find_links
+from fluxloom.lbm.box import Box
+from fluxloom.lbm.links import Links, find_links, joined_links
 from fluxloom.lbm.shapes import Shape
 from fluxloom.lbm.space import Space
 
-__all__ = ["Body", "beside_sponges", "parts_of", "rows_turn"]
+__all__ = ["Body", "at_row_ends", "beside_sponges", "parts_of", "rows_turn"]
 
 PLAIN = "walls"
 """Name of the part that has all walls at rest whose force nobody wants."""
@@ -66,14 +69,27 @@ def parts_of(
     Raises
     ------
     SolverError
-        If a side has no condition, or a condition does not fit.
+        If a side has no condition, a body is not there for the lattice, or a condition does not fit.
     """
     sponges = {name: one for name, one in sides.items() if isinstance(one, Sponge)}
     sides = beside_sponges(sides)
     priority = _priority(sides)
-    found = find_links(space.box, space.lattice, labels, [body.shape for body in bodies], priority)
+    mirrors = {name: isinstance(one, Slip) for name, one in sides.items() if isinstance(one, Slip | Wall)}
+    found = find_links(space.box, space.lattice, labels, [body.shape for body in bodies], priority, mirrors)
     sites = {name: _side(space, name, found[name], labels) for name in priority if name in found}
     sites |= {b.name: Site(b.name, found[n + 1], labels) for n, b in enumerate(bodies) if n + 1 in found}
+    for number, body in enumerate(bodies, start=1):
+        if not len(found[number]) and not (labels == number).any():
+            raise SolverError(
+                f"body {body.name!r} has no cell, and cuts no way between cells: it is outside of the box, or too small"
+            )
+    for number, body in enumerate(bodies, start=1):
+        volume, cells = body.shape.measure(), np.count_nonzero(labels == number)
+        if volume is not None and abs(volume - cells) < len(found[number]):  # else others have most of it
+            sites[body.name] = replace(sites[body.name], excess=volume - cells)
+    cut, standing = _cut(found.values()), _standing(space.box, mirrors)
+    planes = tuple(space.box.axis(name) for name, mirrored in mirrors.items() if mirrored)
+    sites = {name: replace(site, cut=cut, standing=standing, planes=planes) for name, site in sites.items()}
     conditions = {name: sides[name] for name in sites if name in sides}
     conditions |= {body.name: body.condition for body in bodies if body.name in sites}
     if PLAIN in conditions:
@@ -82,25 +98,46 @@ def parts_of(
     shared = _shared([sites[name].cells for name in together])
     parts = {f"{name} sponge": one.layer(space, sites[name]) for name, one in sponges.items()}
     plain = [name for name, condition in conditions.items() if isinstance(condition, Wall) and condition.plain]
+    apart = dict(sites)
     if plain:
-        sites[PLAIN] = Site(PLAIN, joined_links([sites[name].links for name in plain]), labels)
+        sites[PLAIN] = Site(PLAIN, joined_links([sites[name].links for name in plain]), labels, cut=cut, planes=planes)
         conditions = {PLAIN: Wall()} | {name: one for name, one in conditions.items() if name not in plain}
     alike = _alike({body.name: conditions[body.name] for body in bodies if body.name in conditions})
     # of two outflows that meet the one that has the links through the edge looks at what the other one has done
     last_first = {name: -place for place, name in enumerate(conditions)}
+    late: list[Part] = []  # between what reads what has left cells and what completes what arrives
     for name in sorted(conditions, key=lambda name: (conditions[name].stage, last_first[name])):
+        if conditions[name].stage > Slip.stage:
+            parts |= {part.name: part for part in late}
+            late.clear()
         if name in parts:
             continue
         if name in alike:
             walls = [(sites[n], wall) for n, wall in alike[name].items()]
-            parts |= {part.name: part for part in bounce_parts(space, walls)}
-            continue
-        site = sites[name]
-        own = replace(site, cells=np.setdiff1d(site.cells, shared)) if name in together else site
-        parts[name] = conditions[name].part(space, own)
+            made = bounce_parts(space, walls)
+        else:
+            site = sites[name]
+            own = replace(site, cells=np.setdiff1d(site.cells, shared)) if name in together else site
+            made = [conditions[name].part(space, own)]
+        parts |= {part.name: part for part in made}
+        # not at the start: what has been put there would be taken for what has left the cells
+        late += [Part(f"{part.name} put", part.late, links=0, begin=((),)) for part in made if part.late]
+    parts |= {part.name: part for part in late}
     for part in edge_parts(space, together, sites, parts):
         parts[part.name] = part
-    return parts
+    return parts | {part.name: part for part in corner_parts(space, conditions, apart, parts)}
+
+
+def _cut(links: Iterable[Links]) -> frozenset[tuple[int, int]]:
+    """Return cells and directions of links that are cut between fluid cells."""
+    some = [one[one.cut] for one in links]
+    return frozenset(pair for one in some for pair in zip(one.cells.tolist(), one.directions.tolist(), strict=True))
+
+
+def _standing(box: Box, closed: Iterable[str]) -> tuple[bool, ...]:
+    """Return across which axes a side is closed."""
+    axes = {box.axis(name)[0] for name in closed}
+    return tuple(axis in axes for axis in range(box.dimensions))
 
 
 def _alike(bodies: Mapping[str, Condition]) -> dict[str, dict[str, Wall]]:
@@ -126,16 +163,26 @@ def rows_turn(sides: Mapping[str, Condition | Sponge]) -> bool:
     """Return whether populations can come back at the ends of rows by themselves (`fluxloom.lbm.box`).
 
     Both of these are walls at rest, half-way and not measured, and so is every side that has links through edges which
-    would otherwise be theirs. No condition writes what arrives through their links, for walls to put right afterwards.
+    would otherwise be theirs. No wall wants the force of what goes through the corners. No condition writes what
+    arrives through their links, for walls to put right afterwards.
     """
     conditions = beside_sponges(sides)
-    if any(one.stage < Wall.stage for one in conditions.values()):
+    if any(one.stage < Wall.stage or (isinstance(one, Wall) and one.measure) for one in conditions.values()):
         return False
     plain = {name for name, one in conditions.items() if isinstance(one, Wall) and one.plain}
     if not plain >= {"xmin", "xmax"}:
         return False
     priority = _priority(conditions)
     return plain.issuperset(priority[: max(priority.index("xmin"), priority.index("xmax"))])
+
+
+def at_row_ends(cells: int, bodies: Sequence[Body]) -> bool:
+    """Return whether the force of a body that reaches the ends of rows is wanted: it takes part of what goes there."""
+    for body in bodies:
+        low, high = (float(end[-1]) for end in body.shape.bounds())
+        if isinstance(body.condition, Wall) and body.condition.measure and (low < 1.0 or high > cells - 2.0):
+            return True
+    return False
 
 
 def _side(space: Space, name: str, links: Links, labels: npt.NDArray[np.int16]) -> Site:

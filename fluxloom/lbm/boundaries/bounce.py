@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,18 +15,19 @@ from fluxloom.dsl.args import Argument
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.lbm.boundaries.link_kernels import LINKS, turns_of
-from fluxloom.lbm.boundaries.part import Part, Site
+from fluxloom.lbm.boundaries.link_kernels import LINKS, copy, turns_of
+from fluxloom.lbm.boundaries.part import Part, Site, own_components
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.sums import LinkSums, WallSum
 from fluxloom.lbm.boundaries.values import Places, Reals, Vectors, speeds_at
-from fluxloom.lbm.links import Links
+from fluxloom.lbm.boundaries.weight import Weights, standing_force
+from fluxloom.lbm.links import HALF_WAY, Links, joined_links
 from fluxloom.lbm.space import Space
 
 if TYPE_CHECKING:
     from fluxloom.lbm.boundaries.wall import Wall
 
-__all__ = ["bounce_part", "bounce_parts", "joined_links", "kind_of"]
+__all__ = ["bounce_part", "bounce_parts", "kind_of"]
 
 _TIGHT = 1e-12
 """Velocity across a wall that is rounding."""
@@ -41,13 +42,6 @@ def kind_of(wall: Wall) -> Kind:
     """Return what the loops of a wall depend on: interpolated, moving, what is measured."""
     measured = "" if not wall.measure else "force" if wall.center is None else "torque"
     return wall.interpolated, wall.velocity is not None, measured
-
-
-def joined_links(links: Sequence[Links]) -> Links:
-    """Return all of some links."""
-    return Links(
-        **{name: np.concatenate([getattr(one, name) for one in links]) for name in Links.__dataclass_fields__}
-    )
 
 
 def bounce_part(space: Space, site: Site, wall: Wall, *, ramp: int = 0) -> Part:
@@ -111,7 +105,10 @@ class _Bounce:
     """Bounce-back while it is built: arrays and dats of the links."""
 
     def __init__(self, space: Space, walls: Sequence[tuple[Site, Wall]], ramp: int) -> None:
-        self.space, self.steps, self.kind = space, ramp, kind_of(walls[0][1])
+        self.space, self.steps = space, ramp
+        interpolated, moving, measured = kind_of(walls[0][1])
+        stands = space.force is not None and any(walls[0][0].standing)
+        self.kind = interpolated, moving or (interpolated and stands), measured
         self.name = walls[0][0].name if len(walls) == 1 else "bodies"
         links = joined_links([site.links for site, _ in walls])
         owner = np.repeat(np.arange(len(walls)), [len(site.links) for site, _ in walls])
@@ -126,6 +123,9 @@ class _Bounce:
             for (site, wall), at in zip(walls, by_owner, strict=True)
         ]
         self.c = np.array(space.lattice.velocities)[self.links.directions]
+        self.own = np.ones(self.c.shape, dtype=np.int64)
+        for member in self.members:
+            self.own[member.numbers] = own_components(member.site, member.links, interpolated=interpolated)
         self.against = np.array(space.lattice.opposite)[self.links.directions]
         lacking = np.zeros(len(self.links), dtype=bool)
         self.share, self.stretch = np.ones((2, len(self.links)))
@@ -133,6 +133,7 @@ class _Bounce:
         if self.kind[0]:
             lacking = self._interpolate(walls[0][0])
         comm = space.context.comm
+        self.cut = any(comm.allgather(bool(np.any(self.links.cut))))
         self.interpolated = any(comm.allgather(bool(np.any(self.share != 1.0))))
         many = comm.allgather(np.bincount(self.owner[lacking], minlength=len(walls)))
         self.halfway: npt.NDArray[np.int64] = np.sum(many, axis=0)
@@ -143,16 +144,32 @@ class _Bounce:
         Returned is which links lack a second cell and are half-way.
         """
         q, cells = self.links.fractions, self.links.cells
-        inwards = self.space.box.shifted(cells, self.c)
+        inwards, back_there = self._inwards(site)
         near = q < 0.5
-        lacking = near & (~site.is_fluid(inwards) | self.space.box.leave(cells, self.c))
+        lacking = near & (~site.leads(cells, self.against, inwards) | self.space.box.leave(cells, self.c))
         self.share = np.where(lacking, 1.0, np.where(near, 2.0 * q, 0.5 / q))
         self.stretch = np.where(near, 1.0, 0.5 / q)
         first = np.stack([cells, self.against], axis=-1)
-        ahead = np.stack([inwards, self.against], axis=-1)
+        ahead = np.stack([inwards, back_there], axis=-1)
         back = np.stack([cells, self.links.directions], axis=-1)
         self.second = np.where(lacking[:, None], first, np.where(near[:, None], ahead, back))
         return lacking
+
+    def _inwards(self, site: Site) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the next cells away from walls, and the directions there of what comes to the wall.
+
+        Behind a plane of symmetry the mirror images of both are those of a cell beside it.
+        """
+        box, cells = self.space.box, self.links.cells
+        goal = np.stack(box.coordinates(cells), axis=-1) + self.c
+        beyond = np.zeros(self.c.shape, dtype=bool)
+        for axis, way in site.planes:
+            beyond[:, axis] |= goal[:, axis] >= box.shape[axis] if way > 0 else goal[:, axis] < 0
+        velocities = self.space.lattice.velocities
+        number = {c: k for k, c in enumerate(velocities)}
+        turned = np.where(beyond, -1, 1) * np.array(velocities)[self.against]
+        directions = np.array([number[tuple(c)] for c in turned.tolist()], dtype=np.int64).reshape(-1)
+        return box.shifted(cells, np.where(beyond, 0, self.c)), directions
 
     def parts(self) -> list[Part]:
         """Return the loops, of the kernel that does what is wanted and no more."""
@@ -162,7 +179,16 @@ class _Bounce:
             kick = self._dat(np.zeros((len(self.share), 1)), "kick")
             speed = self._dat(np.zeros(self.c.shape), "velocity") if measured else None
         found = self._into_globals(measured) if len(self.members) == 1 else self._behind(measured)
-        steps = self._loops(kick, speed, found)
+        weights = Weights(space, [member.site for member in self.members], self.name)
+
+        def carry(force: Sequence[float]) -> None:
+            weights.carry(force)
+            if kicks is not None:
+                kicks.carry(force)
+
+        if measured and weights.any:
+            found = replace(found, loops=(*found.loops, found.weighed(weights)))
+        steps, late = self._loops(kick, speed, found)
         ramp = Ramp(space, self.over, kick, self.steps, self.name) if self.steps and kick is not None else None
         kicks = _Kicks(self, kick if ramp is None else ramp.target, speed) if kick is not None else None
         begin, state = None, ()
@@ -171,30 +197,33 @@ class _Bounce:
             steps, state = [[ramp.loop, *step] for step in steps], ramp.state
         parts = []
         for k, member in enumerate(self.members):
-            more: dict[str, Any] = {"begin": begin, "state": state} if k == 0 else {}
+            more: dict[str, Any] = {"begin": begin, "state": state, "late": late, "carry": carry} if k == 0 else {}
             parts.append(Part(
                 member.site.name, steps if k == 0 else [()], links=member.total, halfway=int(self.halfway[k]),
                 force=found.sums[k].get("force"), torque=found.sums[k].get("torque"),
-                assign=None if kicks is None else kicks.setter(k), **more,
+                assign=None if kicks is None or member.wall.velocity is None else kicks.setter(k), **more,
             ))  # fmt: skip
         return parts
 
-    def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> list[list[Any]]:
-        """Return what runs before a step, for each parity."""
+    def _loops(self, kick: Dat | None, speed: Dat | None, found: _Measured) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return what runs before a step, and behind all that reads what has left cells, for each parity."""
         outs, backs = self._slots()
         _, moving, measured = self.kind
         before: list[Argument | Dat] = [self._dat(self.share, "share")] if self.interpolated else []
         before += [] if kick is None else [kick]
-        before += [self._dat(self.c + 1, "heading", "uint8")] if measured else []
+        before += [self._dat(self.own * self.c + 1, "heading", "uint8")] if measured else []
         before += [dat for dat in (speed, found.arm) if dat is not None]
         kernel = LINKS[self.interpolated, moving, found.kernel]
         constants: dict[str, Any] = {"per": 1.0 / self.space.unit} if measured else {}
         over, title = self.over.set, f"{self.name} {kernel.name}"
-        steps = []
+        steps, late = [], []
+        held = self._dat(np.zeros((len(self.links), 1)), "held") if self.cut else None
         for out, back in zip(outs, backs, strict=True):
-            loop = Loop(kernel, over, out, *before, back, *found.into, name=title, **constants)
+            loop = Loop(kernel, over, out, *before, held or back, *found.into, name=title, **constants)
             steps.append([*found.resets, loop, *found.loops])
-        return steps
+            if held is not None:  # what a link cut between fluid cells replaces is read by the link at its other end
+                late.append([Loop(copy, over, held, back, name=f"{self.name} put")])
+        return steps, late
 
     def _slots(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         links, name = self.links, self.name
@@ -216,6 +245,10 @@ class _Bounce:
         arm = np.zeros(self.c.shape)
         for member in self.members:
             arm[member.numbers] = member.places(self.space).positions - member.center(self.c.shape[1])
+            if not member.wall.interpolated:  # it matters where on a link, if a side takes part
+                at = (member.links.crossed != 0).any(axis=1)
+                more = member.links.fractions[at] - HALF_WAY
+                arm[member.numbers[at]] += more[:, None] * self.c[member.numbers[at]]
         return self._dat(arm, "arm")
 
     def _into_globals(self, measured: str) -> _Measured:
@@ -237,7 +270,7 @@ class _Bounce:
         push, arm = self._dat(np.zeros(self.c.shape), "push"), self._arm(measured)
         sums = LinkSums(self.space, self.over, self.owner, len(self.members), push, arm, self.name)
         found = [sums.of(k) for k in range(len(self.members))]
-        return _Measured(found, "push", into=(push,), loops=tuple(sums.loops))
+        return _Measured(found, "push", into=(push,), loops=tuple(sums.loops), total=sums.total)
 
 
 @dataclass(frozen=True)
@@ -254,6 +287,8 @@ class _Measured:
         What it reads and writes for that.
     resets, loops
         What runs before it and behind it.
+    total
+        Forces of all walls, where there are several.
     """
 
     sums: Sequence[Mapping[str, Global | WallSum]]
@@ -262,6 +297,15 @@ class _Measured:
     into: tuple[Global | Dat, ...] = ()
     resets: tuple[Reset, ...] = ()
     loops: tuple[Loop, ...] = ()
+    total: Dat | None = None
+
+    def weighed(self, weights: Weights) -> Loop:
+        """Return the loop that changes forces by the weight of fluid at rest."""
+        if self.total is not None:
+            return weights.behind(self.total)
+        force = self.sums[0]["force"]
+        assert isinstance(force, Global)
+        return weights.into(force)
 
 
 class _Kicks:
@@ -278,11 +322,19 @@ class _Kicks:
     def __init__(self, bounce: _Bounce, kick: Dat, speed: Dat | None) -> None:
         self._space, self._members, self._c, self._stretch = bounce.space, bounce.members, bounce.c, bounce.stretch
         self._kick, self._speed = kick, speed
-        self._kicks, self._speeds = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape)
+        self._kicks, self._speeds, self._own = np.zeros((len(bounce.c), 1)), np.zeros(bounce.c.shape), bounce.own
+        weights = np.array(bounce.space.lattice.weights)[bounce.links.directions]
+        self._rest = -bounce.space.unit * (1.0 - bounce.share) * 3.0 * weights
         self._places = [member.places(bounce.space) for member in bounce.members]
         for k, member in enumerate(bounce.members):
-            assert member.wall.velocity is not None
-            self._set(k, member.wall.velocity)
+            if member.wall.velocity is not None:
+                self._set(k, member.wall.velocity)
+        self.carry(bounce.space.weight)
+
+    def carry(self, force: Sequence[float]) -> None:
+        """Take another uniform force, which fluid at rest carries (`fluxloom.lbm.boundaries.weight`)."""
+        standing = standing_force(self._members[0].site, force, self._c.shape[1])
+        self._stand = (self._rest * (self._c @ standing))[:, None]
         self._write()
 
     def setter(self, number: int) -> Callable[[Vectors], None]:
@@ -301,10 +353,10 @@ class _Kicks:
         flux = 6.0 * weights[member.links.directions] * (self._c[at] * u).sum(axis=1)
         self._check_tight(member, u, flux)
         self._kicks[at, 0] = self._space.unit * self._stretch[at] * flux
-        self._speeds[at] = u
+        self._speeds[at] = u * self._own[at]
 
     def _write(self) -> None:
-        self._kick.write(self._kicks)
+        self._kick.write(self._kicks + self._stand)
         if self._speed is not None:
             self._speed.write(self._speeds)
 

@@ -248,13 +248,16 @@ def edge(
     *, velocities: Const[list[list[int]]], weights: Const[list[float]],
     density: Const[int], velocity: Const[int], unit: Const[float],
 ):  # fmt: skip
-    """All populations from the next cell inwards, with the equilibrium of what is set here."""
+    """All populations from the next cell inwards, with the equilibrium of what is set here.
+
+    ``above`` is the density less one, or by how much it differs from that of the next cell.
+    """
     g = zeros(len(velocities))
     there = zeros(len(velocities[0]))
     here = zeros(len(velocities[0]))
     load(near, g, unit)
     over = moments(g, pull, there, velocities, 0.5)
-    value = above[0] if density != 0 else over
+    value = above[0] if density != 0 else over + above[0]
     for a in range(len(here)):
         here[a] = u[a] if velocity != 0 else there[a]
     for k in range(len(velocities)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ from fluxloom.core.layout import SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.boundaries.cell_kernels import edge
+from fluxloom.lbm.boundaries.column import Densities, risen
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.ramp import Ramp
 from fluxloom.lbm.boundaries.side import Pressure, Velocity, cell_places, pull_at
-from fluxloom.lbm.boundaries.values import scalars_at, speeds_at
+from fluxloom.lbm.boundaries.values import speeds_at
 from fluxloom.lbm.space import Elements, Space
 
 __all__ = ["edge_parts"]
@@ -80,14 +81,10 @@ def _edge(
     def set_velocity(values: Any) -> None:
         target.write(speeds_at(values, cell_places(space, _with_cells(sites[fast], cells))))
 
-    def set_density(values: Any) -> None:
-        above.write(scalars_at(values, cell_places(space, _with_cells(sites[dense], cells)))[:, None] - 1.0)
-
-    for name, assign in ((fast, set_velocity), (dense, set_density)):
-        if name:
-            condition = sides[name]
-            assign(condition.value if isinstance(condition, Velocity) else condition.density)
-            parts[name].follow(assign)
+    if isinstance(moving := sides.get(fast), Velocity):
+        set_velocity(moving.value)
+        parts[fast].follow(set_velocity)
+    carry = _densities(space, above, cells, near, dense, sides, sites, parts)
     tables: dict[str, Any] = {
         "velocities": lattice.velocities, "weights": lattice.weights,
         "density": int(bool(dense)), "velocity": int(bool(fast)), "unit": space.unit,
@@ -101,8 +98,29 @@ def _edge(
         for a, b in zip(froms, tos, strict=True)
     ]
     if ramp is None:
-        return Part(label, steps, links=total, begin=((),))
-    return Part(label, [[ramp.loop, *s] for s in steps], links=total, begin=((ramp.begin,),), state=ramp.state)
+        return Part(label, steps, links=total, begin=((),), carry=carry)
+    grown = [[ramp.loop, *s] for s in steps]
+    return Part(label, grown, links=total, begin=((ramp.begin,),), state=ramp.state, carry=carry)
+
+
+def _densities(
+    space: Space, above: Dat, cells: Cells, near: Cells, dense: str, sides: Mapping[str, Velocity | Pressure],
+    sites: Mapping[str, Site], parts: Mapping[str, Part],
+) -> Callable[[Sequence[float]], None]:  # fmt: skip
+    """Set the densities of an edge, or by how much they differ from those of the next cells; return what carries on."""
+    side = sides.get(dense)
+    if isinstance(side, Pressure):
+        site = _with_cells(sites[dense], cells)
+        found = Densities(space, site, cell_places(space, site), above, side.density, beyond=False)
+        parts[dense].follow(found.assign)
+        return found.carry
+    way = np.stack(space.box.coordinates(cells), -1) - np.stack(space.box.coordinates(near), -1)
+
+    def carry(force: Sequence[float]) -> None:
+        above.write(risen(space, force, way.astype(np.float64))[:, None])
+
+    carry(space.weight)
+    return carry
 
 
 def _ramp(space: Space, over: Elements, u: Dat, label: str, side: Velocity | Pressure | None) -> Ramp | None:

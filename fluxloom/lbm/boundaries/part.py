@@ -14,10 +14,10 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.boundaries.sums import WallSum
-from fluxloom.lbm.links import Links
+from fluxloom.lbm.links import HALF_WAY, Links
 from fluxloom.lbm.space import Space
 
-__all__ = ["Condition", "Part", "Site"]
+__all__ = ["Condition", "Part", "Site", "own_components"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ class Site:
         Across the side, slowest first, and -1 or 1: which way out; None and 0 for a body.
     cells
         Numbers in the grid of the fluid cells at the side, less those in which an edge condition acts.
+    cut
+        Cells and directions of all links that bodies cut between fluid cells.
+    standing
+        Along which axes a wall or a plane of symmetry carries the fluid that a force presses on it.
+    planes
+        Axes across planes of symmetry, and which way out of the box they are.
+    excess
+        Of a body by how many cells it is larger than those that it has; None: that is not known.
     """
 
     name: str
@@ -44,6 +52,19 @@ class Site:
     axis: int | None = None
     outward: int = 0
     cells: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    cut: frozenset[tuple[int, int]] = frozenset()
+    standing: tuple[bool, ...] = ()
+    planes: tuple[tuple[int, int], ...] = ()
+    excess: float | None = None
+
+    def leads(
+        self, cells: npt.NDArray[np.int64], directions: npt.NDArray[np.int64], sources: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Return which populations come to cells from the fluid: their sources are, and no body is on the way."""
+        found = self.is_fluid(sources)
+        if self.cut:
+            found &= [pair not in self.cut for pair in zip(cells.tolist(), directions.tolist(), strict=True)]
+        return found
 
     def is_fluid(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which cells of the grid are fluid."""
@@ -60,6 +81,26 @@ class Site:
         if self.axis is None:
             raise SolverError(f"body {self.name!r}: only sides of the box take this condition; give the body a Wall")
         return self.axis, self.outward
+
+
+def own_components(site: Site, links: Links, *, interpolated: bool) -> npt.NDArray[np.int64]:
+    """Return which components of the momentum through links a side or body gets, and with which sign.
+
+    Links through corners of the box are shared: a side gets no component across another one. Where a link meets a body
+    at a wall, the wall gets the component across itself. A plane of symmetry gets it where both are met at once; behind
+    it is the mirror image of the body, whose momentum across has the other sign.
+    """
+    found = np.ones(links.crossed.shape, dtype=np.int64)
+    for axis in range(links.crossed.shape[1]):
+        for way in (-1, 1):
+            at = links.crossed[:, axis] == way
+            if site.axis is not None:
+                found[at, axis] = int(axis == site.axis)
+                continue
+            where = np.where(interpolated, links.fractions[at], HALF_WAY)
+            beyond = -1 if (axis, way) in site.planes else 0
+            found[at, axis] = np.where(where < HALF_WAY, 1, np.where(where > HALF_WAY, beyond, 0))
+    return found
 
 
 class Condition(Protocol):
@@ -91,6 +132,10 @@ class Condition(Protocol):
 Steps = Sequence[Loop | Reset]
 
 
+def _same(force: Sequence[float]) -> None:
+    """Take no notice of another force."""
+
+
 class Part:
     """A condition at a side or on a body, at run time.
 
@@ -114,6 +159,10 @@ class Part:
         Links that were to be interpolated but are half-way, as the second cell is no fluid.
     state
         What differs from step to step: a copy of it is needed to go on from a saved flow.
+    carry
+        Takes another force that acts everywhere; None where nothing depends on it.
+    late
+        As ``steps``: what runs when no condition needs what has left cells any more.
     """
 
     def __init__(
@@ -128,8 +177,11 @@ class Part:
         assign: Callable[[Any], None] | None = None,
         halfway: int = 0,
         state: tuple[Dat, ...] = (),
+        late: Sequence[Steps] = (),
+        carry: Callable[[Sequence[float]], None] | None = None,
     ) -> None:
         self.name, self.links, self.halfway, self.state = name, links, halfway, state
+        self.late, self.carry = tuple(late), carry or _same
         self.force, self.torque = force, torque
         self._steps = tuple(steps)
         self._begin = self._steps if begin is None else tuple(begin)

@@ -6,6 +6,8 @@ T. Krueger et al., *The Lattice Boltzmann Method* (2017), eq. 5.53):
 .. math:: g_k = -g_{k'} + 2 w_k \bigl[\rho_w - 1 + \rho_w (\tfrac92 (c_k u_w)^2 - \tfrac32 u_w^2)\bigr]
 
 with what left the cell on the right and :math:`u_w` from this cell and the next one inwards, extrapolated to the side.
+A force along the side adds :math:`-\tfrac32 c_k F` to the density: what arrives crosses the side half a step of
+:math:`c_k` away, where the fluid that stands above weighs so much less.
 
 A pressure that is held reflects waves whole, with the opposite sign; so does a velocity that is set at the other end,
 and what an abrupt start has made goes to and fro for long. The kernel that absorbs lets the density go with the wave.
@@ -47,8 +49,8 @@ def velocities_near(near, further, pull, g, u, v, velocities, unit):
 
 
 @func
-def turn(g, above, u, v, back, velocities, weights, opposite, unknown, unit):
-    """Store the unknown populations."""
+def turn(g, above, pull, u, v, back, velocities, weights, opposite, unknown, axis, unit):
+    """Store the unknown populations; a force along the side changes the density to where they cross it."""
     for a in range(len(u)):
         u[a] = 1.5 * u[a] - 0.5 * v[a]
     square = 0.0
@@ -56,25 +58,28 @@ def turn(g, above, u, v, back, velocities, weights, opposite, unknown, unit):
         square += u[a] * u[a]
     for m in range(len(unknown)):
         cu = 0.0
+        lift = 0.0
         for a in range(len(u)):
             if velocities[unknown[m]][a] != 0:
                 cu += velocities[unknown[m]][a] * u[a]
+                if a != axis:
+                    lift -= 1.5 * velocities[unknown[m]][a] * pull[a]
         value = above + (1.0 + above) * (4.5 * cu * cu - 1.5 * square)
-        back[m] = unit * (2.0 * weights[unknown[m]] * value - g[opposite[unknown[m]]])
+        back[m] = unit * (2.0 * weights[unknown[m]] * (value + lift) - g[opposite[unknown[m]]])
 
 
 @kernel
 def anti_bounce_back(
     near: Read, further: Read, above: Read, pull: Read, back: Write,
     *, velocities: Const[list[list[int]]], weights: Const[list[float]], opposite: Const[list[int]],
-    unknown: Const[list[int]], unit: Const[float],
+    unknown: Const[list[int]], axis: Const[int], unit: Const[float],
 ):  # fmt: skip
     """Pressure held; ``near`` left the cell, ``further`` the next one inwards."""
     g = zeros(len(velocities))
     u = zeros(len(velocities[0]))
     v = zeros(len(velocities[0]))
     velocities_near(near, further, pull, g, u, v, velocities, unit)
-    turn(g, above[0], u, v, back, velocities, weights, opposite, unknown, unit)
+    turn(g, above[0], pull, u, v, back, velocities, weights, opposite, unknown, axis, unit)
 
 
 @kernel
@@ -95,7 +100,7 @@ def anti_bounce_back_absorbing(
     memory[0] = away
     memory[1] = out
     memory[2] = slope + keep * (memory[2] - slope)
-    turn(g, above[0] + away, u, v, back, velocities, weights, opposite, unknown, unit)
+    turn(g, above[0] + away, pull, u, v, back, velocities, weights, opposite, unknown, axis, unit)
 
 
 @kernel

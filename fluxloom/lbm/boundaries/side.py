@@ -15,10 +15,11 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.lbm.boundaries.bounce import bounce_part
 from fluxloom.lbm.boundaries.cell_kernels import CELLS
+from fluxloom.lbm.boundaries.column import Densities
 from fluxloom.lbm.boundaries.part import Part, Site
 from fluxloom.lbm.boundaries.pressure_kernels import anti_bounce_back, anti_bounce_back_absorbing, remember
 from fluxloom.lbm.boundaries.ramp import Ramp, check_ramp
-from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, scalars_at, speeds_at
+from fluxloom.lbm.boundaries.values import Places, Scalars, Vectors, speeds_at
 from fluxloom.lbm.boundaries.wall import Wall
 from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
 from fluxloom.lbm.space import Elements, Space
@@ -107,7 +108,8 @@ class Pressure:
     ----------
     density
         One for all, an array over the cells of the side, or a function of positions ``(n, d)`` that returns ``(n,)``.
-        `Part.assign` changes it between steps.
+        `Part.assign` changes it between steps. One number is that in the middle of the side: under a uniform force it
+        goes on along the side as in fluid at rest (`fluxloom.lbm.boundaries.column`); others are taken as they are.
     scheme
         ``"anti-bounce-back"`` sets it half a cell beyond the cells, with the velocity that comes out;
         ``"regularised"`` and ``"zou-he"`` at the centres of the cells at the side. Those two are exact in a channel,
@@ -176,21 +178,18 @@ class Pressure:
         over, site = _cells(space, site)
         above = _dat(space, over, f"{site.name} density", 1)
         places = cell_places(space, site, 0.0 if self.on_cells else 0.5)
-
-        def assign(values: Scalars) -> None:
-            above.write(scalars_at(values, places)[:, None] - 1.0)
-
-        assign(self.density)
+        densities = Densities(space, site, places, above, self.density, beyond=not self.on_cells)
+        given: dict[str, Any] = {"assign": densities.assign, "carry": densities.carry}
         n = len(site.links)
         if not self.on_cells:
             keep = self._keep(space.box.shape[axis]) if self.absorbs else None
             steps, begin, state = _turned(space, site, over, above, keep)
-            return Part(site.name, steps, links=n, begin=begin, assign=assign, state=state)
+            return Part(site.name, steps, links=n, begin=begin, state=state, **given)
         along = _dat(space, over, f"{site.name} velocity along", space.lattice.dimensions)
         if self.velocity is not None:
             along.write(speeds_at(self.velocity, places))
         steps = _completed(space, site, over, "density", self.scheme, above, along)
-        return Part(site.name, steps, links=n, begin=((),), assign=assign)
+        return Part(site.name, steps, links=n, begin=((),), **given)
 
     def _keep(self, cells: int) -> float:
         """Return what is kept in a step of the distance from the density, in a box so many cells across."""
@@ -273,7 +272,7 @@ def _turned(space: Space, site: Site, over: Elements, above: Dat, keep: float | 
     pull, name = pull_at(space, over, site.name), f"{site.name} anti-bounce-back"
     tables: dict[str, Any] = {
         "velocities": lattice.velocities, "weights": lattice.weights, "opposite": lattice.opposite,
-        "unknown": unknown, "unit": space.unit,
+        "unknown": unknown, "axis": axis, "unit": space.unit,
     }  # fmt: skip
     places = list(zip(near, next_, back, strict=True))
     if keep is None:
@@ -281,7 +280,7 @@ def _turned(space: Space, site: Site, over: Elements, above: Dat, keep: float | 
         return steps, None, ()
     memory = _dat(space, over, f"{site.name} memory", 3)
     across: dict[str, Any] = {"axis": axis, "inward": -outward}
-    tables |= across
+    tables |= {"inward": -outward}
     kernel, few = anti_bounce_back_absorbing, across | {"velocities": lattice.velocities, "unit": space.unit}
     steps = [
         [Loop(kernel, over.set, a, b, above, pull, memory, c, name=name, **tables, keep=keep)] for a, b, c in places

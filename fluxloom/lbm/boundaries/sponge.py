@@ -14,9 +14,10 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 from fluxloom.lbm.boundaries.cell_kernels import in_equilibrium, load, moments
+from fluxloom.lbm.boundaries.column import Densities
 from fluxloom.lbm.boundaries.part import Condition, Part, Site
 from fluxloom.lbm.boundaries.side import cell_places, pull_at
-from fluxloom.lbm.boundaries.values import Scalars, Vectors, scalars_at, speeds_at
+from fluxloom.lbm.boundaries.values import Scalars, Vectors, speeds_at
 from fluxloom.lbm.space import Space
 
 __all__ = ["Sponge"]
@@ -91,7 +92,8 @@ class Sponge:
         share = self.strength * (1.0 - away / self.width) ** 2
         make, d = space.context.dat, space.lattice.dimensions
         shares = make(over.set, share[:, None], f"{name} share", dtype=space.real)
-        above = make(over.set, scalars_at(self.density, places)[:, None] - 1.0, f"{name} density", dtype=space.real)
+        above = make(over.set, name=f"{name} density", shape=(1,), dtype=space.real)
+        densities = Densities(space, site, places, above, self.density)
         wanted = np.zeros((over.set.size, d)) if self.velocity is None else speeds_at(self.velocity, places)
         u = make(over.set, wanted, f"{name} velocity", dtype=space.real, layout=SoA())
         tables: dict[str, Any] = {
@@ -104,7 +106,7 @@ class Sponge:
             [Loop(draw, over.set, f, shares, above, u, pull, name=name, **tables)]
             for f in space.departed(over, over.cells[:, None], every, f"{name} out")
         ]
-        return Part(name, steps, links=0, begin=((),))
+        return Part(name, steps, links=0, begin=((),), carry=densities.carry)
 
     @staticmethod
     def _away(at: Any, across: int, outward: int) -> Any:

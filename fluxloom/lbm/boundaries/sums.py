@@ -141,6 +141,11 @@ class LinkSums:
         ]
         return total
 
+    @property
+    def total(self) -> Dat:
+        """The forces of all walls on this rank."""
+        return self._found["force"]
+
     def of(self, number: int) -> dict[str, WallSum]:
         """Return the ``"force"`` of a wall, and its ``"torque"`` if that is wanted."""
         return {word: WallSum(total, number) for word, total in self._found.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fluxloom.lbm.immersed.data import Fields, Step, Timed, Window
 from fluxloom.lbm.immersed.elastic import ElasticGroup
 from fluxloom.lbm.immersed.grouping import group_bodies
 from fluxloom.lbm.immersed.groups import Group
-from fluxloom.lbm.immersed.kernels import clear
+from fluxloom.lbm.immersed.kernels import clear, shift, uniform
 from fluxloom.lbm.immersed.looks import Looks
 from fluxloom.lbm.immersed.motion import Fixed
 from fluxloom.lbm.immersed.pipeline import HostSide
@@ -70,7 +71,7 @@ class Attached:
         context, grid = space.context, space.grid
         self._window = Window(grid.offset, grid.shape) if context.ranked else None
         self.fields = Fields(context, box, flow.excess, flow.motion, flow.force_field, window=self._window)
-        self.background = tuple(float(v) for v in flow.force) or (0.0,) * box.dimensions
+        self.background = tuple(float(v) for v in flow.force)
         self.host: HostSide | None = None
         if pipeline != "device" or context.ranked:
             self.host = HostSide(self.fields, self._still(), boundary.threads, here=pipeline == "device")
@@ -82,7 +83,7 @@ class Attached:
         self.moving = any(group.moves for group in self.groups)
         self.support = self._support()
         self.cells = Subset(grid, self._own(self.support), "support", capacity=self._room() if self.moving else None)
-        self._clear = Loop(clear, self.cells, self.fields.force, background=self.background)
+        self._clear = Loop(clear, self.cells, self.fields.force, axes=box.dimensions, **uniform(self.background))
         self._again = Redo(flow, self.cells, self.fields)
         self._inner: list[Step] = []
         if self.host is not None:
@@ -220,6 +221,21 @@ class Attached:
             self.host.restart()
         force = self.fields.force
         force.write(np.broadcast_to(self.background, (*force.set.shape, self.box.dimensions)))
+
+    def set_force(self, force: Sequence[float]) -> None:
+        """Take another uniform force, which acts from the next step on."""
+        change = uniform(tuple(b - a for a, b in zip(self.background, force, strict=True)))
+        self.background = tuple(float(v) for v in force)
+        self._clear.set(**uniform(self.background))
+        self._shift(**change)
+        if self.host is not None:
+            self.host.set_force(self.background)
+
+    @cached_property
+    def _shift(self) -> Loop:
+        """Changes the force of all cells, which what is looked at and conditions at sides read."""
+        force, axes = self.fields.force, self.box.dimensions
+        return Loop(shift, force.set, force, axes=axes, **uniform((0.0,) * axes), name="immersed background")
 
     # -------------------------------------------------------------------------------------------- state
     def state(self) -> dict[str, npt.NDArray[Any]]:

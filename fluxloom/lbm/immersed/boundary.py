@@ -265,6 +265,11 @@ class ImmersedBoundary:
         """Begin anew: bodies as at the start, no force."""
         self.attached.restart()
 
+    def set_force(self, force: Sequence[float]) -> None:
+        """Take another uniform force of the flow, from the next step on."""
+        for part in self._attached.values():
+            part.set_force(force)
+
     # -------------------------------------------------------------------------------------------- state
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return where bodies are, how they move, and all else that they need to go on to the same bits.

@@ -10,6 +10,9 @@ that are already there, a uniform one or those of an iteration before, count in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import sqrt, zeros
@@ -26,10 +29,12 @@ __all__ = [
     "place_2d",
     "place_3d",
     "rest",
+    "shift",
     "spread",
     "stretch",
     "sums_2d",
     "sums_3d",
+    "uniform",
 ]
 
 
@@ -99,10 +104,26 @@ def spread(weights: Read, pull: Read, force: RW, *, dimensions: Const[int]):
 
 
 @kernel
-def clear(force: Write, *, background: Const[list[float]]):
-    """Set the force of a cell to the uniform one."""
-    for a in range(len(background)):
-        force[a] = background[a]
+def clear(force: Write, *, axes: Const[int], first: float, second: float, third: float):
+    """Set the force of a cell to the uniform one, which has so many components."""
+    force[0] = first
+    force[1] = second
+    if axes > 2:
+        force[2] = third
+
+
+@kernel
+def shift(force: RW, *, axes: Const[int], first: float, second: float, third: float):
+    """Change the force of a cell by as much as the uniform one changes."""
+    force[0] = force[0] + first
+    force[1] = force[1] + second
+    if axes > 2:
+        force[2] = force[2] + third
+
+
+def uniform(force: Sequence[float]) -> dict[str, Any]:
+    """Return the constants by which `clear` and `shift` know a uniform force."""
+    return dict(zip(("first", "second", "third"), (*force, 0.0)[:3], strict=True))
 
 
 # ------------------------------------------------------------------------------------ rigid bodies

@@ -7,6 +7,7 @@ so that spins and torques are right-handed in ``x, y, z``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,17 @@ from fluxloom.core.errors import SolverError
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody, Pose
+from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
 
 __all__ = ["FreeBodies", "rotation", "state"]
 
 Values = npt.NDArray[np.float64]
 
-_KEPT = ("centre", "velocity", "spin", "acceleration", "twist", "matrix")
+_KEPT = ("centre", "velocity", "spin", "acceleration", "twist", "matrix", "inner", "inner_twist")
 """What is known of free bodies from one step to the next."""
+
+_LIGHTEST = 0.1
+"""Density, that of the fluid being one, down to which bodies were tried and lived."""
 
 
 def rotation(angle: npt.ArrayLike, dimensions: int) -> Values:
@@ -107,6 +112,8 @@ class FreeBodies:
         self.translates = _rows([np.asarray(m.translates, float) for m in free], d)
         self.turning = _rows([float(m.turns) for m in free], self._turns)
         self.radius = np.array([m.radius for m in free])
+        self._check_density()
+        self.follow = self._following()
         self._first = _rows([m.velocity for m in free], d), _rows([m.spin for m in free], self._turns)
         if contact is not None and not (self.radius > 0).all():
             raise SolverError(f"body {self.names[int(np.argmin(self.radius))]!r}: a contact needs the radius of bodies")
@@ -118,11 +125,32 @@ class FreeBodies:
             return given.reshape(1, 1)
         return np.diag(np.broadcast_to(given, (3,))) if given.ndim < 2 else given
 
+    def _check_density(self) -> None:
+        """Raise `SolverError` for bodies that are lighter than what was tried."""
+        for name, mass, displaced in zip(self.names, self.mass, self.displaced, strict=True):
+            if mass < _LIGHTEST * displaced:
+                raise SolverError(
+                    f"body {name!r}: it has {mass / displaced:.3g} of the density of the fluid, and from {_LIGHTEST} "
+                    "on free bodies are stable; make it heavier, or prescribe its motion"
+                )
+
+    def _following(self) -> Values:
+        r"""Return which share of a change of the body's acceleration its inner fluid takes up in a step, ``(n, 1)``.
+
+        All of it where the body is no lighter than the fluid. Else sound crosses the body first: the share is
+        :math:`c_s / D`, with the diameter of a disk or ball as large; twice that grows, if slowly.
+        """
+        size = self.displaced / np.pi if self.dimensions == 2 else 0.75 * self.displaced / np.pi
+        radius = np.maximum(size ** (1.0 / self.dimensions), 1e-12)
+        share = np.minimum(1.0, 0.5 * SOUND_SPEED_SQUARED**0.5 / radius)
+        return np.where(self.mass < self.displaced, share, 1.0)[:, None]
+
     def restart(self) -> None:
         """Go back to the first state."""
         self.centre, n = self.start.copy(), len(self.start)
         self.velocity, self.spin = self._first[0].copy(), self._first[1].copy()
         self.acceleration, self.twist = np.zeros_like(self.velocity), np.zeros_like(self.spin)
+        self.inner, self.inner_twist = np.zeros_like(self.velocity), np.zeros_like(self.spin)
         self.matrix = np.broadcast_to(np.eye(self.dimensions), (n, self.dimensions, self.dimensions)).copy()
 
     def kept(self) -> dict[str, Values]:
@@ -174,6 +202,8 @@ class FreeBodies:
         matrix[:, :d, :d] += (self.mass + self.virtual)[:, None, None] * np.eye(d)
         matrix[:, d:, d:] += inertia * ratio
         if not again:
+            self.inner = self._followed(self.inner, self.acceleration)
+            self.inner_twist = self._followed(self.inner_twist, self.twist)
             force = force + self._other_forces()
             torque = torque + self._other_torques(inertia)
         moves = np.concatenate([self.translates, self.turning], axis=1)
@@ -188,6 +218,10 @@ class FreeBodies:
             worst = self.names[int(np.argmin(np.isfinite(change).all(axis=1)))]
             raise SolverError(f"body {worst!r}: its velocity is not finite any more")
 
+    def _followed(self, inner: Values, outer: npt.NDArray[Any]) -> Values:
+        """Return accelerations of the fluid inside, from those of a step before and those of the bodies."""
+        return np.where(self.follow < 1.0, inner + self.follow * (outer - inner), outer)
+
     def _inertias(self) -> Values:
         """Return the inertia of the bodies as they lie now."""
         if self.dimensions == 2:
@@ -198,13 +232,14 @@ class FreeBodies:
         """Return what acts beside the fluid around, and what the fluid inside takes."""
         weight = (self.mass - self.displaced)[:, None] * self.gravity
         spring = self.stiffness * (self.centre - self.start) + self.damping * self.velocity
-        inner = (self.displaced + self.virtual)[:, None] * self.acceleration
+        inner = self.displaced[:, None] * self.inner + self.virtual[:, None] * self.acceleration
         return weight - spring + inner + self.contacts()
 
     def _other_torques(self, inertia: Values) -> Values:
         """Return what Euler's equations have beside torques; the fluid inside turns as a rigid body of its density."""
         share, added = (self.displaced / self.mass)[:, None], (self.virtual / self.mass)[:, None]
-        inner = np.einsum("nab,nb->na", inertia, self.twist) * (share + added)
+        turn = "nab,nb->na"
+        inner = np.einsum(turn, inertia, self.inner_twist) * share + np.einsum(turn, inertia, self.twist) * added
         if self.dimensions == 2:
             return inner
         momentum = np.einsum("nab,nb->na", inertia, self.spin)

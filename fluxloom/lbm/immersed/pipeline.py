@@ -30,7 +30,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set, Subset
 from fluxloom.lbm.immersed.data import Fields, Step
-from fluxloom.lbm.immersed.kernels import clear
+from fluxloom.lbm.immersed.kernels import clear, uniform
 from fluxloom.lbm.immersed.messages import Copies
 from fluxloom.linalg.direct import Direct, sequence
 
@@ -143,7 +143,7 @@ class HostSide:
             self._listed: npt.NDArray[np.int32] = over.indices
         else:
             self._listed = np.arange(cells.size, dtype=np.int32)
-        self._clear = Loop(clear, over, self.fields.force, background=tuple(background))
+        self._clear = Loop(clear, over, self.fields.force, axes=len(background), **uniform(background))
         self._ahead = sequence([self._clear, *ahead], "immersed ahead")
         self._markers = sequence(markers, "immersed markers") if markers else None
 
@@ -158,6 +158,10 @@ class HostSide:
         """Find where the cells of the support are stored, on several ranks: the fields have layers around."""
         position = self._cells.parent.position
         self._places = None if position is None else position[self._cells.indices]
+
+    def set_force(self, background: Sequence[float]) -> None:
+        """Take another force of every cell."""
+        self._clear.set(**uniform(background))
 
     def restart(self) -> None:
         """Forget times."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -57,6 +58,7 @@ WALL = (YMIN, '[boundary.ymin]\ntype = "wall"\n')
 AIR = ("[run]", '[gas]\nviscosity = "sutherland"\n[run]')
 MODEL = ("[run]", '[gas]\nviscosity = "sutherland"\n[scheme]\nturbulence = "spalart-allmaras"\n[run]')
 SPAN = ("ny = 6", "ny = 6\nz = [0.0, 1.0]\nnz = 2")
+LOW = "[scheme]\nlow_mach = true\n[run]"
 ENDS = ("[run]", '[boundary.zmin]\ntype = "symmetry"\n[boundary.zmax]\ntype = "symmetry"\n[run]')
 
 
@@ -170,12 +172,43 @@ def test_every_boundary(stream: Write, kind: str) -> None:
     needed, _ = BOUNDARY_KEYS[kind]
     given = "".join(f"{key} = {values[key]}\n" for key in needed)
     given += "temperature = 300.0\n" if kind == "velocity-inlet" else ""
-    runner = advanced(build(stream((XMIN, f'[boundary.xmin]\ntype = "{kind}"\n{given}'), AIR)), 2)
+    given += "state = [1.2, 700.0, 0.0, 1e5]\n" if kind == "supersonic-inlet" else ""
+    place = (XMIN, "[boundary.xmin]") if kind != "symmetry" else (YMIN, "[boundary.ymin]")
+    changes = (place[0], f'{place[1]}\ntype = "{kind}"\n{given}'), ("alpha = 2.0", "alpha = 0.0"), AIR
+    runner = advanced(build(stream(*changes)), 2)
     assert np.isfinite(runner.residual())
 
 
+def test_an_inlet_may_let_nothing_in(stream: Write) -> None:
+    """0 is a value: it is not the same as no value."""
+    inlet = '[boundary.xmin]\ntype = "mass-inlet"\nmass_flux = 0.0\ntemperature = 288.15\n'
+    runner = advanced(build(stream((XMIN, inlet), ("mach = 0.5", "mach = 0.0"))), 3)
+    np.testing.assert_allclose(runner.fields()["u"], 0.0, atol=1e-9)
+
+
+def test_slow_gas_at_a_supersonic_outlet_is_told(stream: Write) -> None:
+    runner = advanced(build(stream((XMIN, '[boundary.xmin]\ntype = "supersonic-outlet"\n'))), 4)
+    told = dict(runner.summary())["outlets"]
+    assert "(xmin) in 4 of 4 steps" in told
+    assert "6 faces in the last step" in told
+    fast = advanced(build(stream((XMIN, '[boundary.xmin]\ntype = "supersonic-outlet"\n'), ("= 0.5", "= 2.0"),
+                                 ("[run]", "[initial]\nvelocity_x = \"-900\"\n[run]"))), 4)  # fmt: skip
+    assert "outlets" not in dict(fast.summary())
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [((("mach = 0.5", "mach = 0.05"),), True), ((("mach = 0.5", "mach = 0.05"), ("[run]", LOW)), False), ((), False)],
+)
+def test_slow_flow_wants_a_key(stream: Write, changes: tuple[tuple[str, str], ...], warned: bool) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        build(stream(*changes))
+    assert any("set low_mach = true" in str(one.message) for one in found) == warned
+
+
 def test_every_boundary_can_be_named() -> None:
-    assert len(BOUNDARY_KEYS) == len(Boundary.__args__) + 1  # symmetry and slip are the same
+    assert len(BOUNDARY_KEYS) == len(Boundary.__args__)
 
 
 def test_periodic(stream: Write) -> None:
@@ -255,12 +288,17 @@ def test_lost(stream: Write, tmp_path: Path, fluxloom: Callable[..., SimpleNames
     assert re.search(r"the state of cell \d+ at \[.*\] is not finite; lower cfl \(now 0.8\)", text)
 
 
+def test_round_off_of_a_mesh_far_away_is_told(stream: Write) -> None:
+    with pytest.warns(UserWarning, match=r"nodes are 2e\+05 from the origin and as near as 0.167 to each other"):
+        build(stream(("x = [0.0, 2.0]", "x = [199999.0, 200001.0]")))
+
+
 def test_mended_states_are_counted(stream: Write) -> None:
     """A strong blast with long steps is kept positive, and the summary says how often."""
     blast = "[initial]\nleft = [1.0, 0.0, 0.0, 1000.0]\nright = [0.01, 0.0, 0.0, 0.001]\nat = 1.0\n"
     runner = build(stream(("[run]", f"{blast}[time]\ncfl = 2.5\n[run]")))
     advanced(runner, 5)
-    assert "that were not positive" in dict(runner.summary())["mended"]
+    assert "fluxes of" in dict(runner.summary())["limited"]
 
 
 @pytest.mark.parametrize(
@@ -291,6 +329,9 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([("mach = 0.5", "mach = 0.5\nreynolds = 100.0")], "flow.reynolds needs gas.viscosity"),
         ([("mach = 0.5", "mach = 0.5\nbeta = 3.0")], "beta = 0 in 2 dimensions"),
         ([("mach = 0.5", 'mach = 0.5\nup = "z"')], 'flow.up: "z" is no axis'),
+        ([SPAN, ENDS, ("mach = 0.5", 'mach = 0.5\nup = "z"')], "the free stream [0.999391, 0.0, 0.034899] has a"),
+        ([SPAN, ENDS, ("mach = 0.5", "mach = 0.5\nbeta = -1.0")], "boundary.zmin: the free stream [0.99"),
+        ([('"slip"', '"symmetry"')], "boundary.ymin: the free stream [0.999391, 0.034899] has a component across"),
         ([("[run]", "[gas]\nmu = 1.0\n[run]")], 'mu is of viscosity = "constant", not "none"'),
         ([("[run]", "[forces.ymn]\n[run]")], "forces: no patch 'ymn'; did you mean 'ymin'?"),
         ([("[run]", "[forces.ymin]\npoint = [0.0]\n[run]")], "forces on ymin: a point of 2 coordinates"),

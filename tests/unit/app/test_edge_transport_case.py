@@ -169,7 +169,8 @@ def test_command_line(plume: Write, fluxloom: Callable[..., SimpleNamespace], tm
     lost = fluxloom("run", plume(("dt = 0.01", "dt = 1e4")), "-n", 90, "--output", tmp_path / "lost")
     text = " ".join(lost.err.split())
     assert lost.code == 1
-    assert "residual inf; lower time.dt (now 10000)" in text
+    assert "residual inf;" in text
+    assert "lower time.dt (now 10000)" in text
     assert next((tmp_path / "lost").glob("diverged.*")).exists()
     assert "Traceback" not in done.text + lost.text
 

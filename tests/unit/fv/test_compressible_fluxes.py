@@ -38,7 +38,7 @@ def by_rusanov(left: Read, right: Read, n: Read, f: Write, *, gamma: float, d: C
 @kernel
 def by_roe(left: Read, right: Read, n: Read, f: Write, *, gamma: float, d: Const[int]):
     g = zeros(2 + d)
-    roe(left, right, n, g, gamma, d, 0.0)
+    roe(left, right, n, g, gamma, d, 0.0, 0.0)
     for k in range(2 + d):
         f[k] = g[k]
 
@@ -46,7 +46,7 @@ def by_roe(left: Read, right: Read, n: Read, f: Write, *, gamma: float, d: Const
 @kernel
 def by_rounded_roe(left: Read, right: Read, n: Read, f: Write, *, gamma: float, d: Const[int]):
     g = zeros(2 + d)
-    roe(left, right, n, g, gamma, d, 0.1)
+    roe(left, right, n, g, gamma, d, 0.1, 0.0)
     for k in range(2 + d):
         f[k] = g[k]
 

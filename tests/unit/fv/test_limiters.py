@@ -13,7 +13,7 @@ from fluxloom.kernel.frontend import kernel
 
 @kernel
 def shares(a: Read, out: Write, *, eps2: float):
-    out[0] = bounded(1.0, a[0], a[1], a[2])
+    out[0] = bounded(1.0, a[0], a[1], a[2], eps2)
     out[1] = smooth_share(1.0, a[0], a[1], a[2], eps2)
 
 

@@ -10,7 +10,7 @@ from fluxloom.app.verify.compressible_cases import with_points
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.sides import Sides
-from fluxloom.fv.thin_slopes import thin_inner_slopes, thin_slopes, thinness
+from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 
@@ -28,6 +28,11 @@ def moved(mesh: MeshData, x: Array, y: Array) -> ControlVolumes:
     return control_volumes(with_points(mesh, np.stack([x, y], axis=1)))
 
 
+def sides_of(volumes: ControlVolumes, sides: Sides) -> Across:
+    """Return the sides with the ways across them."""
+    return Across(volumes, sides, volumes.ways)
+
+
 def none_of(sides: Sides, d: int) -> Array:
     """Return weights that no slope of a thin cell should take anything of."""
     return np.full((sides.face.size, d), 1e30)
@@ -42,12 +47,12 @@ def test_linear_fields_on_straight_layers(dimension: int) -> None:
     volumes = control_volumes(with_points(mesh, points))
     sides, slope = Sides.of(volumes), np.arange(1.0, dimension + 1.0)
     values = 3.0 + volumes.centres @ slope
-    assert thinness(volumes, sides).min() == 1.0
-    found = applied(volumes, sides, thin_slopes(volumes, sides, none_of(sides, dimension)), values)
+    assert sides_of(volumes, sides).thinness.min() == 1.0
+    found = applied(volumes, sides, thin_slopes(sides_of(volumes, sides), none_of(sides, dimension)), values)
     assert np.abs(found - slope).max() < 1e-10
     kept = np.flatnonzero(~sides.outside)
     inner = np.zeros((sides.face.size, dimension))
-    inner[kept] = thin_inner_slopes(volumes, sides, kept, none_of(sides, dimension)[kept])
+    inner[kept] = thin_inner_slopes(sides_of(volumes, sides), kept, none_of(sides, dimension)[kept])
     assert np.abs(applied(volumes, sides, inner, values) - slope).max() < 1e-10
 
 
@@ -61,7 +66,7 @@ def test_layers_do_not_mix_round_a_bend() -> None:
     layer = np.zeros(volumes.elements)
     layer[: volumes.cells] = np.arange(volumes.cells) // 24
     layer[volumes.outer] = layer[volumes.faces[volumes.interior :, 0]]
-    found = applied(volumes, sides, thin_slopes(volumes, sides, none_of(sides, 2)), layer)
+    found = applied(volumes, sides, thin_slopes(sides_of(volumes, sides), none_of(sides, 2)), layer)
     place = volumes.centres[: volumes.cells]
     along = np.stack([place[:, 1], -place[:, 0]], axis=1) / np.linalg.norm(place, axis=1)[:, None]
     across = np.abs(np.einsum("ij,ij->i", found, place)).max()
@@ -78,7 +83,7 @@ def test_modes_of_layers_are_no_slopes_along_them() -> None:
     sign[: volumes.cells] = (-1.0) ** (np.arange(volumes.cells) // 8)
     sign[volumes.outer] = sign[volumes.faces[volumes.interior :, 0]]
     inner = np.setdiff1d(np.arange(volumes.cells), volumes.faces[volumes.interior :, 0])
-    found = applied(volumes, sides, thin_slopes(volumes, sides, none_of(sides, 2)), sign)[inner, 0]
+    found = applied(volumes, sides, thin_slopes(sides_of(volumes, sides), none_of(sides, 2)), sign)[inner, 0]
     assert np.abs(found).max() < 2.0
     flow = applied(volumes, sides, CompressibleGeometry.of(volumes).weights, sign)[inner, 0]
     assert np.abs(flow).max() < 2.0
@@ -89,6 +94,6 @@ def test_thick_cells_and_simplices_keep_theirs() -> None:
         volumes = control_volumes(mesh)
         sides = Sides.of(volumes)
         weights = np.ones((sides.face.size, 2))
-        assert thin_slopes(volumes, sides, weights) is weights
+        assert thin_slopes(sides_of(volumes, sides), weights) is weights
         kept = np.flatnonzero(~sides.outside)
-        assert (thin_inner_slopes(volumes, sides, kept, weights[kept]) == 1.0).all()
+        assert (thin_inner_slopes(sides_of(volumes, sides), kept, weights[kept]) == 1.0).all()

@@ -55,6 +55,15 @@ CASES = {
         lambda: box2d(6, 4, kind="triangle", perturb=0.2), [],
         {"ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0)), "xmin": Inflow(stream), "xmax": Outflow()},
     ),
+    "flat duct": Case(
+        lambda: box2d(6, 4), [],
+        {"ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0)), "xmin": Inflow(stream), "xmax": Outflow()},
+    ),
+    "corner": Case(
+        lambda: box3d(2, 2, 2, kind="tetra", perturb=0.2), [],
+        {name: NoSlip() for name in ("xmin", "xmax", "ymin", "zmin", "zmax")} | {"ymax": NoSlip((0.3, 0.0, 0.1))},
+        force=(0.1, 0.2, 0.0),
+    ),
     "rings": Case(lambda: box2d(7, 4), [("xmin", "xmax"), ("ymin", "ymax")], model=Wale()),
     "channel": Case(lambda: box3d(5, 4, 4), XZ, {"ymin": NoSlip(), "ymax": NoSlip()}, Wale(), (0.3, 0.0, 0.0)),
     "half channel": Case(
@@ -91,8 +100,9 @@ def test_steps_are_those_of_the_fused_solver(name: str, device: str) -> None:
     assert (step.time, step.steps, step.dt) == (pytest.approx(flow.time), flow.steps, flow.dt)
 
 
-def test_first_step_is_euler() -> None:
-    flow = flow_of("channel")
+@pytest.mark.parametrize("name", ["channel", "duct"])
+def test_first_step_is_euler(name: str) -> None:
+    flow = flow_of(name)
     step = AlgebraicStep(flow)
     assert step.steps == 0
     step.step(0.02)
@@ -126,13 +136,15 @@ def test_counts_are_the_published_ones() -> None:
 
 def test_boundaries_and_forces_are_counted() -> None:
     """Given velocities need nothing, outflows and symmetry two passes; a force one sum for each direction."""
-    walls, duct = AlgebraicStep(flow_of("channel")), AlgebraicStep(flow_of("duct"))
-    walls.step(0.02)
-    duct.step(0.02)
+    walls, duct, oblique = (AlgebraicStep(flow_of(name)) for name in ("channel", "flat duct", "duct"))
+    for step in (walls, duct, oblique):
+        step.step(0.02)
     assert "boundary" not in walls.counts
     assert walls.counts["predictor"] == KernelCalls(spmv=8, axpy=8)
     assert duct.counts["boundary"] == KernelCalls(extra=2)
     assert duct.counts["predictor"] == KernelCalls(spmv=5, axpy=5)
+    gradients, faces, entries, sums = 3 * 4, 4 + 2 + 4 + 2 + 4, 2 + 1, 4
+    assert oblique.counts["predictor"] == KernelCalls(spmv=5 + gradients + faces + entries + sums, axpy=6, extra=1)
 
 
 def test_only_three_kernels_and_extras() -> None:

@@ -73,8 +73,8 @@ def test_first_pressure(context: fl.Context) -> None:
     x = flow.loops.places
     wanted = 0.25 * np.cos(2.0 * np.pi * x).sum(axis=1)
     found = flow.pressure()
-    assert np.corrcoef(found, wanted)[0, 1] > 0.98
-    assert np.ptp(found) == pytest.approx(np.ptp(wanted), rel=0.05)
+    assert np.corrcoef(found, wanted)[0, 1] > 0.995
+    assert np.ptp(found) == pytest.approx(np.ptp(wanted), rel=0.2)
     assert flow.steps == 0
     after = advanced(flow, 1e-6).pressure()
     assert np.abs(after - found).max() < 0.01 * np.ptp(found)

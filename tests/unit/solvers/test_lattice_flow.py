@@ -187,3 +187,29 @@ def test_starts_and_counts_that_make_no_sense() -> None:
     flow.step(np.int64(2))
     flow.step(0)
     assert flow.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("streaming", "pipeline"),
+    [("pull", ""), ("push", ""), ("three-phase", ""), ("in-place", ""), ("pull", "device"), ("push", "host")],
+)
+def test_a_changed_force_is_that_of_a_flow_made_with_it(streaming: str, pipeline: str) -> None:
+    """Also around immersed bodies; no chain is made anew."""
+    found = []
+    for first in ((0.0, 0.0), (0.0, 1e-3)):
+        walls = {"ymin": Wall(measure=True), "ymax": Wall()}
+        flow = box((10, 12), force=first, boundaries=walls, streaming=streaming)
+        if pipeline:
+            flow.immerse(ImmersedBoundary([ImmersedBody("disk", circle((5.0, 6.0), 2.5))], pipeline=pipeline))
+        flow.initialise()
+        if not any(first):
+            flow.set_force((0.0, 1e-3))
+            flow.initialise()
+        flow.step(4)
+        made = flow.chain
+        flow.set_force((1e-4, 2e-3))
+        flow.step(6)
+        assert flow.chain is made
+        found.append((flow.velocity(), flow.density(), flow.force_on("ymin")))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,60 @@
+"""Supersonic outlets through which gas leaves slower than sound: how many faces, in how many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fluxloom.app.cases.flow_observer import Observer
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.fv.guard_kernels import slow_outlets
+from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["OutletObserver"]
+
+
+class OutletObserver(Observer):
+    """Counts faces of supersonic outlets below Mach 1: there a wave comes in, and nothing says what it brings.
+
+    Parameters
+    ----------
+    flow
+        The flow.
+    patches
+        Those with such outlets.
+    """
+
+    remembers = ("_steps", "_now", "_lowest", "_since")
+
+    def __init__(self, flow: CompressibleFlow, patches: Sequence[str]) -> None:
+        self._flow, self._patches = flow, patches
+        self._count, self._least = flow.context.scalar(0.0, "slow"), flow.context.scalar(1.0, "slowest")
+        self._look = Chain([
+            Reset(self._count), Reset(self._least, 1.0),
+            Loop(slow_outlets, flow.boundary, flow.kind, flow.face[flow.edge[0]], flow.w[flow.behind[0]], self._count,
+                 self._least, gamma=flow.gas.gamma, d=flow.dimension, moving=int(flow.rotation is not None)),
+        ], name="outlets")  # fmt: skip
+        self._steps, self._now, self._lowest, self._since = 0, 0, 1.0, flow.steps
+
+    def stepped(self) -> None:
+        """Count. Collective."""
+        self._look()
+        count, least = Global.read_all([self._count, self._least])
+        self._now = int(count)
+        self._steps += self._now > 0
+        self._lowest = min(self._lowest, float(least))
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return how many there were, and whether there still are."""
+        if not self._steps:
+            return ()
+        names = ", ".join(self._patches)
+        now = f"{self._now:,} faces in the last step" if self._now else "none in the last step"
+        return ((
+            "outlets",
+            f"gas left slower than sound, or entered, through supersonic outlets ({names}) in {self._steps:,} of "
+            f"{self._flow.steps - self._since:,} steps, at Mach {self._lowest:.3g} at least; {now}: what comes in "
+            'there is not given; take type = "outlet" or "far-field"',
+        ),)  # fmt: skip

@@ -1,0 +1,83 @@
+"""What may spoil a case of lattice Boltzmann flow: said by ``check``, before any step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fluxloom.app.cases.expressions import formula
+from fluxloom.app.cases.lattice_tables import LatticeBoundaryTable, LatticeCase, LatticeInitialTable
+from fluxloom.app.cases.lattice_units import SOUND, Units
+
+__all__ = ["advices"]
+
+_COMPRESSIBLE = 0.18
+_SLOW = 2.0
+_FEW = 10.0
+
+_LOST = {"bgk": 20.0, "trt": 40.0, "mrt": 40.0, "regularised": 20.0, "central": 40.0, "cumulant": 80.0}
+"""Reynolds number of a cell from which on cavities were lost within 25 of their times: of 16 cells in space, at
+velocities of 0.05 and 0.1; all lived at half of it."""
+
+_LOST_IN_PLANE = {"bgk": 20.0, "trt": 40.0, "mrt": 80.0, "regularised": 40.0, "central": 640.0, "cumulant": 320.0}
+"""The same of 40 cells in the plane."""
+
+_SAFE = 0.4
+"""Share of it that is safe: finer cavities are lost earlier, with TRT at 21 of 40 with 48 cells in space."""
+
+_PLACES = 17
+"""Points along each axis at which formulas of velocities are looked at."""
+
+
+def advices(case: LatticeCase, units: Units) -> list[str]:
+    """Return what may spoil the results: compressibility, too fast or too coarse for the collision, small bodies."""
+    found, fastest = [], _fastest(case, units)
+    mach = fastest / units.speed / SOUND
+    if mach > _COMPRESSIBLE:
+        found.append(f"Mach number {mach:.2g}: errors of compressibility go with its square, {mach**2:.1%}")
+    if advice := _coarse(case, fastest * units.dx / units.viscosity):
+        found.append(advice)
+    if units.relaxation > _SLOW:
+        found.append(f"relaxation time {units.relaxation:.3g} is long, walls get worse: lower the lattice velocity")
+    sizes = {f"body.{key}": body.diameter for key, body in case.body.items()} | {"particles": case.particles.diameter}
+    for key, size in sizes.items():
+        if 0.0 < size / units.dx < _FEW:
+            found.append(f"{key}: {size / units.dx:.3g} cells across a body are few")
+    return found
+
+
+def _coarse(case: LatticeCase, reynolds: float) -> str:
+    """Return a word about cells that are too coarse for the collision; none where they are not."""
+    name, smooth = case.lattice.collision, not case.boundary and not case.body and not case.particles.count
+    lost = (_LOST if case.mesh.dimension == 3 else _LOST_IN_PLANE)[name]
+    if case.lattice.smagorinsky or (smooth and name in ("central", "cumulant")) or reynolds <= _SAFE * lost:
+        return ""
+    other = "" if name in ("central", "cumulant") else 'collision = "cumulant" or "central", '
+    return (
+        f"Reynolds number of a cell {reynolds:.3g} (velocity times spacing by viscosity): with {name} flows between "
+        f"walls stay finite up to {_SAFE * lost:.3g} or so (coarse cavities were lost from {lost:.3g} on, finer ones "
+        f"earlier): {reynolds / (_SAFE * lost):.2g} times as many cells along each axis, {other}or a smagorinsky "
+        "constant"
+    )
+
+
+def _fastest(case: LatticeCase, units: Units) -> float:
+    """Return the largest velocity that the case names: of reference, of sides and surfaces, of the start."""
+    given = [side.velocity for side in case.boundary.values()] + [body.velocity for body in case.body.values()]
+    tables: list[LatticeBoundaryTable | LatticeInitialTable] = [case.initial, *case.boundary.values()]
+    speeds = [float(np.linalg.norm(velocity)) for velocity in given if velocity]
+    return max([units.velocity, *speeds, *(_peak(table, case, units) for table in tables)])
+
+
+def _peak(table: LatticeBoundaryTable | LatticeInitialTable, case: LatticeCase, units: Units) -> float:
+    """Return the largest speed that formulas give at some places of the box."""
+    d, ends = units.dimension, zip(units.lower, case.mesh.shape[::-1], strict=True)
+    names: Sequence[str] = [f"velocity_{axis}" for axis in "xyz"[:d]]
+    if not table.changed(names):
+        return 0.0
+    axes = [np.linspace(low, low + n * units.dx, _PLACES) for low, n in ends]
+    at = [x.ravel() for x in np.meshgrid(*axes)]
+    parts = [formula(getattr(table, name) or "0", name, ("x", "y", "z")[:d])(*at) for name in names]
+    speeds = np.sqrt(np.sum(np.square(parts), axis=0))
+    return float(speeds[np.isfinite(speeds)].max(initial=0.0))

@@ -1,0 +1,295 @@
+r"""Operators of collocated finite volumes that are exact for linear fields on every mesh with plane faces.
+
+Those of `fluxloom.fv.operators` are so only where each face stands across the middle of the line between its elements.
+Elsewhere the two vectors
+
+.. math:: k = n - \frac{v}{n \cdot v}, \qquad s = x_f - \frac{x_i + x_j}{2}
+
+say by how much it does not; ``v`` leads from one element to the other, ``n`` is the normal, ``x_f`` the centre of the
+face. With gradients ``g`` of the cells that are exact for linear fields, and their mean at a face,
+
+.. math:: \frac{\partial q}{\partial n} = \frac{q_j - q_i}{n \cdot v} + k \cdot \bar g, \qquad
+          q_f = \frac{q_i + q_j}{2} + s \cdot \bar g
+
+are exact too, and by Gauss's theorem with them divergence and gradient. The flux of a product, ``u_n q``, needs the
+second moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``.
+
+*Gradients* are least squares of the differences across the faces of a cell with weights ``A / |v|``: on right-angled
+cells, however thin, all directions count alike. Where the faces do not settle a direction (tetrahedra in the corner of
+walls for the pressure) it is that of the neighbours. What corrects the faces are *mean gradients*: twice the mean over
+a cell and those across its faces, by volume. Four differences settle the gradient of a tetrahedron just so, and what is
+made of it alone feeds oscillations.
+
+*Boundary elements* are at the centre of their face, or at the foot of the perpendicular to it, where their value is
+that of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes).
+
+References
+----------
+H. Jasak: *Error analysis and estimation for the finite volume method*. PhD thesis, Imperial College 1996, sec. 3.3
+(corrected normal derivatives). H. Nishikawa: *Beyond interface gradient: a general principle for constructing diffusion
+schemes*. AIAA 2010-5093. F. Haider, J.-P. Croisille, B. Courbet: *Stability analysis of the cell centered finite-volume
+MUSCL method on unstructured grids*. Numer. Math. 113, 2009 (why gradients from four neighbours do not suffice).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.dsl.parts import refresh_host
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.operators import Operators
+from fluxloom.fv.sides import Family, Sides
+
+__all__ = ["ORTHOGONAL", "LinearOperators", "obliqueness", "stored"]
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+ORTHOGONAL = 1e-4
+"""What `obliqueness` of a mesh is taken for none: an angle, and a distance as a part of that of two elements."""
+
+_UNSETTLED = 1e-2
+"""Part of the least squares over all sides of a cell that the known ones need to settle a direction."""
+
+_NOTHING = 1e-7
+"""Root of an eigenvalue of the least squares, as a part of the largest, in a direction in which a cell has no sides."""
+
+_DAMPED = 2.0
+"""Of the flux that carries values to the middle of faces, see `LinearOperators.shares`."""
+
+_LEVELS = 3
+"""From how far away a gradient that is not settled is fetched."""
+
+
+def obliqueness(volumes: ControlVolumes) -> float:
+    """Return how far faces are from standing across the line between two elements, of this rank.
+
+    The largest sine of the angle of ``n`` and ``v``, or distance of the face's centre from that line in the plane of
+    the face as a part of ``|v|``; no more than `ORTHOGONAL` is none.
+    """
+    if not len(volumes.faces):
+        return 0.0
+    ways, normals, inner = volumes.ways, volumes.normals, volumes.interior
+    length = np.linalg.norm(ways, axis=1)
+    angle = np.linalg.norm(_across(ways, normals), axis=1) / length
+    aside = volumes.arms[:inner] - 0.5 * ways[:inner]
+    aside -= (np.einsum("ij,ij->i", aside, normals[:inner]) / volumes.spacing[:inner])[:, None] * ways[:inner]
+    return float(max(angle.max(), (np.linalg.norm(aside, axis=1) / length[:inner]).max(initial=0.0)))
+
+
+def stored(volumes: ControlVolumes, values: Array) -> Array:
+    """Return values of the owned cells ``(owned,)``, and those that other ranks have of theirs. Collective."""
+    if volumes.shared is None:
+        return values
+    found = np.zeros((volumes.cells, 1))
+    found[: values.size, 0] = values
+    refresh_host(volumes.shared.comm, volumes.shared.cells, found)
+    return found[:, 0]
+
+
+def _across(vectors: Array, normals: Array) -> Array:
+    """Return the parts of vectors across normals."""
+    return vectors - np.einsum("ij,ij->i", vectors, normals)[:, None] * normals
+
+
+@dataclass(frozen=True, eq=False)
+class LinearOperators:
+    """The corrections of one quantity.
+
+    Attributes
+    ----------
+    operators
+        Those that are corrected.
+    feet, known : (boundary elements,)
+        Which have their value at the foot of the perpendicular, and which have one that gradients may use.
+    """
+
+    operators: Operators
+    feet: Mask
+    known: Mask
+
+    @property
+    def volumes(self) -> ControlVolumes:
+        """The control volumes."""
+        return self.operators.volumes
+
+    @property
+    def _sides(self) -> Sides:
+        return self.operators.sides
+
+    # ------------------------------------------------------------------------------------- faces
+    @cached_property
+    def ways(self) -> Array:
+        """``v``, from the first element to the second, ``(faces, d)``."""
+        cv = self.volumes
+        found, normals = cv.ways, cv.normals
+        foot = np.flatnonzero(self._all(self.feet, False))
+        found[foot] -= _across(found[foot], normals[foot])
+        return found
+
+    @cached_property
+    def tangents(self) -> Array:
+        """``k``, ``(faces, d)``; zero behind boundary elements that are not known."""
+        normals = self.volumes.normals
+        found = normals - self.ways / np.einsum("ij,ij->i", self.ways, normals)[:, None]
+        found[~self._all(self.known, True)] = 0.0
+        return found
+
+    @cached_property
+    def skews(self) -> Array:
+        """``s``, ``(faces, d)``; at a boundary from the boundary element."""
+        cv = self.volumes
+        inner = np.arange(len(cv.faces)) < cv.interior
+        return np.where(inner, 1.0, 0.0)[:, None] * (cv.arms - 0.5 * self.ways) + np.where(inner, 0.0, 1.0)[:, None] * (
+            cv.ways - self.ways
+        )
+
+    def shares(self) -> Array:
+        """Return ``b``, ``(faces,)``: the viscosity ``b |q|`` goes with the flux ``q . g`` that carries values to faces.
+
+        It acts on what the difference of two elements has beside ``v . g``, nothing of linear fields. Without it values
+        that are carried to the middle of skewed faces grow.
+        """
+        cv = self.volumes
+        found = _DAMPED * np.einsum("ij,ij->i", self.ways, cv.normals) / (np.linalg.norm(self.ways, axis=1) * cv.area)
+        return np.where(np.arange(len(cv.faces)) < cv.interior, found, 0.0)
+
+    def moments(self, passed: Mask) -> Array:
+        """Return ``A C``, ``(faces, d, d)``, zero at boundary faces through which nothing passes.
+
+        Parameters
+        ----------
+        passed : (boundary elements,)
+            Through which something does.
+        """
+        cv = self.volumes
+        if cv.moments is not None:
+            found = cv.moments()
+        elif cv.dimension == 2:
+            along = np.stack([-cv.areas[:, 1], cv.areas[:, 0]], axis=1)
+            found = along[:, :, None] * along[:, None, :] / 12.0
+        else:
+            found = np.zeros((len(cv.faces), 3, 3))
+        return found * (cv.area * self._all(passed, True))[:, None, None]
+
+    def halves(self) -> Family:
+        """Return the means of both cells, faces by cells; at a boundary that of the cell behind."""
+        inner = np.arange(len(self.volumes.faces)) < self.volumes.interior
+        return self.operators.two_sided(np.where(inner, 0.5, 1.0), np.where(inner, 0.5, 0.0))
+
+    def _all(self, outer: Mask, inside: bool) -> Mask:
+        """Return something of all faces: of those between cells, and of those at boundary elements."""
+        return np.concatenate([np.full(self.volumes.interior, inside), outer])
+
+    # ------------------------------------------------------------------------------------- gradients
+    def _squares(self, counted: Mask) -> tuple[Array, Array]:
+        """Return what the differences across sides count ``(sides, d)``, and the least squares of the cells."""
+        cv, sides, d = self.volumes, self._sides, self.volumes.dimension
+        way = self.ways[sides.face] * sides.sign[:, None]
+        weight = cv.area[sides.face] / np.linalg.norm(way, axis=1) * counted[sides.face]
+        terms = weight[:, None] * way
+        return terms, sides.sum((terms[:, :, None] * way[:, None, :]).reshape(-1, d * d)).reshape(-1, d, d)
+
+    @cached_property
+    def _settled(self) -> tuple[Array, Array, Array, Mask]:
+        """Directions in which the sides of a cell are alike, ``(cells, d, d)``, and back; what the known ones settle.
+
+        In the columns of the first the least squares over all sides are the identity, those over the known ones are
+        diagonal with the third ``(cells, d)``; where that is next to nothing the direction is not settled.
+        """
+        _, whole = self._squares(np.ones(len(self.volumes.faces), dtype=bool))
+        _, known = self._squares(self._all(self.known, True))
+        scale = np.sqrt(np.einsum("cii->ci", whole))
+        scale = np.where(scale > 0.0, scale, 1.0)
+        value, vector = np.linalg.eigh(whole / (scale[:, :, None] * scale[:, None, :]))
+        root = np.sqrt(np.maximum(value, 0.0))
+        there = root > _NOTHING * root[:, -1:]
+        inverse = np.where(there, 1.0 / np.where(there, root, 1.0), 0.0)
+        white = vector * inverse[:, None, :] / scale[:, :, None]
+        back = vector * root[:, None, :] * scale[:, :, None]
+        part, turn = np.linalg.eigh(np.einsum("cji,cjk,ckl->cil", white, known, white))
+        return white @ turn, back @ turn, part, part <= _UNSETTLED
+
+    @cached_property
+    def side_gradients(self) -> Array:
+        """Gradient in a cell of a difference of one across a side of it, outward, ``(sides, d)``."""
+        white, _, part, unsettled = self._settled
+        inverse = np.where(unsettled, 0.0, 1.0 / np.where(unsettled, 1.0, part))
+        weights, _ = self._squares(self._all(self.known, True))
+        cell = self._sides.cell
+        turned = np.einsum("nji,nj->ni", white[cell], weights) * inverse[cell]
+        return np.einsum("nij,nj->ni", white[cell], turned)
+
+    def gradients(self) -> Family:
+        """Return the gradient of what cells and boundary elements have, cells by elements; see `borrowed` for more."""
+        values = self.side_gradients
+        return self._sides.rows(values, -self._sides.sum(values))
+
+    def cell_gradients(self) -> Family:
+        """Return `gradients` where known boundary elements have the value 0, cells by cells."""
+        values = self.side_gradients
+        return self._sides.rows(values, -self._sides.sum(values), kept=~self._sides.outside)
+
+    def face_gradients(self) -> Family:
+        """Return the gradient of what has given derivatives along ``v / (n . v)`` at faces, cells by faces."""
+        sides, cv = self._sides, self.volumes
+        spacing = np.einsum("ij,ij->i", self.ways, cv.normals)
+        return Family(sides.offsets, sides.face, self.side_gradients * (spacing[sides.face] * sides.sign)[:, None])
+
+    def borrowed(self) -> list[tuple[Index, Family]]:
+        """Return what is added to gradients that are not settled: cells, and rows of all cells by cells. Collective.
+
+        One after the other: the first take from cells whose gradient is settled, the next from these. Entries are
+        ``(d, d)``.
+        """
+        cv, sides = self.volumes, self._sides
+        white, back, _, unsettled = self._settled
+        level = np.where(unsettled.any(axis=1), _LEVELS + 1.0, 0.0)
+        found: list[tuple[Index, Family]] = []
+        for now in range(1, _LEVELS + 1):
+            beyond = stored(cv, level)
+            able = ~sides.outside & (beyond[np.minimum(sides.other, cv.cells - 1)] < now)
+            count = sides.sum(able.astype(np.float64))
+            cells = np.flatnonzero((level > now) & (count > 0))
+            if not self._anywhere(cells.size > 0):
+                break
+            level[cells] = now
+            kept = able & np.isin(sides.cell, cells)
+            free = unsettled[sides.cell] / np.maximum(count, 1.0)[sides.cell, None]
+            values = np.einsum("nij,nj,nkj->nik", white[sides.cell], free, back[sides.cell])
+            none = np.zeros(sides.cells, dtype=bool)
+            values = values.reshape(len(values), -1)
+            found.append((cells, sides.rows(values, np.zeros((sides.cells, values.shape[1])), none, kept)))
+        return found
+
+    def means(self) -> Family:
+        """Return the mean over a cell and those across its faces, by volume, cells by cells."""
+        cv, sides = self.volumes, self._sides
+        size = cv.volumes[np.minimum(sides.other, cv.cells - 1)] * ~sides.outside
+        own = cv.volumes[: sides.cells]
+        whole = own + sides.sum(size)
+        return sides.rows(size / whole[sides.cell], own / whole, kept=~sides.outside)
+
+    def _anywhere(self, here: bool) -> bool:
+        shared = self.volumes.shared
+        return here if shared is None else any(shared.comm.allgather(here))
+
+    # ------------------------------------------------------------------------------------- cells
+    def carried(self) -> Family:
+        """Return what gradients add to Gauss's theorem with the values of `Operators`, cells by cells, ``(d, d)``.
+
+        ``sum A n_k s_l g_l / Omega``; boundary elements that are not known have the value of the cell behind, carried
+        to the centre of the face.
+        """
+        cv, sides = self.volumes, self._sides
+        outward = cv.areas[sides.face] * sides.sign[:, None]
+        reach = self.skews.copy()
+        reach[cv.interior :] = np.where(self.known[:, None], self.skews[cv.interior :], cv.ways[cv.interior :])
+        share = np.where(sides.outside, 1.0, 0.5)
+        values = (outward[:, :, None] * reach[sides.face][:, None, :] * share[:, None, None]).reshape(share.size, -1)
+        return self.operators.per_volume(sides.rows(values, sides.sum(values), kept=~sides.outside))

@@ -1,0 +1,245 @@
+"""Steps of a compressible flow in which density and pressure stay above 0, and nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluxloom.core.errors import Divergence
+from fluxloom.dsl.chain import Chain
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.steps import Reset
+from fluxloom.fv.compressible_kernels import common_step, local_step
+from fluxloom.fv.compressible_positivity import (
+    differences,
+    guarded_advance,
+    guarded_complete,
+    lessened,
+    lessened_outside,
+    mended_cells,
+    outside_differences,
+    replaced,
+    shares,
+    tally,
+)
+from fluxloom.linalg.vectors import copy
+from fluxloom.solvers.compressible_budget import left
+from fluxloom.solvers.compressible_scheme import STAGES
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["Positivity"]
+
+_SSP = STAGES["ssp-rk3"]
+_CFL = 0.8
+"""Of guarded steps, at most: of a stage with Rusanov's flux alone it is physical, unless waves of neighbours differ."""
+_TRIES, _HALVINGS = 3, 12
+"""How often a step is made again, each time with more cells guarded, before it is halved; and how often that."""
+
+
+class Positivity:
+    """Makes the steps of a flow whose cells would else lose their density or pressure.
+
+    A step after which a cell has lost them is taken back. It is made again, and so are those that follow, by the stages
+    of Shu and Osher with guarded cells (`fluxloom.fv.compressible_positivity`), until no cell is guarded any more.
+    Where that is not enough the step is halved. What the boundary lets through is what cells lose: the flux out of its
+    faces is limited too.
+
+    Parameters
+    ----------
+    flow
+        The flow.
+
+    Attributes
+    ----------
+    guarding
+        Whether the next step has guarded cells.
+    limited
+        In how many steps the fluxes or the slopes of a cell were limited, on elements; None before there were any.
+    """
+
+    remembers = ("memory",)
+    forgets = ("_back",)
+
+    def __init__(self, flow: CompressibleFlow) -> None:
+        self.flow, self.guarding = flow, False
+        self.limited: Dat | None = None
+        self.back: Chain | None = None  # takes back what `CompressibleFlow.passed` has of a step
+        self._chains: dict[tuple[bool, bool], Chain] = {}
+        self._marks: dict[str, Chain] = {}
+        self._made = False
+
+    @property
+    def memory(self) -> dict[str, bool]:
+        """What the host keeps."""
+        return {"guarding": self.guarding, "made": self._made, "counted": self.limited is not None}
+
+    @memory.setter
+    def memory(self, memory: dict[str, bool]) -> None:
+        """Take back what a checkpoint has kept."""
+        self.guarding = bool(memory["guarding"])
+        if memory["made"]:
+            self._make()
+        if memory["counted"]:
+            self._count_in()
+
+    # --------------------------------------------------------------------------------------- building
+    def _count_in(self) -> Dat:
+        if self.limited is None:
+            self.limited = self.flow.context.dat(self.flow.elements, name="limited")
+            self._mended = self.flow.context.scalar(0.0, "mended_cells")
+        return self.limited
+
+    def _make(self) -> None:
+        """Make what only guarded steps need."""
+        if self._made:
+            return
+        flow, context = self.flow, self.flow.context
+        nv, over, faces = flow.components, flow.elements, flow.spaces.faces.set
+        self._guard, self._theta, self._touched = (
+            context.dat(over, name=name) for name in ("guard", "theta", "touched")
+        )
+        self._outside = context.dat(over, name="outside", shape=(nv,), layout=flow.w.layout)
+        self._diff = context.dat(faces, name="differences", shape=(nv,), layout=flow.face.layout)
+        self._counts = context.scalar(np.zeros(2), "limited")
+        self._back = Loop(copy, over, flow.kept, flow.w, systems=nv)
+        self._own = Loop(local_step, over, flow.speed, flow.volume, flow.step, cfl=min(flow.cfl, _CFL))
+        self._tally = Chain([
+            Reset(self._counts),
+            Loop(tally, over, flow.volume, self._touched, self._guard, self._count_in(), self._counts),
+        ], name="guarded.tally")  # fmt: skip
+        self._made = True
+
+    def _limits(self, w: Dat, stage: int) -> list[Loop]:
+        """Return the loops that limit the fluxes of a stage; its residual has just been found."""
+        flow, balance = self.flow, self.flow.balanced
+        a, b, c = _SSP[stage]
+        law: dict[str, Any] = {"gamma": flow.gas.gamma, "nv": flow.components, "d": flow.dimension}
+        moving, rows = int(flow.rotation is not None), (self._diff[flow.sides], flow.sign)
+        loops = balance.stored(w)
+        if flow.open:
+            loops += [Loop(outside_differences, flow.boundary, flow.kind, flow.par, flow.face[flow.edge[0]],
+                           w[flow.behind[0]], flow.outflow, self._outside, moving=moving, **law)]  # fmt: skip
+        loops += [
+            Loop(differences, flow.spaces.faces.set, w[balance.across], self._outside[balance.across], flow.face,
+                 balance.flux, self._diff, moving=moving, **law),
+            Loop(shares, flow.elements, flow.w, w, flow.res, flow.step, *rows, self._guard, self._theta,
+                 a=a, b=b, c=c, **law),
+            *balance.sectors.numbers(self._theta),
+            Loop(lessened, flow.spaces.faces.set, self._theta[balance.across], self._diff, nv=flow.components),
+        ]  # fmt: skip
+        if flow.open:
+            loops += [Loop(lessened_outside, flow.boundary, self._theta[flow.behind[0]], self._outside, flow.outflow,
+                           nv=flow.components)]  # fmt: skip
+        return [*loops, Loop(replaced, flow.elements, *rows, flow.res, self._touched, first=int(stage == 0),
+                             nv=flow.components)]  # fmt: skip
+
+    def _chain(self, local: bool) -> Chain:
+        """Return a guarded step: of each cell's own length, or of one length for all."""
+        key = local, self.flow.frozen
+        if key not in self._chains:
+            self._make()
+            self._chains[key] = Chain(self._loops(local), name="guarded step")
+        return self._chains[key]
+
+    def _loops(self, local: bool) -> list[Loop | Reset]:
+        flow = self.flow
+        states, end = (flow.w, flow.kept, flow.last), len(_SSP) - 1
+        law: dict[str, Any] = {"gamma": flow.gas.gamma, "nv": flow.components, "d": flow.dimension}
+        step = self._own if local else Loop(common_step, flow.elements, flow.volume, flow.dt, flow.step)
+        leave = left(_SSP, None if local else flow.leaving())
+        loops: list[Loop | Reset] = [Reset(flow.bad)]
+        for k, (a, b, c) in enumerate(_SSP):
+            w, to = states[k], (flow.norm, flow.bad, self._guard)
+            loops += flow.right_hand_side(w, limited=not flow.frozen)
+            loops += [step] if k == 0 else []
+            loops += [*self._limits(w, k), Reset(flow.norm)]
+            loops += [
+                Loop(guarded_advance, flow.elements, flow.w, w, flow.res, flow.step, states[k + 1], *to,
+                     a=a, b=b, c=c, **law) if k < end else
+                Loop(guarded_complete, flow.elements, w, flow.res, flow.step, flow.w, flow.kept, *to,
+                     a=a, b=b, c=c, **law)
+            ]  # fmt: skip
+            loops += leave[k]
+        return loops
+
+    @property
+    def chains(self) -> list[Chain]:
+        """What it has called."""
+        return [*self._chains.values(), *([self._tally] if self._made else [])]
+
+    def forget(self) -> None:
+        """Make chains anew: what they sum up has changed."""
+        self._chains = {}
+
+    # --------------------------------------------------------------------------------------- running
+    def begin(self) -> None:
+        """Guard the steps from here on. Collective."""
+        self._make()
+        self.guarding = True
+
+    def iterate(self) -> None:
+        """Make a step towards a steady flow, each cell with a step of its own. Collective."""
+        step = self._chain(local=True)
+        self._own.set(cfl=min(self.flow.cfl, _CFL))
+        step()
+        self._end()
+
+    def advance(self, dt: float, *, again: bool = False) -> float:
+        """Make a step of at most a length; return its length. Collective.
+
+        Parameters
+        ----------
+        dt
+            Its length.
+        again
+            Whether one has been made that is to be taken back.
+
+        Raises
+        ------
+        Divergence
+            If no step is short enough.
+        """
+        flow, step = self.flow, self._chain(local=False)
+        self.guarding = True
+        dt *= min(1.0, _CFL / flow.cfl)
+        for _ in range(_HALVINGS):
+            for _ in range(_TRIES):
+                if again:
+                    self._back()
+                    if self.back is not None:
+                        self.back()
+                flow.dt.value = dt
+                step()
+                again = True
+                if not float(flow.bad.value):
+                    self._end()
+                    return dt
+            dt *= 0.5
+        flow.check()
+        text = f"time {flow.time:g}: density or pressure are lost in steps of {dt:.3g} too: lower cfl"
+        raise Divergence(f"{text} (now {flow.cfl:g})", step=flow.steps, time=flow.time)
+
+    def _end(self) -> None:
+        """Count what was limited in the step that was made."""
+        self._tally()
+        hit, guarded = np.asarray(self._counts.value)
+        self.flow.limits += int(hit)
+        self.guarding = guarded > 0.0
+
+    def mark(self, w: Dat) -> int:
+        """Count in `limited` the cells of some states whose slopes were limited at a face; return how many. Collective.
+
+        Their slopes have to have been found just before.
+        """
+        flow = self.flow
+        limited = self._count_in()
+        if w.name not in self._marks:
+            loop = Loop(mended_cells, flow.elements, w, flow.slope, flow.share, flow.face[flow.sides], flow.sign,
+                        limited, self._mended, d=flow.dimension)  # fmt: skip
+            self._marks[w.name] = Chain([Reset(self._mended), loop], name="mended")
+        self._marks[w.name]()
+        return int(self._mended.value)

@@ -1,0 +1,230 @@
+"""What makes an incompressible flow exact for linear fields where faces do not stand across the line between cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.loop import Loop
+from fluxloom.fv.face_forces import outward_areas
+from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
+from fluxloom.fv.linear_kernels import (
+    add_borrowed,
+    borrow,
+    carry_pressure,
+    face_divergence,
+    face_gradient,
+    flux_corrections,
+    gradients,
+    mean_gradients,
+    predict_faces,
+    project_faces,
+    push_faces,
+    raised_viscosity,
+    sum_fluxes,
+    take_force,
+)
+from fluxloom.fv.linear_operators import LinearOperators
+from fluxloom.fv.scalar_sides import boundary_sides
+from fluxloom.fv.sides import Family
+from fluxloom.fv.wall_forces import cells_behind
+from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
+
+if TYPE_CHECKING:
+    from fluxloom.solvers.incompressible import Incompressible
+
+__all__ = ["FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
+
+Array = npt.NDArray[np.float64]
+FIRST_SOLVES = 50
+"""At most, of the pressure at the start, where there is no last one; each leaves about 0.6 of the error."""
+
+
+def oblique_faces(linear: LinearOperators) -> Array:
+    """Return ``(A k, A s, A)`` of each face."""
+    area = linear.volumes.area[:, None]
+    return np.concatenate([area * linear.tangents, area * linear.skews, area], axis=1)
+
+
+def oblique_sides(flow: Incompressible, linear: LinearOperators) -> tuple[Rows, Rows, Dat]:
+    """Return the face of each boundary element with ``(A, delta)``, the cell behind, and ``(k, s)``."""
+    cv, elements = flow.volumes, flow.spaces.elements
+    values = np.zeros((cv.elements, 2 * cv.dimension))
+    values[cv.cells :] = np.concatenate([linear.tangents, linear.skews], axis=1)[cv.interior :]
+    sides = elements.rows(boundary_sides(cv), flow.spaces.faces, "oblique.sides")
+    cells = elements.rows(cells_behind(flow.matrices), flow.spaces.cells, "oblique.cells")
+    return sides, cells, elements.dat(values, "oblique.elements")
+
+
+def borrowing(context: Context, spaces: FlowSpaces, linear: LinearOperators, g: Dat, c: int) -> list[Loop]:
+    """Return the loops that complete gradients which the faces of a cell do not settle. Collective."""
+    d, cells, loops = linear.volumes.dimension, spaces.cells, []
+    for numbers, found in linear.borrowed():
+        some = context.subset(cells.set, cells.local(numbers), "unsettled")
+        rows = cells.rows(found, cells, "borrowed")
+        lent = context.dat(cells.set, name="lent", shape=(c * d,))
+        loops += [Loop(borrow, some, rows.entries, g[rows.pattern], lent, c=c, d=d),
+                  Loop(add_borrowed, some, lent, g, n=c * d)]  # fmt: skip
+    return loops
+
+
+class MeanGradients:
+    """Gradients of ``c`` components in the cells, and their means, see `fluxloom.fv.linear_operators`.
+
+    Attributes
+    ----------
+    raw, mean : (cells, c d)
+        Those of the cells, and twice the mean over neighbours.
+    """
+
+    def __init__(self, flow: Incompressible, linear: LinearOperators, means: Rows, name: str, c: int) -> None:
+        self._flow, self._linear, self._means, self._c, self._name = flow, linear, means, c, name
+        size = (c * flow.dimension,)
+        self.raw, self._once, self.mean = (
+            flow.context.dat(flow.cells, name=f"{name}{end}", shape=size) for end in ("", ".once", ".mean")
+        )
+
+    def of(self, q: Dat) -> list[Loop]:
+        """Return the loops from values of elements to their mean gradients."""
+        flow, spaces = self._flow, self._flow.spaces
+        rows = spaces.cells.rows(self._linear.gradients(), spaces.elements, f"{self._name}.weights")
+        first = Loop(gradients, flow.cells, rows.entries, q[rows.pattern], self.raw, c=self._c, d=flow.dimension)
+        return [first, *self.settled()]
+
+    def settled(self) -> list[Loop]:
+        """Return the loops behind those to the gradients of what the faces of a cell settle."""
+        flow, rows, n = self._flow, self._means, self._c * self._flow.dimension
+        return [
+            *borrowing(flow.context, flow.spaces, self._linear, self.raw, self._c),
+            Loop(mean_gradients, flow.cells, rows.entries, self.raw[rows.pattern], self._once, n=n),
+            Loop(mean_gradients, flow.cells, rows.entries, self._once[rows.pattern], self.mean, n=n),
+        ]
+
+
+class FlowCorrections:
+    """The corrections of a flow and the projection with them.
+
+    ::
+
+        b = -M_s u_s*,   u_s* = Gamma u_p + n . (s . grad) u_e - (k . grad p + (1 - alpha) G_s p) of the last solve
+        -alpha L phi = b,   u_s = u_s* - alpha G_s phi,   u = u_p - G phi
+
+    so that the velocities at faces have no divergence beyond the tolerance of the solver.
+
+    Parameters
+    ----------
+    flow
+        Whose, with its sets, dats and matrices.
+
+    Attributes
+    ----------
+    half, means
+        Means of both cells at a face, and over a cell and its neighbours.
+    velocity, pressure
+        Gradients of the velocity (ahead, by half a step) and of the pressure that forces at faces do not balance.
+    steep
+        Derivative of that pressure at faces.
+    through
+        What passes faces beside the mean of both velocities, of the velocity ahead.
+    ratio
+        What the pressure of the last solve counts: of this step's ``dt`` over that one's.
+    """
+
+    def __init__(self, flow: Incompressible) -> None:
+        self.flow, ctx, d = flow, flow.context, flow.dimension
+        known, spaces = flow.matrices, flow.spaces
+        sides, linear = known.operators.sides, known.velocity_operators
+        self.half = spaces.faces.rows(linear.halves(), spaces.cells, "halves")
+        means = linear.means()
+        self.means = spaces.cells.rows(means, spaces.cells, "means of gradients")
+        self.velocity = MeanGradients(flow, linear, self.means, "velocity.gradient", d)
+        self.pressure = MeanGradients(flow, known.pressure_operators, self.means, "pressure.gradient", 1)
+        passed = np.concatenate([np.ones(flow.volumes.interior, dtype=bool), self.passed()])
+        self.moment = spaces.faces.dat(linear.moments(self.passed()).reshape(-1, d * d), "moments")
+        self.normal = spaces.faces.dat(flow.volumes.normals, "normals")
+        oblique = np.column_stack([oblique_faces(linear), linear.shares(), passed / flow.volumes.area])
+        self.oblique = spaces.faces.dat(oblique, "oblique")
+        self.signs = spaces.elements.rows(Family(sides.offsets, sides.face, sides.sign), spaces.faces, "signs")
+        self.through, self.steep = (ctx.dat(flow.faces, name=name) for name in ("u_s.oblique", "pressure.slope"))
+        self._flux = ctx.dat(flow.faces, name="flux.oblique", shape=(d,))
+        self.extra, self.raised = (ctx.dat(flow.faces, name=name) for name in ("nu_s.extra", "nu_s.raised"))
+        self.damping = spaces.faces.dat(known.damping, "damping")
+        self.ratio = ctx.scalar(0.0, "ratio")
+
+    def passed(self) -> npt.NDArray[np.bool_]:
+        """Return the boundary elements through which something may pass."""
+        flow, cv = self.flow, self.flow.volumes
+        through = np.einsum("ij,ij->i", flow.given_velocity, cv.normals[cv.interior :])
+        moves = np.abs(through) > 1e-12 * np.linalg.norm(flow.given_velocity, axis=1)
+        return (flow.kinds == OUTFLOW) | ((flow.kinds == PRESCRIBED) & moves)
+
+    # ------------------------------------------------------------------------------------- parts of a step
+    def raising(self, nus: Dat, raised: Dat) -> Loop:
+        """Return the loop to the viscosity of the differences between two elements."""
+        return Loop(raised_viscosity, self.flow.faces, nus, self.extra, raised)
+
+    def fluxes(self, u: Dat) -> list[Loop]:
+        """Return the loops to the corrections of the fluxes of momentum, of the velocity ahead or another."""
+        flow, half = self.flow, self.half
+        return [*self.velocity.of(u), Loop(
+            flux_corrections, flow.faces, half.entries, self.velocity.mean[half.pattern], flow.us_ahead, flow.nus,
+            self.oblique, self.moment, self.normal, self._flux, self.through, self.extra, d=flow.dimension,
+        ), self.raising(flow.nus, self.raised)]  # fmt: skip
+
+    def sums(self, flux: Dat, u: Dat, c: int) -> Loop:
+        """Return the loop that takes fluxes out of cells."""
+        flow, rows = self.flow, self.signs
+        return Loop(sum_fluxes, flow.elements, rows.entries, flux[rows.pattern], flow.inverse, flow.step_length, u, c=c)
+
+    def predicted(self) -> list[Loop]:
+        """Return the loops behind the prediction of the velocity."""
+        return [self.sums(self._flux, self.flow.u, self.flow.dimension)]
+
+    def faces(self) -> list[Loop]:
+        """Return the loops to the velocities at faces that are projected, and to the right-hand side."""
+        flow, half = self.flow, self.half
+        buoyancy, gamma = flow.scalars.buoyancy, flow.gamma
+        tangent = flow.spaces.faces.dat(flow.matrices.pressure_operators.tangents, "tangents")
+        out = flow.spaces.cells.rows(outward_areas(flow.matrices), flow.spaces.faces, "outward.areas")
+        forced = [] if buoyancy is None else [
+            Loop(push_faces, flow.faces, buoyancy.force, buoyancy.acting, self.damping, flow.us)]  # fmt: skip
+        return [
+            Loop(predict_faces, flow.faces, gamma.entries, flow.u[gamma.pattern], self.through, half.entries,
+                 self.pressure.mean[half.pattern], tangent, self.damping, self.steep, self.ratio, flow.us,
+                 d=flow.dimension),
+            *forced,
+            Loop(face_divergence, flow.cells, out.entries, flow.us[out.pattern], flow.b),
+        ]  # fmt: skip
+
+    def slopes(self) -> list[Loop]:
+        """Return the loops from the pressure to the velocities at faces, and to its gradients."""
+        flow, slope, buoyancy = self.flow, self.flow.slope, self.flow.scalars.buoyancy
+        found = flow.matrices.pressure_operators.face_gradients()
+        rows = flow.spaces.cells.rows(found, flow.spaces.faces, "pressure.weights")
+        taken = [] if buoyancy is None else [
+            Loop(take_force, flow.faces, buoyancy.force, buoyancy.acting, self.steep)]  # fmt: skip
+        return [
+            Loop(project_faces, flow.faces, slope.entries, flow.phi[slope.pattern], self.damping, flow.us,
+                 self.steep),
+            *taken,
+            Loop(face_gradient, flow.cells, rows.entries, self.steep[rows.pattern], self.pressure.raw,
+                 d=flow.dimension),
+            *self.pressure.settled(),
+        ]  # fmt: skip
+
+    def cells(self, gauss: Loop) -> list[Loop]:
+        """Return the loops that correct the velocities of cells, behind that of Gauss's theorem with plain means."""
+        flow = self.flow
+        rows = flow.spaces.elements.rows(flow.matrices.pressure_operators.carried(), flow.spaces.cells, "carried")
+        return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.raw[rows.pattern], flow.u,
+                            d=flow.dimension)]  # fmt: skip
+
+    def reset(self) -> None:
+        """Forget the pressure of the last solve."""
+        for dat in (self.steep, self.pressure.mean, self.through):
+            dat.write(np.zeros_like(dat.read()))
+        self.ratio.value = 0.0

@@ -1,0 +1,170 @@
+"""Linear fields: every operator of every finite-volume solver is exact for them on every kind of cell."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fluxloom.fv.compressible_geometry import least_squares
+from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
+from fluxloom.fv.incompressible_matrices import FlowMatrices
+from fluxloom.fv.linear_operators import LinearOperators
+from fluxloom.fv.sides import Sides
+from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh
+
+KINDS = [*PLANE, *THIN, *WARPED]
+FLAT = [*PLANE, *THIN]
+
+
+@cache
+def volumes_of(kind: str) -> ControlVolumes:
+    return control_volumes(oblique_mesh(kind))
+
+
+def matrices_of(kind: str, ends: int = PRESCRIBED) -> FlowMatrices:
+    """Return corrected matrices of a flow with walls, but for one side of a kind of boundary."""
+    cv = volumes_of(kind)
+    kinds = np.full(cv.elements - cv.cells, PRESCRIBED, dtype=np.int32)
+    side = cv.patches["xmax"]
+    kinds[side.start - cv.cells : side.stop - cv.cells] = ends
+    return FlowMatrices(cv, kinds, oblique=True)
+
+
+def places(linear: LinearOperators) -> np.ndarray:
+    """Return where the values of elements are: centroids, centres of faces, feet of perpendiculars."""
+    cv = linear.volumes
+    found = cv.centres.copy()
+    found[cv.cells :] = cv.centres[cv.faces[cv.interior :, 0]] + linear.ways[cv.interior :]
+    return found
+
+
+def slopes(cv: ControlVolumes, seed: int = 0) -> np.ndarray:
+    """Return random gradients of as many fields as there are dimensions, such that a thin mesh has no thin field."""
+    span = np.ptp(cv.centres, axis=0)
+    return np.random.default_rng(seed).uniform(0.5, 2.0, (cv.dimension, cv.dimension)) / span
+
+
+def cell_gradients(linear: LinearOperators, values: np.ndarray) -> np.ndarray:
+    """Return the gradients of values of elements, with those that are borrowed, ``(cells, d)``."""
+    cv, found = linear.volumes, linear.gradients()
+    g = np.stack([found.matrix(cv.elements, k) @ values for k in range(cv.dimension)], axis=1)
+    return settled(linear, g)
+
+
+def settled(linear: LinearOperators, g: np.ndarray) -> np.ndarray:
+    cv, d = linear.volumes, linear.volumes.dimension
+    for _, rows in linear.borrowed():
+        add = [sum(rows.matrix(cv.cells, d * k + m) @ g[:, m] for m in range(d)) for k in range(d)]
+        g = g + np.stack(add, axis=1)
+    return g
+
+
+def at_faces(linear: LinearOperators, g: np.ndarray) -> np.ndarray:
+    """Return the gradients at faces that correct them."""
+    cv, mean = linear.volumes, linear.means().matrix(linear.volumes.cells)
+    return linear.halves().matrix(cv.cells) @ (mean @ (mean @ g))
+
+
+def near(found: np.ndarray, wanted: np.ndarray, scale: np.ndarray | float, tolerance: float = 1e-9) -> None:
+    assert np.isfinite(found).all()
+    assert np.abs((found - wanted) / scale).max() < tolerance
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ends", [PRESCRIBED, OUTFLOW, SYMMETRY])
+def test_gradient_and_derivatives_at_faces(kind: str, ends: int) -> None:
+    """Of cells with what is given at the boundary; along normals, for viscous fluxes, traction and heat; at faces."""
+    known = matrices_of(kind, ends)
+    linear, cv = known.velocity_operators, known.volumes
+    b = slopes(cv)[0]
+    q = places(linear) @ b + 0.7
+    g = cell_gradients(linear, q)
+    near(g, np.broadcast_to(b, g.shape), np.abs(b))
+    mean = at_faces(linear, g)
+    difference = q[cv.faces[:, 1]] - q[cv.faces[:, 0]]
+    normal = difference / np.einsum("ij,ij->i", linear.ways, cv.normals) + np.einsum("ij,ij->i", linear.tangents, mean)
+    wanted = cv.normals @ b
+    near(normal, wanted, np.abs(cv.normals) @ np.abs(b), 1e-8)
+    value = known.operators.mean @ q + np.einsum("ij,ij->i", linear.skews, mean)
+    centre = cv.centres[cv.faces[:, 0]] + np.concatenate([cv.arms[: cv.interior], cv.ways[cv.interior :]])
+    near(value, centre @ b + 0.7, 1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_diffusion(kind: str) -> None:
+    """What flows into a cell flows out of it."""
+    known = matrices_of(kind)
+    linear, cv = known.velocity_operators, known.volumes
+    q = places(linear) @ slopes(cv)[0]
+    mean = at_faces(linear, cell_gradients(linear, q))
+    two_point = known.operators.normal_gradient @ q
+    flux = two_point + np.einsum("ij,ij->i", linear.tangents, mean)
+    size = abs(known.operators.divergence) @ np.abs(two_point)
+    near(known.operators.divergence @ flux, np.zeros(cv.cells), size)
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_divergence_and_convection(kind: str) -> None:
+    """Of a velocity; and of a velocity times a scalar, with second moments of the faces."""
+    known = matrices_of(kind)
+    linear, cv, d = known.velocity_operators, known.volumes, known.volumes.dimension
+    b, x = slopes(cv), places(linear)
+    u, q = x @ b.T + 0.3, x @ slopes(cv, 1)[0] - 0.2
+    gu = np.stack([at_faces(linear, cell_gradients(linear, u[:, k])) for k in range(d)], axis=1)
+    gq = at_faces(linear, cell_gradients(linear, q))
+    mean = known.operators.mean
+    face = mean @ u + np.einsum("fl,fkl->fk", linear.skews, gu)
+    us = np.einsum("fk,fk->f", face, cv.normals)
+    scale = abs(known.operators.divergence) @ np.abs(us)
+    near(known.operators.divergence @ us, cv.volumes * np.trace(b), scale)
+    moments = linear.moments(np.ones(cv.elements - cv.cells, dtype=bool))
+    flux = us * (mean @ q + np.einsum("fl,fl->f", linear.skews, gq))
+    flux += np.einsum("fml,fkl,fk,fm->f", moments, gu, cv.normals, gq) / cv.area
+    wanted = np.trace(b) * q[: cv.cells] + u[: cv.cells] @ slopes(cv, 1)[0]
+    near(known.operators.divergence @ flux, cv.volumes * wanted, scale)
+
+
+def pressure_gradient(known: FlowMatrices, p: np.ndarray) -> np.ndarray:
+    """Return the gradient that velocities of cells are corrected with, ``(cells, d)``."""
+    linear, cv, d = known.pressure_operators, known.volumes, known.volumes.dimension
+    plain, found, carried = known.pressure_gradient(), linear.cell_gradients(), linear.carried()
+    g = settled(linear, np.stack([found.matrix(cv.cells, k) @ p for k in range(d)], axis=1))
+    add = [sum(carried.matrix(cv.cells, d * k + m) @ g[:, m] for m in range(d)) for k in range(d)]
+    return np.stack([plain.matrix(cv.cells, k) @ p for k in range(d)], axis=1) + np.stack(add, axis=1)
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_pressure(kind: str) -> None:
+    """Between walls nothing of it is given there; at an outflow it is zero."""
+    known = matrices_of(kind)
+    cv = known.volumes
+    b = slopes(cv)[0]
+    p = cv.centres[: cv.cells] @ b
+    near(pressure_gradient(known, p), np.broadcast_to(b, (cv.cells, b.size)), np.abs(b).max(), 1e-8)
+    known = matrices_of(kind, OUTFLOW)
+    n = cv.normals[cv.interior + cv.patches["xmax"].start - cv.cells]
+    p = (cv.centres[: cv.cells] - cv.centres[cv.patches["xmax"].start]) @ n
+    near(pressure_gradient(known, p), np.broadcast_to(n, (cv.cells, b.size)), 1.0, 1e-7)
+
+
+@pytest.mark.parametrize("kind", list(WARPED))
+def test_divergence_on_warped_faces(kind: str) -> None:
+    """The faces are taken for plane; what that leaves is small."""
+    known = matrices_of(kind)
+    cv = known.volumes
+    p = cv.centres[: cv.cells] @ np.ones(3)
+    assert np.abs(pressure_gradient(known, p) - 1.0).max() < 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slopes_of_compressible_flow_and_shallow_water(kind: str) -> None:
+    """Least squares of the differences across faces."""
+    cv = volumes_of(kind)
+    sides = Sides.of(cv)
+    ways = cv.ways[sides.face] * sides.sign[:, None]
+    b = slopes(cv)[0]
+    weights = least_squares(ways, sides.cell, sides.cells)
+    near(sides.sum(weights * (ways @ b)[:, None]), np.broadcast_to(b, (cv.cells, b.size)), np.abs(b), 1e-6)

@@ -1,0 +1,151 @@
+"""Incompressible flow where faces do not stand across the lines between cells: exact, at rest, of second order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fluxloom as fl
+from fluxloom.core.errors import SolverError
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
+from fluxloom.linalg.status import Stop
+from fluxloom.mesh import box2d, box3d
+from fluxloom.mesh.generate import clustered
+from fluxloom.mesh.mesh import MeshData
+from fluxloom.solvers.flow_energy import EnergyBudget
+from fluxloom.solvers.flow_forces import Forces
+from fluxloom.solvers.flow_scalar import Scalar
+from fluxloom.solvers.incompressible import Incompressible
+
+Field = Callable[[np.ndarray], np.ndarray]
+TIGHT = Stop(rtol=1e-12, iterations=5000)
+
+MESHES: dict[str, Callable[[], MeshData]] = {
+    "regular triangles": lambda: box2d(8, 8, (2.0, 1.0), kind="triangle"),
+    "triangles": lambda: box2d(8, 8, (2.0, 1.0), kind="triangle", perturb=0.3, seed=1),
+    "quads": lambda: box2d(8, 6, (2.0, 1.0), perturb=0.3, seed=2),
+    "tetrahedra": lambda: box3d(4, 3, 3, (2.0, 1.0, 1.0), kind="tetra", perturb=0.2, seed=3),
+    "prisms": lambda: box3d(4, 3, 2, (2.0, 1.0, 1.0), kind="prism"),
+}
+
+
+@pytest.fixture(scope="module")
+def ctx() -> fl.Context:
+    return fl.Context("cpu", threads=1, tuning=False)
+
+
+def along(speed: Callable[[np.ndarray], np.ndarray]) -> Field:
+    """Return a velocity along x that depends on y."""
+
+    def velocity(x: np.ndarray) -> np.ndarray:
+        found = np.zeros_like(x)
+        found[:, 0] = speed(x[:, 1])
+        return found
+
+    return velocity
+
+
+def channel(
+    ctx: fl.Context, mesh: MeshData, profile: Field, lid: float = 0.0, viscosity: float = 0.1, **choices: object
+) -> Incompressible:
+    """Return a flow along x that enters with a profile, between walls, and planes of symmetry in space."""
+    cv = control_volumes(mesh)
+    top = (lid,) + (0.0,) * (cv.dimension - 1)
+    sides: dict[str, Boundary] = {name: Symmetry() for name in ("zmin", "zmax") if name in cv.patches}
+    sides |= {"xmin": Inflow(profile), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip(top)}
+    choices = {"stop": TIGHT} | choices
+    flow = Incompressible(ctx, cv, viscosity, sides, **choices)  # type: ignore[arg-type]
+    flow.initialise(profile)
+    return flow
+
+
+def error(flow: Incompressible, profile: Field) -> float:
+    cv = flow.volumes
+    wrong = flow.velocity() - profile(cv.centres[: cv.cells])
+    return float(np.sqrt((cv.volumes[:, None] * wrong**2).sum() / cv.volumes.sum()))
+
+
+@pytest.mark.parametrize("name", list(MESHES))
+def test_couette_flow_is_exact(ctx: fl.Context, name: str) -> None:
+    """It stays as it begins; walls carry what they must, heat crosses it alike, and viscosity takes its energy."""
+    profile = along(lambda y: y)
+    heat = Scalar("T", 0.2, {"ymin": FixedValue(0.0), "ymax": FixedFlux(0.2), "xmin": FixedValue(lambda x: x[:, 1]),
+                             "xmax": Outflow()} | ({} if "triangles" in name or name == "quads" else
+                                                   {"zmin": Adiabatic(), "zmax": Adiabatic()}),
+                  initial=lambda x: x[:, 1])  # fmt: skip
+    flow = channel(ctx, MESHES[name](), profile, 1.0, scalars=[heat])
+    assert flow.form == "consistent"
+    for _ in range(20):
+        flow.step(flow.stable_step())
+    cv = flow.volumes
+    assert np.abs(flow.velocity() - profile(cv.centres[: cv.cells])).max() < 1e-11
+    assert np.abs(flow.scalars["T"].values() - cv.centres[: cv.cells, 1]).max() < 1e-11
+    assert np.abs(flow.pressure()).max() < 1e-9
+    assert flow.state().imbalance < 1e-12
+    for form in ("surface", "balance"):
+        bottom, top = (Forces(flow, side, form=form).now() for side in ("ymin", "ymax"))
+        assert bottom.total[0] == pytest.approx(0.2, abs=1e-10)
+        assert top.total[0] == pytest.approx(-0.2, abs=1e-10)
+    assert flow.scalars["T"].flux("ymin").diffusive == pytest.approx(-0.4, abs=1e-10)
+    assert EnergyBudget(flow).now().dissipation == pytest.approx(0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["triangles", "tetrahedra"])
+def test_a_force_is_balanced_by_the_pressure(ctx: fl.Context, name: str) -> None:
+    """A uniform force in a closed box leaves all at rest, and its weight on the walls."""
+    cv = control_volumes(MESHES[name]())
+    force = (0.3, -1.0, 0.2)[: cv.dimension]
+    walls = {side: NoSlip() for side in cv.patches}
+    flow = Incompressible(ctx, cv, 0.01, walls, force=force, stop=TIGHT)
+    flow.initialise((0.0,) * cv.dimension)
+    for _ in range(60):
+        flow.step(flow.stable_step())
+    assert np.abs(flow.velocity()).max() < 1e-9
+    weight = Forces(flow, list(cv.patches)).now().total
+    assert np.allclose(weight, np.array(force) * cv.volumes.sum(), atol=1e-8)
+
+
+def test_channel_flow_is_of_second_order(ctx: fl.Context) -> None:
+    """Poiseuille's, on triangles: velocity, force of the walls, fall of the pressure; with plain operators none is."""
+    profile = along(lambda y: 4.0 * y * (1.0 - y))
+    errors = []
+    for n in (4, 8):
+        flow = channel(ctx, box2d(2 * n, n, (2.0, 1.0), kind="triangle", perturb=0.25, seed=7), profile, viscosity=1.0)
+        for _ in range(14 * n * n):
+            flow.step(flow.stable_step(0.35, 0.4))
+        walls, entry = Forces(flow, ["ymin", "ymax"]).now(), Forces(flow, "xmin").now()
+        errors.append([error(flow, profile), abs(walls.total[0] - 16.0) / 16.0, abs(entry.pressure[0] + 16.0) / 16.0])
+    orders = np.log2(np.array(errors[0]) / np.array(errors[1]))
+    assert orders[0] > 1.8
+    assert (orders[1:] > 1.5).all()
+    assert max(errors[1][1:]) < 0.03
+
+
+def test_which_form(ctx: fl.Context) -> None:
+    """Meshes whose lines cross at right angles keep the operators that keep energy, also with uneven spacing."""
+    even = box2d(6, 5, axes=(clustered(1.0), None))
+    assert channel(ctx, even, along(lambda y: y)).form == "symmetric"
+    assert channel(ctx, even, along(lambda y: y), form="consistent").form == "consistent"
+    assert channel(ctx, MESHES["quads"](), along(lambda y: y), form="symmetric").form == "symmetric"
+    with pytest.raises(SolverError, match=r"form: no 'consistant'.*did you mean 'consistent'"):
+        channel(ctx, even, along(lambda y: y), form="consistant")
+
+
+def test_flat_tetrahedra_are_stable(ctx: fl.Context) -> None:
+    """Where the plain operators grow without bound whatever the step."""
+    mesh = box3d(3, 3, 3, kind="tetra", perturb=0.4)
+    energy = {}
+    for form in ("symmetric", "consistent"):
+        cv = control_volumes(mesh)
+        walls = {side: NoSlip() for side in cv.patches} | {"ymax": NoSlip((1.0, 0.0, 0.0))}
+        with pytest.warns(UserWarning, match="so flat") if form == "symmetric" else np.errstate():
+            flow = Incompressible(ctx, cv, 0.001, walls, form=form, stop=Stop(rtol=1e-8, iterations=2000))  # type: ignore[arg-type]
+        flow.initialise((0.0, 0.0, 0.0))
+        for _ in range(150):
+            flow.step(min(0.01, flow.stable_step()))
+        energy[form] = flow.state().kinetic_energy
+    assert energy["consistent"] < 0.05
