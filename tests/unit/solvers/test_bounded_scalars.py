@@ -99,8 +99,7 @@ def test_too_long_steps_on_edges() -> None:
 
 
 def test_chosen_by_the_start() -> None:
-    flat = {"bounded": None}
-    assert carried(2, 8, block, 0.01, **flat).bounded is not None
+    assert carried(2, 8, block, 0.01).bounded is not None
     assert carried(2, 8, lambda x: np.tanh((x[:, 0] - 0.5) / 1e-5), 0.01).bounded is not None
     assert carried(2, 8, bell, 0.01).bounded is None
     assert carried(2, 8, 0.0, 0.01).bounded is None
@@ -110,11 +109,11 @@ def test_chosen_by_the_start() -> None:
 def mixed(kind: str, scheme: Any, comm: Comm | None = None, **options: Any) -> Incompressible:
     """Return eddies in a periodic box that have stirred a block for a while."""
     mesh = box2d(16, 16, (1.0, 1.0), kind, perturb=0.15 if kind == "triangle" else 0.0)
-    alone = comm is None or comm.size == 1
-    volumes = control_volumes(mesh, BOTH) if alone else shared_volumes(
-        distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS), BOTH)  # fmt: skip
-    context = fl.Context("cpu", tuning=False, threads=1) if alone else fl.Context(
-        "cpu", comm=comm, tuning=False, threads=1)  # fmt: skip
+    if comm is None or comm.size == 1:
+        volumes, context = control_volumes(mesh, BOTH), fl.Context("cpu", tuning=False, threads=1)
+    else:
+        part = distribute_mesh(as_slice(comm, mesh), comm, method="rcb", maps=FLOW_MAPS)
+        volumes, context = shared_volumes(part, BOTH), fl.Context("cpu", comm=comm, tuning=False, threads=1)
     flow = Incompressible(context, volumes, 1e-3, stop=TIGHT, scheme=scheme,
                           scalars=[Scalar("c", 0.0, initial=block, **options)])  # fmt: skip
     k = 2 * np.pi

@@ -123,7 +123,7 @@ def test_beyond_the_sides() -> None:
     assert faces.places.tolist() == number[1:4, 5].tolist()
     assert faces.inner.tolist() == number[1:4, 4].tolist()
     assert faces.area == pytest.approx(1.0)
-    weights = side_weights(BOX, "ymax", 0.5)
+    weights = side_weights(BOX, "ymax", 0.5, sides["ymax"])
     assert weights.friction.sum(axis=0) == pytest.approx([1.5, 0.0])
     assert weights.push.sum(axis=0) == pytest.approx([0.0, 1.0])
 
