@@ -23,7 +23,7 @@ from fluxloom.kernel.intrinsics import fabs, zeros
 
 __all__ = [
     "accumulate", "add_impulse", "advance_outflow", "correct", "correct_and_look", "divergence",
-    "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force",
+    "divergence_and_flow", "fill_ghosts", "momentum", "sample", "scale_outflow", "side_force", "wall_flux",
 ]  # fmt: skip
 
 
@@ -245,3 +245,15 @@ def side_force(u: Read, q: Read, friction: Read, push: Read, total: Inc, *, d: C
     """Force on a side, of unit density: friction, from the places beyond (leg 0) and inside (leg 1), and pressure."""
     for a in range(d):
         total[a] += friction[a] * (u[1][a] - u[0][a]) + push[a] * scale * q[0]
+
+
+@kernel
+def wall_flux(u: Read, push: Read, total: Inc, *, d: Const[int], rate: float):
+    """What flows of momentum to the face of a wall (leg 0) from the next one inside, through the middle of the cell.
+
+    ``(u_0 + u_1)^2 / 4 + nu (u_1 - u_0) / h`` with the outward sign of ``push``; ``rate`` is ``nu / h`` with that of the
+    way inward.
+    """
+    for a in range(d):
+        mean = 0.5 * (u[0][a] + u[1][a])
+        total[a] += push[a] * (mean * mean - rate * (u[1][a] - u[0][a]))

@@ -13,7 +13,8 @@ from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflo
 from fluxloom.fv.staggered_grid import Side, StaggeredGrid, sides_of
 
 __all__ = [
-    "Ghosts", "OutflowFaces", "SideWeights", "check_sides", "fixed_velocity", "ghosts_of", "inflow_of", "outflow_faces",
+    "Ghosts", "OutflowFaces", "SideWeights", "check_sides", "fixed_velocity", "ghosts_of", "held_faces",
+    "held_force", "inflow_of", "outflow_faces",
     "side_weights",
 ]  # fmt: skip
 
@@ -219,8 +220,13 @@ def outflow_faces(grid: StaggeredGrid, boundaries: Mapping[str, Boundary]) -> Ou
     return OutflowFaces(np.concatenate(places), np.concatenate(inner), np.concatenate(rows))
 
 
-def side_weights(grid: StaggeredGrid, name: str, viscosity: float) -> SideWeights:
-    """Return what the force on a side of a name is summed with; a component has the area about its own place."""
+def side_weights(
+    grid: StaggeredGrid, name: str, viscosity: float, boundaries: Mapping[str, Boundary] | None = None
+) -> SideWeights:
+    """Return what the force on a side of a name is summed with; a component has the area about its own place.
+
+    The halves of the cells at an end count with the next faces, but where it is a wall: there see `held_force`.
+    """
     side = next(side for side in sides_of(grid) if side.name == name)
     numbers = np.arange(int(np.prod(grid.full_shape))).reshape(grid.full_shape)
     places, inner = (numbers[_layer(grid, side, depth)] for depth in (-1, 0))
@@ -232,10 +238,54 @@ def side_weights(grid: StaggeredGrid, name: str, viscosity: float) -> SideWeight
         if a != side.axis:
             widths = grid.stored(a, grid.widths(a))
             about = (0.5 * (widths + np.roll(widths, 1)))[grid.interior[grid.dimension - 1 - a]]
-            if not grid.periodic[a]:  # the halves of the cells at the ends count with the next faces
-                about[1] += 0.5 * widths[0]
-                about[-1] += 0.5 * widths[-1]
+            if not grid.periodic[a]:
+                held = [_held(boundaries, end) for end in sides_of(grid) if end.axis == a]
+                about[1] += 0.5 * widths[0] * (not held[0])
+                about[-1] += 0.5 * widths[-1] * (not held[1])
                 about[0] = 0.0
             friction[..., a] = viscosity / width * area * grid.along(a, about / grid.widths(a))
     shape = (-1, grid.dimension)
     return SideWeights(places.ravel(), inner.ravel(), friction.reshape(shape), push.reshape(shape))
+
+
+def _held(boundaries: Mapping[str, Boundary] | None, side: Side) -> bool:
+    """Return whether nothing passes a side."""
+    return boundaries is not None and isinstance(boundaries[side.name], NoSlip | Symmetry)
+
+
+def held_faces(grid: StaggeredGrid, name: str) -> tuple[Indices, float]:
+    """Return the faces on a side and the next ones inside, ``(n, 2)``, and the width of the cells between them."""
+    side = next(side for side in sides_of(grid) if side.name == name)
+    numbers = np.arange(int(np.prod(grid.full_shape))).reshape(grid.full_shape)
+    next_ = numbers[_layer(grid, side, 0 if side.upper else 1)]
+    return np.stack([numbers[_faces(grid, side)].ravel(), next_.ravel()], axis=1), float(
+        grid.widths(side.axis)[-1 if side.upper else 0]
+    )
+
+
+def held_force(grid: StaggeredGrid, boundaries: Mapping[str, Boundary], viscosity: float) -> dict[str, Array]:
+    """Return the friction of sides on the halves of cells whose face a wall holds, by side: it goes on to the wall.
+
+    A face on a wall, from which half a cell reaches inward, is at rest; a side beside it rubs on that half.
+    """
+    found = {side.name: np.zeros(grid.dimension) for side in sides_of(grid)}
+    for side in sides_of(grid):
+        if not isinstance(boundaries[side.name], NoSlip | Inflow):
+            continue
+        width = grid.widths(side.axis)[-1 if side.upper else 0]
+        for end in sides_of(grid):
+            a = end.axis
+            if a == side.axis or not _held(boundaries, end):
+                continue
+            lines = [grid.centres(k) for k in range(grid.dimension)]
+            lines[a] = grid.faces[a][[-1 if end.upper else 0]]
+            lines[side.axis] = grid.faces[side.axis][[-1 if side.upper else 0]]
+            speed = given(boundaries[side.name], [grid.along(k, line) for k, line in enumerate(lines)], a)
+            area = np.ones_like(speed) * 0.5 * grid.widths(a)[-1 if end.upper else 0]
+            for k in range(grid.dimension):
+                if k not in (a, side.axis):
+                    area = area * grid.along(k, grid.widths(k))
+            force = -2.0 * viscosity / width * float((area * speed).sum())
+            found[side.name][a] += force
+            found[end.name][a] -= force
+    return found
