@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import RW, Const, Read
+from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.sides import Family
@@ -32,7 +32,7 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
 __all__ = ["accelerate_cells", "accelerate_faces", "face_buoyancy", "face_levers", "face_to_cells", "join_forces", "outward_areas",
-           "source_of_faces"]  # fmt: skip
+           "slope_at_walls", "source_of_faces"]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 
@@ -53,6 +53,13 @@ def face_buoyancy(lever: Read, theta: Read, force: RW, *, reference: float, firs
 def join_forces(beside: Read, force: RW):
     """``f_s = f_s + g_s``."""
     force[0] = force[0] + beside[0]
+
+
+@kernel
+def slope_at_walls(unbalanced: Read, force: Read, dt: Read, slope: Write, *, d: Const[int]):
+    """Slope of ``phi`` from a cell to a wall: what a force does not balance, and ``dt f``."""
+    for k in range(d):
+        slope[k] = unbalanced[k] + dt[0] * force[k]
 
 
 @kernel

@@ -81,6 +81,8 @@ class FlowBuoyancy:
 
     Attributes
     ----------
+    uniform : (d,)
+        See the parameter.
     force : (faces,)
         Acceleration along the normals in the last step.
     acting
@@ -101,7 +103,7 @@ class FlowBuoyancy:
             heights = self.outlets.heights(_lift(given))
             if heights.any():
                 self._columns.append((one, given, heights))
-        self._uniform = self._of_uniform(uniform)
+        self.uniform, self._uniform = uniform, self._of_uniform(uniform)
         if uniform.any() or self._columns:
             self._beside = flow.spaces.faces.dat(self._uniform, "buoyancy.beside")
             last = Loop(join_forces, flow.faces, self._beside, self.force) if driving else Loop(

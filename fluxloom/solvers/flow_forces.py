@@ -13,6 +13,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
+from fluxloom.fv.face_forces import slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
@@ -151,13 +152,24 @@ class Forces:
         cells = elements.rows(cells_behind(flow.matrices), flow.spaces.cells, "force.cells")
         self._loops = Chain([
             *(Reset(total) for total in self._sums),
-            *(self._carried(behind) if form == "surface" or flow.corrections is not None else ()),
+            *self._slopes(behind),
             Loop(wall_force, over, flow.kind, flow.normal, elements.dat(reach, "reach"), sides.entries,
                  flow.nus[sides.pattern], flow.us[sides.pattern], flow.phi[cells.pattern], self._slope[cells.pattern],
                  flow.u[flow.behind[0]], flow.u, *self._sums, d=d, tangential=int(form == "surface")),
             *self._oblique(over),
         ], name="forces")  # fmt: skip
         self._found: list[Force] = []
+
+    def _slopes(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
+        """Return the loops to the slope by which the pressure is carried from cells to faces."""
+        flow = self.flow
+        known, buoyancy = flow.corrections, flow.scalars.buoyancy
+        if self.form == "balance" and buoyancy is not None and buoyancy.uniform.any():
+            rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
+            unbalanced = rest if known is None else known.pressure.raw
+            force = flow.context.scalar(buoyancy.uniform, "uniform")
+            return [Loop(slope_at_walls, flow.cells, unbalanced, force, buoyancy.acting, self._slope, d=flow.dimension)]
+        return self._carried(behind) if self.form == "surface" or known is not None else []
 
     def _carried(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""

@@ -35,6 +35,8 @@ _OF_TOLERANCE = 1e3
 _FEW = 3
 _STRETCHED = 20
 """Steps before the end that are equal, where each is chosen anew."""
+_SHORTER = 0.95
+"""Of a given step, at least, where all are made equal."""
 _ROUNDING = 1e-13
 
 
@@ -181,7 +183,8 @@ class FlowRunner:
         """Return the length of the next step.
 
         In time all steps of a given length are made equal such that a whole number of them hits the end, of others the
-        last ones; a run towards a steady state goes past the end.
+        last ones, by a twentieth at most; where that is too little the last two share what is left. A run towards a
+        steady state goes past the end.
         """
         plan = self.plan
         dt = plan.dt or self._largest_step()
@@ -190,7 +193,9 @@ class FlowRunner:
             return dt
         count = max(1, math.ceil(left / dt * (1.0 - _CLOSE)))
         fits = abs(left / dt - count) <= _CLOSE * count
-        return dt if fits and (count > 2 or left >= 2.0 * dt) else left / count
+        if left >= 2.0 * dt and (fits or left < _SHORTER * dt * count):
+            return dt
+        return dt if fits and count > 2 else left / count
 
     def advance(self) -> None:
         """Advance by one step.

@@ -133,3 +133,44 @@ def test_a_force_drives_a_flow_from_one_outflow_to_another(tmp_path: Path) -> No
         found = velocity(after(tmp_path / "case.toml", text, 20))
         assert found[:, 0].max() == pytest.approx(0.5 * 20 * 0.005, rel=0.05)
         assert np.abs(found[:, 1]).max() < 5e-3
+
+
+LID = """
+[case]
+name = "lid"
+solver = "staggered"
+[mesh]
+nx = 6
+ny = 5
+[fluid]
+viscosity = 0.1
+force = [0.0, -3.0]
+[boundary.xmin]
+type = "wall"
+[boundary.xmax]
+type = "wall"
+[boundary.ymin]
+type = "wall"
+[boundary.ymax]
+type = "wall"
+velocity = [1.0, 0.0]
+[forces.all]
+patches = ["xmin", "xmax", "ymin", "ymax"]
+[forces.floor]
+patches = ["ymin", "ymax"]
+[time]
+dt = 0.03
+scheme = "runge-kutta"
+[run]
+iterations = 300
+threads = 1
+"""
+
+
+def test_the_walls_of_a_closed_box_carry_its_weight(tmp_path: Path) -> None:
+    """To round-off, when nothing changes any more: a lid moves the fluid, and the walls hold it."""
+    runner = after(tmp_path / "case.toml", LID, 300)
+    assert runner.residual() < 1e-11
+    everything = runner.observers[0].forces.now()
+    assert everything == pytest.approx([0.0, -3.0], abs=1e-10)
+    assert np.abs(velocity(runner)).max() > 0.1
