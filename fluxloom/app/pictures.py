@@ -19,6 +19,8 @@ _LINES, _FILLS = 24, 4
 _SHOWN_PERCENT = (1.0, 99.0)
 _BODY = "#3a3f47"
 _DPI = 160
+_NEAR = 0.01
+"""Of the distance of two levels: values as near to one as that lie on its upper side, so no round-off crosses it."""
 
 
 def _pyplot() -> tuple[Any, Any]:
@@ -74,9 +76,11 @@ def draw_field(
     axes = figure.add_subplot()
     axes.set_facecolor(_BODY)
     lines, fills, norm = _levels(shades, picture.centre)
+    shades = _off_levels(shades, fills)
     shown = {"norm": norm, "cmap": picture.colours, "extend": "both"}
     filled = axes.tricontourf(x, y, triangles, shades, levels=fills, **shown)
-    axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
+    if np.ptp(shades) > 0.0:
+        axes.tricontour(x, y, triangles, shades, levels=lines, colors="black", linewidths=0.3, alpha=0.4)
     bar = figure.colorbar(filled, ax=axes, pad=0.02, aspect=30, shrink=0.9, ticks=lines[:: max(1, len(lines) // 10)])
     bar.set_label(picture.label)
     bar.ax.tick_params(labelsize=8)
@@ -104,15 +108,37 @@ def _levels(values: npt.NDArray[np.float64], centre: float | None) -> tuple[Any,
     if not finite.size:
         raise CaseError("the field has no finite values to draw")
     low, high = (float(value) for value in np.percentile(finite, _SHOWN_PERCENT))
-    margin = max(1e-12, 1e-6 * max(abs(low), abs(high)))
+    margin = _margin(finite)
     if high - low < margin:
-        low, high = low - margin, high + margin
+        middle = margin * round(float(np.median(finite)) / margin)
+        low, high = middle - margin, middle + margin
+    inset = 1e-6 * (high - low)  # round-off beyond a round number asks for no more levels
+    low, high = low + inset, high - inset
     lines = np.asarray(MaxNLocator(_LINES, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
     fills = np.linspace(lines[0], lines[-1], _FILLS * (len(lines) - 1) + 1)
     norm = Normalize(fills[0], fills[-1])
     if centre is not None and fills[0] < centre < fills[-1]:
         norm = TwoSlopeNorm(centre, fills[0], fills[-1])
     return lines, fills, norm
+
+
+def _off_levels(values: npt.NDArray[np.float64], fills: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return values of which none crosses a level by round-off.
+
+    A uniform stream often has the very value of a level, give or take the last digits: such nodes are all put on the
+    same side. A field that is uniform but for round-off has one value, and no lines.
+    """
+    first, step = float(fills[0]), float(fills[1] - fills[0])
+    finite = values[np.isfinite(values)]
+    if float(np.ptp(np.percentile(finite, _SHOWN_PERCENT))) < _margin(finite):
+        return np.full_like(values, fills[len(fills) // 2] + 0.5 * step)
+    nearest = first + step * np.round((values - first) / step)
+    return np.where(np.abs(values - nearest) < _NEAR * step, nearest + _NEAR * step, values)
+
+
+def _margin(finite: npt.NDArray[np.float64]) -> float:
+    """Return the least range of a field that is not uniform."""
+    return max(1e-12, 1e-6 * float(np.abs(np.percentile(finite, _SHOWN_PERCENT)).max()))
 
 
 def _visible(
