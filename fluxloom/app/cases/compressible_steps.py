@@ -251,8 +251,8 @@ class ImplicitRun:
         last = self._last
         if last is not None and steps.cfl < how.cfl_max and last.rest > how.tolerance:
             return (
-                f"CFL held at {steps.cfl:.4g}, as GMRES left {last.rest:.2g} of a step's residual with implicit.krylov = "
-                f"{how.krylov}: take more vectors, or a larger implicit.sweeps_max"
+                f"CFL held at {steps.cfl:.4g}, as GMRES left {last.rest:.2g} of a step's residual with "
+                f"implicit.krylov = {how.krylov}: take more vectors, or a larger implicit.sweeps_max"
             )
         if steps.cfl < how.cfl:
             return f"CFL held at {steps.cfl:.4g}, as {self._refused:,} steps were refused and GMRES stayed short"
