@@ -61,8 +61,8 @@ def quick_flags() -> str:
 # compiled as for users.
 QUICK = {"FLUXLOOM_CFLAGS": quick_flags(), "PYOPENCL_BUILD_OPTIONS": "-cl-opt-disable"}
 
-# What the compiler makes of loops is the matter of tests/conformance. Where solvers, ranks and runs are tested, code that
-# is not optimised at all takes half the time again.
+# What the compiler makes of loops is the matter of tests/conformance. Where solvers, ranks and runs are tested, code
+# that is not optimised at all takes half the time again.
 PLAIN = "-O0"
 PLAIN_FOLDERS = ("unit", "parallel", "faults")
 

@@ -1,6 +1,6 @@
 """Labels of cells: fluid, solid, or beyond the sides.
 
-The label of a cell is that of its centre: a body thinner than the distance of two cells may have no cell at all. It cuts
+The label of a cell is that of its centre: a body thinner than the distance of two cells may have no cell. It cuts
 links between fluid cells all the same (`fluxloom.lbm.links_cut`).
 """
 

@@ -13,7 +13,7 @@ Stages = Sequence[tuple[float, float, float]]
 
 
 def left(stages: Stages, add: Callable[[float, bool], Loop] | None) -> list[list[Loop]]:
-    r"""Return for each stage the loops that add what leaves in it, of a weight and of the first or not; none without them.
+    r"""Return for each stage the loops that add what leaves in it, made for a weight, and for the first one or not.
 
     Of ``U = a U_start + b U + c dt R / V`` a residual has in the end the weight :math:`c_k \prod_{j > k} b_j`.
     """

@@ -85,7 +85,8 @@ def channel(solver: str, mesh: str = "", fluid: str = "", more: str = "", top: s
 
 @pytest.mark.parametrize("top", ["wall", "outflow"])
 @pytest.mark.parametrize(
-    ("solver", "mesh"), [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")]
+    ("solver", "mesh"),
+    [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")],
 )
 def test_a_uniform_force_leaves_a_channel_alone(tmp_path: Path, solver: str, mesh: str, top: str) -> None:
     """The outflows touch where the upper wall is one too: they have one level."""
@@ -107,14 +108,16 @@ def test_uniform_buoyancy_leaves_a_channel_alone(tmp_path: Path, mesh: str, prof
 
 def test_a_stratified_stream_leaves_as_it_came(tmp_path: Path) -> None:
     """Uniform flow of a fluid whose density falls linearly with height, between planes of symmetry."""
-    text = channel("incompressible", "", BUOYANT, SCALAR.format(profile="1+2*y", reference=0.0, top="adiabatic"), "symmetry")
+    scalar = SCALAR.format(profile="1+2*y", reference=0.0, top="adiabatic")
+    text = channel("incompressible", "", BUOYANT, scalar, "symmetry")
     text = text.replace('"6*y*(1-y)"', '"1"').replace('ymin]\ntype = "wall"', 'ymin]\ntype = "symmetry"')
     found = velocity(after(tmp_path / "case.toml", text, 60))
     assert np.abs(found - [1.0, 0.0]).max() < 1e-6
 
 
 @pytest.mark.parametrize(
-    ("solver", "mesh"), [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")]
+    ("solver", "mesh"),
+    [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")],
 )
 def test_rest_stays_rest(tmp_path: Path, solver: str, mesh: str) -> None:
     text = channel(solver, mesh, UNIFORM).replace('"6*y*(1-y)"', '"0"').replace('"outflow"', '"wall"')
