@@ -12,7 +12,8 @@ bounds has more, with ``e = c_e - c`` of the values in the middle of the step, i
 .. math:: f_{ij} = d_{ij} (c_i - c_j) - C_{ij} (e_i + e_j) - D_{ij} (e_j - e_i)
 
 of which, with what two points lack on oblique meshes, `fluxloom.fv.flux_correction` takes a part. Differences
-``c_j - c_i`` keep the bounds although the pressure is solved to a tolerance; what the sum of the scalar changes by is the scalar times the divergence that is left.
+``c_j - c_i`` keep the bounds although the pressure is solved to a tolerance; what the sum of the
+scalar changes by is the scalar times the divergence that is left.
 """
 
 from __future__ import annotations

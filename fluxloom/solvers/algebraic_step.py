@@ -123,8 +123,8 @@ class AlgebraicStep:
     Raises
     ------
     SolverError
-        If the flow's steps are those of Runge and Kutta, it carries scalars or seeks a steady state, or its force acts on
-        walls or outflows.
+        If the flow's steps are those of Runge and Kutta, it carries scalars or seeks a steady state, or its force acts
+        on walls or outflows.
     """
 
     def __init__(self, flow: Incompressible, stop: Stop | None = None) -> None:
