@@ -36,19 +36,16 @@ __all__ = ["gathered", "gathered_friction", "through_faces", "through_faces_with
 @func
 def continued_sides(w, slope, share, face, outer, level, left, right, d):
     """Write the states of both elements, continued a part ``level`` of the way; return whether all is physical."""
-    ahead = zeros(d)
-    back = zeros(d)
-    for k in range(d):
-        ahead[k] = level * face[d + 1 + k]
-        back[k] = level * face[2 * d + 1 + k]
+    part = level if d == 2 else 1.0  # of shares in the plane, of ways in space: so compilers find packs of faces
+    reach = 1.0 if d == 2 else level
     for v in range(2 + d):
         here = 0.0
         there = 0.0
         for k in range(d):
-            here += slope[0][d * v + k] * ahead[k]
-            there += slope[1][d * v + k] * back[k]
-        left[v] = w[0][v] + share[0][v] * here
-        right[v] = w[1][v] + select(outer, 0.0, share[1][v] * there)
+            here += slope[0][d * v + k] * (reach * face[d + 1 + k])
+            there += slope[1][d * v + k] * (reach * face[2 * d + 1 + k])
+        left[v] = w[0][v] + part * share[0][v] * here
+        right[v] = w[1][v] + select(outer, 0.0, part * share[1][v] * there)
     first = kept_physical(w[0], left, d)
     second = kept_physical(w[1], right, d)
     return first and second

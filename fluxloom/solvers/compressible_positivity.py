@@ -142,7 +142,7 @@ class Positivity:
         key = local, self.flow.frozen
         if key not in self._chains:
             self._make()
-            self._chains[key] = Chain(self._loops(local), name="guarded step")
+            self._chains[key] = Chain(self._loops(local), fuse=False, name="guarded step")
         return self._chains[key]
 
     def _loops(self, local: bool) -> list[Loop | Reset]:
