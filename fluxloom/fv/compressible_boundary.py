@@ -275,7 +275,7 @@ Boundary = (
 def check_turning(
     volumes: ControlVolumes, kinds: npt.NDArray[np.int32], rows: npt.NDArray[np.float64], turning: Array
 ) -> None:
-    """Raise `SolverError` where a wall sweeps through the gas of a mesh that turns: ``(u - omega x r) . n`` is not zero.
+    """Raise `SolverError` where a wall sweeps through the gas of a mesh that turns, ``(u - omega x r) . n`` not zero.
 
     Parameters
     ----------
@@ -295,9 +295,9 @@ def check_turning(
         fastest = np.linalg.norm(turning[place], axis=1).max(initial=0.0)
         if (wrong := walls & (through > bound * fastest)).any():
             raise SolverError(
-                f"patch {name!r}: the mesh turns, and {int(wrong.sum())} of {wrong.size} faces of the wall do not turn with "
-                "it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of the mesh "
-                '(velocity = "mesh")'
+                f"patch {name!r}: the mesh turns, and {int(wrong.sum())} of {wrong.size} faces of the wall do not turn "
+                "with it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of the "
+                'mesh (velocity = "mesh")'
             )
 
 

@@ -31,8 +31,8 @@ from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["accelerate_cells", "accelerate_faces", "face_buoyancy", "face_levers", "face_to_cells", "join_forces", "outward_areas",
-           "slope_at_walls", "source_of_faces"]  # fmt: skip
+__all__ = ["accelerate_cells", "accelerate_faces", "face_buoyancy", "face_levers", "face_to_cells", "join_forces",
+           "outward_areas", "slope_at_walls", "source_of_faces"]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 

@@ -251,8 +251,8 @@ def side_force(u: Read, q: Read, friction: Read, push: Read, total: Inc, *, d: C
 def wall_flux(u: Read, push: Read, total: Inc, *, d: Const[int], rate: float):
     """What flows of momentum to the face of a wall (leg 0) from the next one inside, through the middle of the cell.
 
-    ``(u_0 + u_1)^2 / 4 + nu (u_1 - u_0) / h`` with the outward sign of ``push``; ``rate`` is ``nu / h`` with that of the
-    way inward.
+    ``(u_0 + u_1)^2 / 4 - nu du/dn`` with the outward sign of ``push``; ``rate`` is ``nu / h`` with the sign of the way
+    inward.
     """
     for a in range(d):
         mean = 0.5 * (u[0][a] + u[1][a])

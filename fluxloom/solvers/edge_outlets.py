@@ -1,4 +1,4 @@
-"""A uniform force as a part of the pressure of flow on edges, ``p' = p - f . x``, and what it holds outflows apart by."""
+"""A uniform force as a part of the pressure of flow on edges, ``p' = p - f . x``, and what holds outflows apart."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What scalars do to a flow by their buoyancy: forces through the faces, in balance with the pressure.
 
 So acts a uniform force too, where walls or outflows would feel it: its part that is a potential, which is all but what
-is along directions in which the mesh is periodic."""
+is along directions in which the mesh is periodic.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,6 @@ from fluxloom.fv.face_forces import (
     outward_areas,
     source_of_faces,
 )
-
 from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_outlets import Outlets

@@ -25,8 +25,8 @@ from fluxloom.fv.scalar_transport import (
 )
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_buoyancy import Buoyancy, FlowBuoyancy, check_buoyancy, potential_part
-from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
 from fluxloom.solvers.flow_patches import patch_elements
+from fluxloom.solvers.flow_scalar_corrections import ScalarCorrections
 from fluxloom.solvers.flow_spaces import Rows
 
 if TYPE_CHECKING:

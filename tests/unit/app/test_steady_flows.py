@@ -97,9 +97,8 @@ def test_chosen_steps_are_equal_before_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("solver", ["incompressible", "staggered", "edge_flow"])
 def test_a_steady_run_passes_its_end(tmp_path: Path, solver: str) -> None:
     mesh, more = ('kind = "triangle"', TIGHT) if solver == "edge_flow" else ("", "")
-    _, times, _ = run(
-        tmp_path / "case.toml", CAVITY, solver=solver, mesh=mesh, more=more, time="dt = 0.02\nsteady = 1e-9\nend = 0.109"
-    )
+    time = "dt = 0.02\nsteady = 1e-9\nend = 0.109"
+    _, times, _ = run(tmp_path / "case.toml", CAVITY, solver=solver, mesh=mesh, more=more, time=time)
     assert times[-1] == pytest.approx(0.12)
 
 
