@@ -296,8 +296,8 @@ def check_turning(
         if (wrong := walls & (through > bound * fastest)).any():
             raise SolverError(
                 f"patch {name!r}: the mesh turns, and {int(wrong.sum())} of {wrong.size} faces of the wall do not turn "
-                "with it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of the "
-                'mesh (velocity = "mesh")'
+                "with it: they sweep through the gas, as no surface of revolution does; give the wall the velocity of "
+                'the mesh (velocity = "mesh")'
             )
 
 

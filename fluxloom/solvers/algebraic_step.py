@@ -122,8 +122,8 @@ class AlgebraicStep:
     Raises
     ------
     SolverError
-        If the flow's steps are those of Runge and Kutta, it carries scalars or seeks a steady state, or its force acts on walls or
-        outflows.
+        If the flow's steps are those of Runge and Kutta, it carries scalars or seeks a steady state, or its force acts
+        on walls or outflows.
     """
 
     def __init__(self, flow: Incompressible, stop: Stop | None = None) -> None:
@@ -132,7 +132,7 @@ class AlgebraicStep:
         if flow.scalars.all:
             raise SolverError(f"AlgebraicStep: it has no scalars, the flow carries {', '.join(flow.scalars.all)}")
         if flow.scalars.buoyancy is not None:
-            raise SolverError("AlgebraicStep: it has no forces through faces, and the flow's acts on walls or outflows")
+            raise SolverError("AlgebraicStep: it has no forces through faces, those of walls and outflows, or of scalars")
         if flow.steady is not None:
             raise SolverError("AlgebraicStep: its steady state depends on dt, and the flow seeks one that does not")
         self.flow, self.context, self.dimension = flow, flow.context, flow.dimension

@@ -284,7 +284,8 @@ class EdgeLoops:
         push = self.context.dat(self.points, shares.push, f"{name}.push")
         loop = self.gather(
             kernels.reaction, *self.both(self.u), self.old, self.xi, *self.both(self.shown, self.nu),
-            self.operators.mass, self.body, self.step_length, share, push, total, over=where, transposed=self.scheme.transposed,
+            self.operators.mass, self.body, self.step_length, share, push, total, over=where,
+            transposed=self.scheme.transposed,
         )  # fmt: skip
         self._forces[patches] = Chain([Reset(total), self.convection(self.u), loop], name=name), total
         return self._forces[patches]

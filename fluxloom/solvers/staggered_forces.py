@@ -22,8 +22,8 @@ __all__ = ["StaggeredForces"]
 class StaggeredForces:
     """Friction and pressure of a fluid of unit density on some sides.
 
-    A wall carries what holds the halves of the cells in front of it: the pressure in the middle of the cells, what flows
-    there of momentum, and the weight of the halves. So the walls of a closed box carry, when nothing changes any
+    A wall carries what holds the halves of the cells in front of it: the pressure in the middle of the cells, what
+    flows there of momentum, and the weight of the halves. So the walls of a closed box carry, when nothing changes any
     more, what acts on the fluid, to round-off.
 
     Parameters
