@@ -78,6 +78,19 @@ def test_a_steady_flow_does_not_depend_on_the_step(tmp_path: Path, mesh: str, mo
     assert np.abs(found[0]["u"]).max() > 0.1
 
 
+def test_a_steady_flow_on_edges_does_not_depend_on_the_step(tmp_path: Path) -> None:
+    found = []
+    for dt in (0.04, 0.02):
+        runner, _, _ = run(
+            tmp_path / "case.toml", CAVITY, solver="edge_flow", mesh='kind = "triangle"',
+            time=f"dt = {dt}\nsteady = 1e-8",
+        )  # fmt: skip
+        found.append(runner.fields())
+    for name in ("u", "v", "p"):
+        assert np.abs(found[0][name] - found[1][name]).max() < 1e-6
+    assert np.abs(found[0]["u"]).max() > 0.1
+
+
 def test_the_end_does_not_disturb(tmp_path: Path) -> None:
     """A whole number of equal steps hits an end that is no multiple of the step: the residual goes on falling."""
     _, times, residuals = run(tmp_path / "case.toml", CAVITY, time="dt = 0.02\nend = 4.00001")
