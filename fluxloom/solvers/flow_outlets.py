@@ -101,11 +101,11 @@ def _touching(centres: Array, reach: Array, patch: npt.NDArray[np.object_]) -> l
     names = sorted(set(patch))
     group = {name: name for name in names}
     if len(names) > 1:
-        from scipy.spatial import cKDTree
+        from scipy.spatial import KDTree
 
         of = {name: np.flatnonzero(patch == name) for name in names}
         for k, one in enumerate(names):
-            tree = cKDTree(centres[of[one]])
+            tree = KDTree(centres[of[one]])
             for other in names[k + 1 :]:
                 gap, near = tree.query(centres[of[other]])
                 if (gap <= _TOUCH * (reach[of[other]] + reach[of[one]][near])).any():

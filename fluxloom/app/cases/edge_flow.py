@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -100,10 +101,19 @@ def _solver(case: EdgeFlowCase, mesh: PointMesh) -> EdgeFlow:
     with explained("mesh", f'pressure.preconditioner = "{pressure.preconditioner}"'):
         return EdgeFlow(
             mesh, _viscosity(case.fluid, d), _boundaries(case.boundary, d), force=tuple(case.fluid.force),
-            scheme=strategy_of(EdgeScheme, case.scheme), model=eddy_model(case.les),
+            scheme=_scheme(case), model=eddy_model(case.les),
             stop=Stop(rtol=pressure.rtol, iterations=pressure.iterations), preconditioner=recipe,
             krylov=pressure.solver,
         )  # fmt: skip
+
+
+def _scheme(case: EdgeFlowCase) -> EdgeScheme:
+    """Return the scheme: towards a steady flow, unless one is given, that whose steady state does not depend on dt."""
+    found = strategy_of(EdgeScheme, case.scheme)
+    chosen = case.scheme.changed(("dynamic", "subscales", "pressure"))
+    if not case.time.steady or chosen or case.fluid.viscosity == 0.0:
+        return found
+    return replace(found, dynamic=0.0, subscales="tracked")
 
 
 def _viscosity(table: EdgeFluidTable, d: int) -> float | Callable[[Array], Array]:

@@ -61,6 +61,7 @@ TIGHT = "[pressure]\nrtol = 1e-9"
 TRIANGLES = 'kind = "triangle"\nperturb = 0.2'
 UNIFORM = "force = [0.5, -2.0]"
 BUOYANT = "gravity = [0.0, -2.0]"
+SOLVERS = [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")]
 
 
 def after(path: Path, text: str, steps: int = 20) -> Any:
@@ -84,10 +85,7 @@ def channel(solver: str, mesh: str = "", fluid: str = "", more: str = "", top: s
 
 
 @pytest.mark.parametrize("top", ["wall", "outflow"])
-@pytest.mark.parametrize(
-    ("solver", "mesh"),
-    [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")],
-)
+@pytest.mark.parametrize(("solver", "mesh"), SOLVERS)
 def test_a_uniform_force_leaves_a_channel_alone(tmp_path: Path, solver: str, mesh: str, top: str) -> None:
     """The outflows touch where the upper wall is one too: they have one level."""
     free = after(tmp_path / "case.toml", channel(solver, mesh, top=top))
@@ -115,10 +113,7 @@ def test_a_stratified_stream_leaves_as_it_came(tmp_path: Path) -> None:
     assert np.abs(found - [1.0, 0.0]).max() < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("solver", "mesh"),
-    [("incompressible", ""), ("incompressible", TRIANGLES), ("edge_flow", TRIANGLES), ("staggered", "")],
-)
+@pytest.mark.parametrize(("solver", "mesh"), SOLVERS)
 def test_rest_stays_rest(tmp_path: Path, solver: str, mesh: str) -> None:
     text = channel(solver, mesh, UNIFORM).replace('"6*y*(1-y)"', '"0"').replace('"outflow"', '"wall"')
     text = text.replace('type = "inflow"\nvelocity_x = "0"', 'type = "wall"')
