@@ -231,8 +231,8 @@ def _judged(runner: Runner, steps: int, iterations: int, residuals: list[float],
         return Outcome(RunStatus.CONVERGED, f"{found} after {steps:,} steps", found)
     limit = next((goal for goal in [*times, count] if goal.met), count)
     if targets and not (asked and limit is count):
-        wanted = targets[0].wanted * targets[0].scale
-        return Outcome(RunStatus.NOT_CONVERGED, unconverged(residuals, wanted, runner), limit)
+        told = [value / targets[0].scale for value in residuals]
+        return Outcome(RunStatus.NOT_CONVERGED, unconverged(told, targets[0].wanted, runner), limit)
     if limit is count and missed and not asked:
         return Outcome(RunStatus.NOT_CONVERGED, f"{missed} after {steps:,} steps: raise run.iterations", limit)
     return Outcome(RunStatus.END_REACHED, f"{limit}" + (f"; target not met: {missed}" if missed else ""), limit)
