@@ -145,7 +145,8 @@ def edge_boundary(
     projection[held] = 0.0
     points, mirrors = np.flatnonzero(held | (rank > 0)), np.flatnonzero(mirrored)
     return EdgeBoundary(
-        points, projection[points], given[points], outlet, mirrors, planes[mirrors], 2.0**mirrored, (net, size)
+        points, projection[points], given[points], outlet, mirrors, planes[mirrors],
+        np.exp2(mirrored.astype(np.float64)), (net, size)
     )
 
 

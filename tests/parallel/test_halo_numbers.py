@@ -132,8 +132,10 @@ def test_the_interior_runs_while_messages_travel(overlap: bool, steps: int, clos
         flow.step(steps)
         (sequence,) = flow.steps_of(-1 if steps == 2 else 0).sequences  # type: ignore[union-attr]
         names = [item.name for item in sequence._items]
-        sent = [k for k, name in enumerate(names) if name.endswith("send")]
-        came = [k for k, name in enumerate(names) if name.endswith("receive")]
+        sent = [k + 1 for k, name in enumerate(names) if name.startswith("pack")]
+        came = [k - 1 for k, name in enumerate(names) if name.startswith("unpack")]
+        assert all(names[k].endswith("send") for k in sent)
+        assert all(names[k].endswith("receive") for k in came)
         assert len(sent) == len(came) == steps  # one message a step
         for begin, end in zip(sent, came, strict=True):
             assert names[begin + 1 : end] == ["pull"] * overlap, names
