@@ -54,8 +54,10 @@ def speeds(flow: Any, inside: Any) -> tuple[float, float]:
     return float(speed[within].max()), float(speed[~within].max())
 
 
-@pytest.mark.parametrize("thick", THICK)
-@pytest.mark.parametrize("streaming", ["pull", "push", "three-phase", "in-place"])
+@pytest.mark.parametrize(("thick", "streaming"), [
+    (0.35, "pull"), (0.71, "in-place"), *(pytest.param(thick, streaming, marks=pytest.mark.long) for thick in THICK
+                                         for streaming in ("pull", "push", "three-phase", "in-place")),
+])  # fmt: skip
 def test_nothing_leaks_into_a_room_in_the_plane(thick: float, streaming: str) -> None:
     for angle in (0.0, 0.3, np.pi / 4, 1.2):
         wall, inside = shell(2, 26, angle, thick)
@@ -67,8 +69,11 @@ def test_nothing_leaks_into_a_room_in_the_plane(thick: float, streaming: str) ->
             assert moved > 0.02
 
 
-@pytest.mark.parametrize("lattice", [D3Q19, D3Q27], ids=str)
-@pytest.mark.parametrize(("thick", "angle"), [(0.35, 0.3), (0.71, np.pi / 4), (1.0, 1.1)])
+@pytest.mark.parametrize("lattice", [D3Q19, pytest.param(D3Q27, marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    ("thick", "angle"),
+    [(0.35, 0.3), *(pytest.param(*case, marks=pytest.mark.long) for case in ((0.71, np.pi / 4), (1.0, 1.1)))],
+)
 def test_nothing_leaks_into_a_room_in_space(lattice: Lattice, thick: float, angle: float) -> None:
     wall, inside = shell(3, 14, angle, thick)
     flow = flow_of(lattice, (14, 14, 14), wall)
@@ -135,8 +140,10 @@ def test_thick_bodies_keep_the_links_that_their_cells_give_them() -> None:
         assert links == around
 
 
-@pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
-@pytest.mark.parametrize("cut", [(2, 1), (1, 3)])
+@pytest.mark.parametrize(("cut", "streaming"), [
+    ((2, 1), "in-place"), *(pytest.param(cut, streaming, marks=pytest.mark.long) for cut in ((2, 1), (1, 3))
+                            for streaming in ("pull", "push", "in-place")),
+])  # fmt: skip
 def test_ranks_find_what_one_rank_does(streaming: str, cut: tuple[int, int]) -> None:
     wall, _ = shell(2, 22, 0.5, 0.4)
 
@@ -185,7 +192,11 @@ def stream(half: tuple[bool, ...], interpolated: bool, lattice: Lattice) -> Any:
 
 
 @pytest.mark.parametrize("interpolated", [False, True])
-@pytest.mark.parametrize(("lattice", "half"), [(D2Q9, (True,)), (D3Q19, (False, True)), (D3Q27, (True, True))])
+@pytest.mark.parametrize(
+    ("lattice", "half"),
+    [(D2Q9, (True,)), *(pytest.param(*case, marks=pytest.mark.long) for case in (
+        (D3Q19, (False, True)), (D3Q27, (True, True))))],
+)  # fmt: skip
 def test_parts_of_a_body_at_planes_of_symmetry_are_the_whole(
     lattice: Lattice, half: tuple[bool, ...], interpolated: bool
 ) -> None:
@@ -222,7 +233,9 @@ def test_a_block_on_the_floor_is_pressed_by_what_stands_beside_it(
 
 
 # ------------------------------------------------------------------------------------ weight
-@pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
+@pytest.mark.parametrize(
+    "streaming", ["in-place", *(pytest.param(name, marks=pytest.mark.long) for name in ("pull", "push"))]
+)
 @pytest.mark.parametrize("interpolated", [False, True])
 def test_fluid_at_rest_stays_so_and_bodies_weigh_their_area(streaming: str, interpolated: bool) -> None:
     """A force along walls, in any direction, also one that came later; several bodies share their loops."""
