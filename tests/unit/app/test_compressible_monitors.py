@@ -102,15 +102,16 @@ def test_probes_are_exact_for_linear_states(tmp_path: Path) -> None:
 
 
 def test_averages(tmp_path: Path) -> None:
-    """Means and stresses are those of the states of the steps, weighted by their lengths, from the start on."""
+    """Means and stresses are those of the states, weighted by the time since the look before, from the start on."""
     runner = build(CASE, tmp_path)
-    states, weights = [], []
+    states, weights, before = [], [], 0.0
     while not runner.finished:
-        before = runner.flow.time
         runner.advance()
-        if runner.flow.steps % 2 == 0 and runner.flow.time >= 0.12:
-            states.append(runner.flow.states().copy())
-            weights.append(runner.flow.time - before)
+        if runner.flow.steps % 2 == 0:
+            if runner.flow.time >= 0.12:
+                states.append(runner.flow.states().copy())
+                weights.append(runner.flow.time - before)
+            before = runner.flow.time
     fields = runner.fields()
     w, weight = np.array(states), np.array(weights) / np.sum(weights)
     assert 2 < len(weights) < runner.flow.steps // 2
