@@ -101,7 +101,7 @@ def tracked(
 
 @kernel
 def leftover(h: Read, rise: Read, b: Read, worst: Max):
-    """What the pressure solver has left of continuity, over the volume: 1/s."""
+    """What the pressure solver has left of continuity: what leaves the volume of a point."""
     total = b[0]
     for j in range(len(h)):
         total -= h[j] * rise[j]
