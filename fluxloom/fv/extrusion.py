@@ -70,7 +70,7 @@ class Extrusion:
         flat = self.order.reshape(-1)
         whole = csr_array(csr_array(matrix)[flat][:, flat])
         first = np.arange(columns) * n
-        along = _circulant(n, self.spacing)
+        along = self._scale(matrix) * _circulant(n, self.spacing)
         own = whole[first][:, first] - sparse.diags_array(self.areas * along.diagonal()[0])
         found = csr_array(own / self.spacing)
         found.eliminate_zeros()
@@ -85,6 +85,17 @@ class Extrusion:
                 "of the plane, repeated: coefficients and boundary conditions have to be the same in all planes"
             )
         return found
+
+    def _scale(self, matrix: Any) -> float:
+        """Return how many times the two-point coupling along the axis a matrix has.
+
+        Operators of oblique meshes are multiplied by one number (`fluxloom.fv.incompressible_matrices`).
+        """
+        from scipy.sparse import csr_array
+
+        expected = float(self.areas[0] * _circulant(self.planes, self.spacing)[0, 1]) if self.planes > 1 else 0.0
+        first, second = self.order.reshape(-1)[:2]
+        return float(csr_array(matrix)[first, second]) / expected if expected else 1.0
 
     def poisson(self, matrix: Any, b: Dat, x: Dat, **choices: Any) -> ExtrudedPoisson:
         """Return the solver of ``A x = b`` for a matrix as in `plane`, with vectors of scalars on the cells.
@@ -102,8 +113,8 @@ class Extrusion:
             If something does not fit.
         """
         return ExtrudedPoisson(
-            b.context, self.plane(matrix), self.areas, planes=self.planes, spacing=self.spacing, order=self.order,
-            b=b, x=x, **choices,
+            b.context, self.plane(matrix), self._scale(matrix) * self.areas, planes=self.planes, spacing=self.spacing,
+            order=self.order, b=b, x=x, **choices,
         )  # fmt: skip
 
 

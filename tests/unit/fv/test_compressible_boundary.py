@@ -108,7 +108,7 @@ def test_functions_of_the_place() -> None:
 @pytest.mark.parametrize(
     ("boundary", "message"),
     [
-        (None, r"patch 'xmin' has no boundary: give one of SlipWall, NoSlipWall, FarField, .*, not None"),
+        (None, r"patch 'xmin' has no boundary: give one of SlipWall, SymmetryPlane, NoSlipWall, .*, not None"),
         (NoSlipWall(temperature=-1.0), "patch 'xmin': temperature: above 0 is wanted, not -1"),
         (NoSlipWall(velocity=(1.0,) * 3), "patch 'xmin': velocity: a vector of 2 components is wanted"),
         (
