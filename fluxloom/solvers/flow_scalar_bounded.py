@@ -116,5 +116,8 @@ def starts_with_a_jump(scalar: FlowScalar) -> bool:
         entering &= (kind == VALUE) & (flow.kinds[number - cv.cells] == PRESCRIBED)
         behind = cv.faces[cv.interior :][number - cv.cells, 0]
         values.append(value[entering])
-        jumps.append(np.abs(value - start[behind])[entering])
+        known = start[behind]
+        if callable(given.initial):  # at the faces: what it changes by from there to the cells is no jump
+            known = given_values(f"{scalar.what}: initial", given.initial, cv.centres[number])
+        jumps.append(np.abs(value - known)[entering])
     return discontinuous(flow.context.comm, values, jumps)
