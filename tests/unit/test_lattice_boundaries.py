@@ -73,7 +73,7 @@ def test_bodies_take_walls_only() -> None:
 
 def test_plain_walls_are_one_and_others_have_names() -> None:
     flow = box(ymin=Wall(), ymax=Wall(), xmin=Wall(measure=True), xmax=Wall(velocity=(0.01, 0.0)))
-    assert set(flow.parts) == {"walls", "xmin", "xmax"}
+    assert set(flow.parts) == {"walls", "xmin", "xmax", "xmin corners"}
     assert flow.parts["walls"].force is None
     assert flow.parts["xmin"].force is not None
     # 3 populations a cell arrive from a side; those through a corner belong to one of its sides
