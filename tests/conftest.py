@@ -102,6 +102,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases of `long_cases.txt` as long: slow ones of tests that have quicker cases."""
+    listed = frozenset((ROOT / "tests" / "long_cases.txt").read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose marker asks for something that is not here; say how its loops are compiled."""
     if folders := item.config.stash.get(FOLDERS, ()):
