@@ -61,7 +61,8 @@ CASES = {
     ),
     "corner": Case(
         lambda: box3d(2, 2, 2, kind="tetra", perturb=0.2), [],
-        {name: NoSlip() for name in ("xmin", "xmax", "ymin", "zmin", "zmax")} | {"ymax": NoSlip((0.3, 0.0, 0.1))},
+        {"xmin": NoSlip(), "xmax": NoSlip(), "ymin": NoSlip(), "zmin": NoSlip(), "zmax": NoSlip(),
+         "ymax": NoSlip((0.3, 0.0, 0.1))},
     ),
     "rings": Case(lambda: box2d(7, 4), [("xmin", "xmax"), ("ymin", "ymax")], model=Wale()),
     "channel": Case(lambda: box3d(5, 4, 4), XZ, {"ymin": NoSlip(), "ymax": NoSlip()}, Wale(), (0.3, 0.0, 0.0)),

@@ -43,8 +43,9 @@ def swirl(x: Array) -> Array:
 
 
 def built(context: Context, solver: str, mesh: MeshData, nu: float, sides: dict[str, Any]) -> Any:
-    if solver == "incompressible":
-        return Incompressible(context, control_volumes(mesh), nu, sides, stop=TIGHT)
+    if solver.startswith("incompressible"):
+        form = "symmetric" if solver.endswith("symmetric") else "auto"
+        return Incompressible(context, control_volumes(mesh), nu, sides, stop=TIGHT, form=form)
     more: dict[str, Any] = {}
     if solver == "edge flow, large eddies":
         more = {"model": Smagorinsky(), "scheme": EdgeScheme(stress="full")}
@@ -92,7 +93,7 @@ def test_places_and_units_do_not_matter(context: Context, solver: str, kind: str
 @pytest.mark.parametrize("through", [False, True])
 @pytest.mark.parametrize(
     ("solver", "kind"),
-    [("incompressible", "triangle"), ("edge flow", "triangle"), ("edge flow, large eddies", "triangle")],
+    [("incompressible, symmetric", "triangle"), ("edge flow", "triangle"), ("edge flow, large eddies", "triangle")],
 )
 def test_half_is_half_of_the_whole(context: Context, solver: str, kind: str, through: bool) -> None:
     mesh = square(kind)
