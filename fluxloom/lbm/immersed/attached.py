@@ -71,7 +71,7 @@ class Attached:
         context, grid = space.context, space.grid
         self._window = Window(grid.offset, grid.shape) if context.ranked else None
         self.fields = Fields(context, box, flow.excess, flow.motion, flow.force_field, window=self._window)
-        self.background = tuple(float(v) for v in flow.force)
+        self.background = tuple(float(v) for v in flow.force) or (0.0,) * box.dimensions
         self.host: HostSide | None = None
         if pipeline != "device" or context.ranked:
             self.host = HostSide(self.fields, self._still(), boundary.threads, here=pipeline == "device")

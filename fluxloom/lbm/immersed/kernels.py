@@ -123,7 +123,7 @@ def shift(force: RW, *, axes: Const[int], first: float, second: float, third: fl
 
 def uniform(force: Sequence[float]) -> dict[str, Any]:
     """Return the constants by which `clear` and `shift` know a uniform force."""
-    return dict(zip(("first", "second", "third"), (*force, 0.0, 0.0, 0.0)[:3], strict=True))
+    return dict(zip(("first", "second", "third"), (*force, 0.0)[:3], strict=True))
 
 
 # ------------------------------------------------------------------------------------ rigid bodies
