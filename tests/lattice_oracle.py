@@ -214,7 +214,10 @@ class Velocity(_OnCells):
 
 @dataclass
 class Pressure(_OnCells):
-    """Density at the centres of cells, no velocity along the side; ``scheme`` as `Velocity`."""
+    """Density at the centres of cells, no velocity along the side; ``scheme`` as `Velocity`.
+
+    One number is that in the middle of the side: the fluid weighs along it.
+    """
 
     density: Values = 1.0
     scheme: str = "regularised"
@@ -222,7 +225,7 @@ class Pressure(_OnCells):
     def state(self, o: Oracle, key: str, h: Array, x: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         """Return the given density and the velocity that follows."""
         axis, way = o.side(key)
-        rho = o.values(self.density, key, x.astype(float), x, ())
+        rho = o.values(self.density, key, x.astype(float), x, ()) + o.column(self.density, x)
         u = np.zeros((len(x), o.d))
         u[:, axis] = -way * (1 - (self.known(o, h, -way, axis) + way * 0.5 * o.force[axis]) / rho)
         return rho, u
@@ -285,7 +288,7 @@ class AntiBounce:
         u = 1.5 * near - 0.5 * far
         wall = x.astype(float)
         wall[:, axis] += 0.5 * way
-        rho = o.values(self.density, key, wall, x, ()) + self._away(way * near[:, axis], way * far[:, axis])
+        rho = o.values(self.density, key, wall, x, ()) + o.column(self.density, x) + self._away(way * near[:, axis], way * far[:, axis])
         for i in np.flatnonzero(way * o.c[:, axis] == -1):
             even = rho * (1 + 4.5 * (u @ o.c[i]) ** 2 - 1.5 * (u * u).sum(1))
             along = np.where(np.arange(o.d) == axis, 0.0, o.force)
@@ -511,6 +514,13 @@ class Oracle:
             axis, _ = self.side(key)
             found = found[tuple(np.delete(cells, axis, axis=1).T)]
         return np.broadcast_to(found, (n, *components))
+
+    def column(self, given: Any, cells: npt.NDArray[Any]) -> Array:
+        """Return by how much a density that is one number for a side rises in fluid at rest from its middle."""
+        if callable(given) or np.ndim(given):
+            return np.zeros(len(cells))
+        middle = 0.5 * (cells.min(0) + cells.max(0))
+        return 3.0 * (cells - middle) @ np.where(self.periodic, 0.0, self.force)
 
     def _pad(self, f: Array) -> Array:
         """Return an array with one cell more at each end, from the other end (of no meaning beyond sides)."""

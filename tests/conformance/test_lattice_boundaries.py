@@ -186,13 +186,13 @@ def measured(flow: Flow) -> dict[str, np.ndarray]:
 
 
 def _excess(flow: Flow, case: Case) -> dict[int, float]:
-    """Return by how many cells the bodies that are nowhere near a side are larger than those that they have."""
+    """Return by how many cells the bodies that have fluid cells all round are larger than those that they have."""
     found = {}
     for number, (body, _) in enumerate(case.bodies, start=1):
         low, high = body.shape.bounds()
         volume = body.shape.measure()
         ends = zip(low, high, case.shape, flow.box.periodic, strict=True)
-        if volume is not None and all(p or (a > 0.5 and b < n - 1.5) for a, b, n, p in ends):
+        if volume is not None and all(p or (a > 0.0 and b < n - 1.0) for a, b, n, p in ends):
             found[number] = volume - np.count_nonzero(flow.labels == number)
     return found
 
