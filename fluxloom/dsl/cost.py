@@ -18,6 +18,7 @@ from fluxloom.dsl.plan import tile_redundancy
 from fluxloom.dsl.races import RaceInfo
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid
+from fluxloom.toolchain import optimises
 
 __all__ = ["choose", "choose_tile", "direct_lanes", "redundancy_is_low", "repeating_pays"]
 
@@ -163,6 +164,8 @@ def _block(bound: Bound, threads: int) -> int:
 
 def _lanes(compute: Scalar, racing: bool) -> int:
     """Rows of 4 make 256-bit shuffles cheapest where increments are scattered; elsewhere wider is better."""
+    if not optimises():
+        return 1
     wide = 8 if compute.size == 8 else 16
     return wide // 2 if racing else wide
 

@@ -8,6 +8,7 @@ from fluxloom.toolchain.cache import open_cache as open_cache
 from fluxloom.toolchain.compiler import Compiler as Compiler
 from fluxloom.toolchain.compiler import find_compiler as find_compiler
 from fluxloom.toolchain.flags import compile_flags as compile_flags
+from fluxloom.toolchain.flags import optimises as optimises
 from fluxloom.toolchain.flags import report_flags as report_flags
 from fluxloom.toolchain.report import missed_lines as missed_lines
 from fluxloom.toolchain.report import vectorised_lines as vectorised_lines
