@@ -426,7 +426,8 @@ def common_step(volume: Read, dt: Read, step: Write):
 def stage(start, w, res, new, gamma, nv, d, a, b, rate):
     """Write ``a U_start + b U + rate R`` as a primitive state; return whether density and pressure are positive.
 
-    A pressure below a part ``COLD`` of the energy is none: it is round-off.
+    A pressure below a part ``COLD`` of the energy is none: it is round-off. Boundary elements, whose step is 0, are not
+    asked: what comes from a cold cell beside them may be extrapolated to less.
     """
     before = 0.0
     now = 0.0
@@ -444,7 +445,7 @@ def stage(start, w, res, new, gamma, nv, d, a, b, rate):
     new[1 + d] = (gamma - 1.0) * (energy - 0.5 * rho * kinetic)
     for v in range(d + 2, nv):
         new[v] = (a * start[0] * start[v] + b * w[0] * w[v] + rate * res[v]) / rho
-    return new[0] > 0.0 and new[1 + d] > COLD * energy
+    return rate == 0.0 or (new[0] > 0.0 and new[1 + d] > COLD * energy)
 
 
 @kernel
