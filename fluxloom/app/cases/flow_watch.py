@@ -32,6 +32,9 @@ _STAGGERED, _TRANSPORT = 200, 50
 _RUNGE_KUTTA = 3.0
 """How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 
+_BORNE = 2.0
+"""How many times the limits of `time.courant` and `time.diffusion` steps may be: answers have the error of the scheme."""
+
 Host = Callable[[], Mapping[str, float]]
 
 
@@ -61,24 +64,28 @@ def _energy(table: GuardTable, volume: float, speed: float, pull: Callable[[Numb
 
 
 def _steps(
-    table: GuardTable, plan: FlowPlan, stable: Callable[[], float], limits: tuple[float, float] = (1.0, inf)
+    table: GuardTable, plan: FlowPlan, stable: Callable[[], float], limits: tuple[float, float] = (1.0, inf),
+    borne: float = 1.0,
 ) -> tuple[list[Rule], list[Host]]:
     """Return the rule of steps of a given length, and what finds how many times the largest stable one steps are.
 
-    ``limits`` are the bounds of ``time.courant`` and ``time.diffusion`` with which steps are stable.
+    ``limits`` are the bounds of ``time.courant`` and ``time.diffusion`` with which steps are chosen; so many times as
+    long as that they are borne.
     """
 
     def host() -> Mapping[str, float]:
         """Return what the host knows."""
-        if not plan.dt:
-            return {"courant": max(plan.courant / limits[0], plan.diffusion / limits[1])}
-        longest = stable()
-        return {"courant": plan.dt / longest if 0.0 < longest < inf else 0.0}
+        if plan.dt:
+            longest = stable()
+            times = plan.dt / longest if 0.0 < longest < inf else 0.0
+        else:
+            times = max(plan.courant / limits[0], plan.diffusion / limits[1])
+        return {"courant": times / borne, "times": times}
 
     if not (plan.dt and table.courant):
         return [], [host]
 
-    rule = AtMost("courant", "courant", "time.dt over the largest stable step", "", table.courant,
+    rule = AtMost("courant", "times", "time.dt over the largest stable step", "", table.courant,
                   f"time.dt is {plan.dt:g}")  # fmt: skip
     return [rule], [host]
 
@@ -113,8 +120,8 @@ def incompressible_watch(flow: Incompressible, plan: FlowPlan, table: GuardTable
         looks.append(_eddy_look(flow.nut, None))
         rules.append(_eddy_rule(table, flow.viscosity, ""))
     limits = (0.35, 0.2) if flow.scheme == "adams-bashforth" else (0.35 * _RUNGE_KUTTA, 0.2 * _RUNGE_KUTTA)
-    more, host = _steps(table, plan, lambda: flow.stable_step(*limits), limits)
-    return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], plan.steady > 0.0)
+    more, host = _steps(table, plan, lambda: flow.stable_step(*limits), limits, _BORNE)
+    return Watch(_EVERY, looks, [*rules, *more], [*hosts, *host], plan.steady > 0.0, bound=_BORNE)
 
 
 def _scalar_look(c: Dat, weight: Dat, name: str) -> Reduction:
@@ -185,5 +192,6 @@ def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch
     force = float(np.linalg.norm(flow.force))
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _energy(table, volume, speed, lambda _: force)
-    more, host = _steps(table, plan, flow.stable_step, flow.scheme.limits)
-    return Watch(_STAGGERED, [_energy_look(fields.u, fields.fluid)], [*rules, *more], host, plan.steady > 0.0)
+    more, host = _steps(table, plan, flow.stable_step, flow.scheme.limits, _BORNE)
+    looks = [_energy_look(fields.u, fields.fluid)]
+    return Watch(_STAGGERED, looks, [*rules, *more], host, plan.steady > 0.0, bound=_BORNE)
