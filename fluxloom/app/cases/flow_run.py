@@ -261,9 +261,10 @@ class FlowRunner:
         ends = [Goal("time.end", "time", plan.end, time, plan.end <= time * (1.0 + _CLOSE))] if plan.end else []
         if not plan.steady:
             return ends
-        scale = self._largest or 1.0
-        met = residual <= self._steady_below()
-        return [*ends, Goal("time.steady", "residual", plan.steady, residual / scale, met, scale)]
+        scale, below = self._largest or 1.0, self._steady_below()
+        if plan.steady * scale < residual <= below:  # a flow that begins as the steady one: its largest is round-off
+            return [*ends, Goal("time.steady", "du/dt, which is round-off,", below, residual, True)]
+        return [*ends, Goal("time.steady", "residual", plan.steady, residual / scale, residual <= below, scale)]
 
     def finish(self, *, pictures: bool = True) -> None:
         """Close ``history.csv``, draw it, and sections through a volume."""
