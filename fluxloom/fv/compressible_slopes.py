@@ -100,6 +100,18 @@ def along_changes(w, near, ways, push, along, faces, d):
             along[i] = max(along[i], dot)
 
 
+@func
+def reached_along(w, near, ways, push, d):
+    """Return what `along_changes` finds for one change."""
+    most = 0.0
+    for i in range(len(near)):
+        dot = 0.0
+        for k in range(d):
+            dot += push[k] * (is_inner(ways[i], d) * (near[i][1 + k] - w[1 + k]))
+        most = max(most, dot)
+    return most
+
+
 @kernel
 def limited_slopes(
     w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
@@ -114,7 +126,8 @@ def limited_slopes(
     ``h`` twice the way to the face, at most below the part ``most`` (Venkatakrishnan). Nor are changes that are small
     beside the range of values around the cell (`fluxloom.fv.limiters.minor`). The least of the faces' shares is found
     as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where elements
-    around are not those across faces, one more.
+    around are not those across faces, one more: their changes are kept until all differences are known. With 1 none
+    are, and each looks at all differences: work items have no memory of their own to keep them in.
     """
     g = zeros(nv * d)
     low = zeros(nv)
@@ -131,7 +144,9 @@ def limited_slopes(
         top[v] = 1.0
         below[v] = 1.0
     for j in range(len(near)):
-        if wide == 0:
+        if faces == 1:
+            square[0] = 0.0
+        elif wide == 0:
             place = j
         rest = unlimited_part(ways[j], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
         for v in range(nv):
@@ -146,12 +161,17 @@ def limited_slopes(
                 a, b = parts(change, low[v], high[v], eps2, limiter)
                 least_share(top, below, v, a, b)
         unlimited[place] = rest * scale[1]
-        if wide == 1:
+        if faces == 1:
+            along[0] = reached_along(w, near, ways, push, d)
+            a, b = parts(square[0], 0.0, along[0], (unlimited[0] + minor(square[0], reach)) * square[0], limiter)
+            least_share(top, below, 1, a, b)
+        elif wide == 1:
             place += 1 if is_inner(ways[j], d) > 0.0 else 0
-    along_changes(w, near, ways, push, along, faces, d)
-    for i in range(faces):
-        a, b = parts(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i], limiter)
-        least_share(top, below, 1, a, b)
+    if faces > 1:
+        along_changes(w, near, ways, push, along, faces, d)
+        for i in range(faces):
+            a, b = parts(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i], limiter)
+            least_share(top, below, 1, a, b)
     for v in range(nv):
         share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
     for i in range(nv * d):

@@ -75,7 +75,8 @@ class FlowBalance:
             ways = across._replace(values=found.ways())
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
             most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
-            self.faces = max(flow.context.comm.allgather(most))
+            most = max(flow.context.comm.allgather(most))
+            self.faces = 1 if flow.context.device.items else most  # work items keep no arrays
         if self.over_faces:
             self._store()
 
