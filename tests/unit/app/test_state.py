@@ -26,7 +26,8 @@ QUICK = "edge_transport"
 RANKS = {
     "airfoil": 1e-13, "tsunami": 1e-12, "edge_transport": 1e-13, "lattice pull": 1e-12, "compressible in time": 1e-12,
     "incompressible closed": 1e-4, "edge_flow": 1e-4, "incompressible scalar": 1e-4, "compressible local": 1e-8,
-    "lattice list": 1e-12, "lattice push": 1e-12, "lattice moving": 0.0, "lattice particles": 0.0, "lattice elastic": 0.0,
+    "lattice list": 1e-12, "lattice push": 1e-12, "lattice moving": 0.0, "lattice particles": 0.0,
+    "lattice elastic": 0.0,
 }  # fmt: skip
 """How far fields may be from those of one run behind changes of the number of ranks; 0: by `rounding`."""
 
@@ -74,8 +75,8 @@ def test_ranks(name: str, tmp_path: Path) -> None:
 def rounding(text: str, changes: dict[str, Any], found: Leg) -> dict[str, float]:
     """Return what rounding to single precision, once a step, does to the fields of a lattice at most.
 
-    Populations are stored without those at rest: they are as large as the greatest change of the density, which is 1, or
-    velocity in cells a step. Sums at markers, whose order ranks change, round them.
+    Populations are stored without those at rest: they are as large as the greatest change of the density, which is 1,
+    or velocity in cells a step. Sums at markers, whose order ranks change, round them.
     """
     case, _ = parse_case(Document(Path("case"), changed(tomllib.loads(text), changes), {}))
     assert isinstance(case, LatticeCase)
