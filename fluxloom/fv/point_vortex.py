@@ -64,14 +64,18 @@ class PointVortex:
 
 
 @kernel
-def wall_lift(face: Read, w: Read, slope: Read, lift: Inc, *, d: Const[int], p: float, x: float, y: float):
+def wall_lift(
+    face: Read, w: Read, slope: Read, lift: Inc, *, d: Const[int], order: Const[int], p: float, x: float, y: float
+):  # fmt: skip
     """Add what the pressure on a face of a wall pushes along ``(-y, x)``, across a stream along ``(x, y)``.
 
-    The pressure is that of the cell behind, continued to the face; ``p``, that of the stream, is left out.
+    The pressure is that of the cell behind, in schemes of order 2 continued to the face; ``p``, that of the stream, is
+    left out.
     """
     found = w[1 + d] - p
-    for k in range(d):
-        found += slope[d * (1 + d) + k] * face[d + 1 + k]
+    if order > 1:
+        for k in range(d):
+            found += slope[d * (1 + d) + k] * face[d + 1 + k]
     lift[0] += found * face[d] * (x * face[1] - y * face[0])
 
 

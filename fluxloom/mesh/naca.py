@@ -92,12 +92,8 @@ class NacaProfile:
 
     def points(self, t: Array) -> Complex:
         """Return places ``x + i y``: 0 is the trailing edge, then the upper side, 1/2 the nose, the lower side, 1."""
-        x = 0.5 * (1.0 + np.cos(2.0 * np.pi * t))
-        end = _extension()
-        s = end * x
-        root, *powers = _HALF
-        half = 5.0 * self.thickness / end * (root * np.sqrt(s) + sum(c * s**k for k, c in enumerate(powers, 1)))
-        half = np.where(t < 0.5, half, -half)
+        near = np.pi * np.minimum(t, 1.0 - t)  # so that both sides are alike to the last bit
+        x, half = np.cos(near) ** 2, np.where(t < 0.5, 1.0, -1.0) * self._half(near)
         if not self.camber:
             return x + 1j * half
         m, p = self.camber, self.place
@@ -107,6 +103,18 @@ class NacaProfile:
         slope = 2.0 * m / size * (p - x)
         way = (1.0 + 1j * slope) / np.sqrt(1.0 + slope**2)
         return x + 1j * mean + 1j * half * way
+
+    def _half(self, near: Array) -> Array:
+        r"""Return half the thickness at :math:`x = \cos^2` of angles, a quarter of a turn from the edge to the nose.
+
+        It is a polynomial of :math:`r = \sqrt{e x}` with the factors :math:`r` and :math:`\sqrt{e} - r`, which is
+        :math:`\sqrt{e} (1 - x) / (1 + \sqrt{x})`: without rounding at both ends, of which the map takes roots.
+        """
+        end, (root, first, *powers) = _extension(), _HALF
+        r, size = np.sqrt(end) * np.cos(near), np.sqrt(end) * np.sin(near) ** 2 / (1.0 + np.cos(near))
+        terms = [c for power in reversed(powers) for c in (power, 0.0)]
+        rest, _ = np.polydiv([*terms, first, root], [-1.0, np.sqrt(end)])
+        return 5.0 * self.thickness / end * r * size * np.polyval(rest, r)
 
     @property
     def edge_angle(self) -> float:
@@ -298,7 +306,7 @@ def naca_mesh(
         for r in rings[1:]:
             circles.append(mapped.outside(theta, float(np.exp(r))))
             work.step()
-    places = np.concatenate(circles)
+    places = np.concatenate(circles if mapped.profile.camber else [_mirrored(circle) for circle in circles])
     here = np.arange(around, dtype=np.int32)
     after = np.roll(here, -1)
     rows = around * np.arange(outward, dtype=np.int32)[:, None]
@@ -310,6 +318,13 @@ def naca_mesh(
     }
     points = np.stack([places.real, places.imag], axis=1).astype(np.float64)
     return MeshData(points, {"quad": quads.reshape(-1, 4)}, patches, MeshSource("<naca>"))
+
+
+def _mirrored(circle: Complex) -> Complex:
+    """Return places round a symmetric airfoil, of which the lower ones are mirror images of the upper ones."""
+    upper = circle[: circle.size // 2 + 1].copy()
+    upper[[0, -1]] = upper[[0, -1]].real
+    return np.concatenate([upper, upper[-2:0:-1].conj()])
 
 
 def _rings(whole: float, step: float, count: int) -> Array:

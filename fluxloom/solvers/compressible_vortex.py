@@ -89,7 +89,7 @@ class FarFieldVortices:
         return [
             Reset(vortex.lift),
             Loop(wall_lift, walls, flow.face[flow.edge[0]], w[cell], flow.slope[cell], vortex.lift, d=_PLANE,
-                 p=vortex.p, **way),
+                 order=flow.scheme.order, p=vortex.p, **way),
             Loop(vortex_states, patch_elements(flow, name), self._place, vortex.lift, flow.par, gamma=flow.gas.gamma,
                  rho=vortex.rho, p=vortex.p, speed=speed, left=float(left), low=float(low), **way),
         ]  # fmt: skip

@@ -69,8 +69,7 @@ class Looks:
         """Raise `Divergence` if the flow is not finite any more; collective."""
         flow = self._flow
         if not np.all(np.isfinite(self.totals())):
-            elastic = () if flow.immersed is None else flow.immersed.elastic
-            stiff = f"; lower the stiffness of {', '.join(elastic)}, or take delta='peskin'" if elastic else ""
+            stiff = "" if flow.immersed is None else flow.immersed.softer
             raise Divergence(
                 f"step {flow.steps}: the flow is not finite any more; lower the velocity, raise the viscosity "
                 f"(now {flow.viscosity:.3g}) or take another collision (now {flow.collision.name}){stiff}",

@@ -63,12 +63,23 @@ def test_source(name: str, dialect: str, request: pytest.FixtureRequest) -> None
     )
 
 
+FULL = {"partition_interleaved": "fl_partition", "chunks": "fl_ends"}
+"""Kernels whose items hold 128 words of rows, by the shapes that were the fastest on an H200; others hold up to 80."""
+
+_REGISTERS = 65536
+"""Of a multiprocessor."""
+
+
 @pytest.mark.nvcc
 @pytest.mark.long
 @pytest.mark.parametrize("real", ["double", "float"])
 @pytest.mark.parametrize("name", list(COMPILED))
 def test_nvcc_compiles(name: str, real: str, tmp_path: Path) -> None:
-    """No value of a chunk is spilled; of groups of up to 256 two fit on a multiprocessor, of larger ones one."""
+    """No value of a chunk is spilled; of groups of up to 256 two fit on a multiprocessor, of larger ones one.
+
+    Items that hold 128 words of rows need some 204 registers, as 80 words fit into 128: one group has to fit, and what
+    may be spilled is what these are more than a group leaves to an item, which is nothing up to 256 items.
+    """
     compiler = shutil.which("nvcc")
     if compiler is None:
         pytest.skip("nvcc is not on the path")
@@ -79,9 +90,14 @@ def test_nvcc_compiles(name: str, real: str, tmp_path: Path) -> None:
     command = [compiler, "-arch=sm_90", "-cubin", "-Xptxas", "-v", "-o", str(binary), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
-    spilled = [int(n) for n in re.findall(r"(\d+) bytes spill stores", done.stderr)]
-    registers = [int(n) for n in re.findall(r"Used (\d+) registers", done.stderr)]
-    assert len(spilled) == len(registers) == len(method.functions(form, lines))
-    assert max(spilled) <= 64
-    for function, used in zip(method.functions(form, lines), registers, strict=True):
-        assert used * function.block * (2 if function.block <= 256 else 1) <= 65536
+    told = r"entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers"
+    found = {n: (int(stores), int(used)) for n, stores, used in re.findall(told, done.stderr, re.DOTALL)}
+    functions = {function.symbol: function.block for function in method.functions(form, lines)}
+    assert found.keys() == functions.keys()
+    for function, block in functions.items():
+        full = FULL.get(name) == function
+        groups = 2 if block <= 256 and not full else 1
+        lacking = 204 - _REGISTERS // block if full else 0
+        spilled, registers = found[function]
+        assert spilled <= 4 * max(16, lacking), function
+        assert registers * block * groups <= _REGISTERS, function

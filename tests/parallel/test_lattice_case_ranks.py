@@ -327,8 +327,8 @@ def test_mpiexec(launcher: Starter, name: str, alone: Any, tmp_path: Path, monke
     folder, one = alone(name)
     case = case_of(name, run={"report_every": 1000, "device": "cpu", "threads": 1}, output={"directory": ""})
     (tmp_path / "case.toml").write_text(toml(case.model_dump(exclude_unset=True)))
-    words = ["-m", "fluxloom", "run", str(tmp_path / "case.toml"), "-o", str(tmp_path / "out"), "--no-picture"]
-    done = run(launcher.command(2, words), launcher.environment(), 100)
+    words = ["run", str(tmp_path / "case.toml"), "-o", str(tmp_path / "out"), "--no-picture", "--profile"]
+    done = run(launcher.command(2, ["-m", "fluxloom", *words]), launcher.environment(), 100)
     assert done.returncode == 0, done.stderr
     same_files(folder, tmp_path / "out", [file for file in one["files"] if file != "checkpoint.npz"])
     record = json.loads((tmp_path / "out" / "run.json").read_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fluxloom.app.cases.lattice_tables import LatticeCase
 from fluxloom.app.cases.lattice_units import units_of
 from fluxloom.app.loading import parse_case
 from fluxloom.app.toml import Document
-from fluxloom.core.errors import CaseError, SolverError
+from fluxloom.core.errors import CaseError, Divergence, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.immersed import Elastic, ImmersedBody, ImmersedBoundary, circle
 from fluxloom.lbm.immersed.deltas import DELTAS, ROMA
@@ -97,7 +98,8 @@ def test_beyond_the_limit_it_blows_up(delta: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("fluxloom.lbm.immersed.boundary.check_springs", lambda *_: None)
     flow = flow_of(ring(stiffness=1.3 * lost), delta)
     start = flow.kinetic_energy()
-    flow.step(1500)
+    with contextlib.suppress(Divergence):
+        flow.step(1500)
     assert not flow.kinetic_energy() < 1e3 * start, "it shakes, or is no number any more"
     with pytest.raises(SolverError, match=r"not finite any more; .*lower the stiffness of ring"):
         flow_of(ring(stiffness=4.0 * lost), delta).step(900, check_every=300)

@@ -170,7 +170,8 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *,
     """Print a table; the columns ``left`` are aligned left, the others right.
 
     The texts of the first column are broken where the terminal is narrow, the others are not; a column that says
-    nothing ("-" in every row) is left out. Where the output is no terminal, rows are as wide as they need.
+    nothing ("-" in every row) is left out. Where the output is no terminal, or one that shows nothing but text, as some
+    launchers give ranks instead of a file, rows are as wide as they need.
     """
     from rich.box import SIMPLE_HEAD
     from rich.measure import Measurement
@@ -188,9 +189,9 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *,
         shown.add_column(headings[number], justify=justify, no_wrap=number > 0, min_width=width)
     for row in rows:
         shown.add_row(*(Text(row[number]) for number in said))
-    if not console.is_terminal:  # numbers are never cut, and rows are lines of a file
+    if not console.is_terminal or console.is_dumb_terminal:  # numbers are never cut, and rows are lines of a file
         wide = console.options.update(max_width=WIDEST)
-        console.width = max(console.width, 160, Measurement.get(console, wide, shown).maximum)
+        console.size = max(console.width, 160, Measurement.get(console, wide, shown).maximum), console.height
     console.print(shown)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
 from fluxloom.lbm.immersed.data import Fields, Step, Timed, Window
@@ -31,6 +31,9 @@ __all__ = ["TARGETS", "Attached"]
 
 TARGETS = {"velocity": 2.0, "momentum": 1.0}
 """What meets the wanted velocity, and the factor of the force: the velocity, or the momentum after collision."""
+
+_FARTHEST = 2.0**30
+"""Cells from the first one, within which supports are numbered in 32 bits, as devices do."""
 
 State = Mapping[str, npt.NDArray[Any]]
 
@@ -163,11 +166,32 @@ class Attached:
         """Return the cells to which forces may be spread, for markers as they are now."""
         found = [np.zeros(0, dtype=np.int64)]
         for group in self.groups:
-            first = group.carrier.first()
+            first = self._first(group)
             support_places(self.box, first, self.boundary.delta.points, group.marker_names)  # inside of the box?
             margin = self.boundary.margin if group.moves else 0
             found.append(support(self.box, first, self.boundary.delta.points, margin))
         return np.unique(np.concatenate(found))
+
+    def _first(self, group: Group) -> npt.NDArray[np.int64]:
+        """Return the first cell of the support of each marker of a group now, ``(n, d)``.
+
+        Raises
+        ------
+        Divergence
+            If a marker is nowhere, or beyond the cells that devices can number.
+        """
+        x, names = group.markers.x.read().astype(np.float64), group.marker_names
+        lost = ~(np.abs(x) < _FARTHEST).all(axis=1)
+        if lost.any():
+            nowhere = ~np.isfinite(x).all(axis=1)
+            k = int(np.argmax(nowhere if nowhere.any() else lost))
+            number, at = k - group.of(names[k]).start, ", ".join(f"{value:.4g}" for value in x[k, ::-1])
+            why = "the flow is not finite any more" if nowhere.any() else "no cell is so far away"
+            raise Divergence(
+                f"step {self.flow.steps}: marker {number} of body {names[k]!r} is at ({at}), in cells: {why}"
+                + self.boundary.softer, step=self.flow.steps,
+            )  # fmt: skip
+        return self.boundary.delta.first(x)
 
     def _still(self) -> npt.NDArray[np.int64] | None:
         """Return the cells around the markers if these never move and are not treated at computed addresses."""

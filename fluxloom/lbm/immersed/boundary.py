@@ -227,6 +227,12 @@ class ImmersedBoundary:
         return tuple(body.name for body in self.bodies if isinstance(body.motion, Elastic))
 
     @property
+    def softer(self) -> str:
+        """What to change about elastic bodies in a flow that blew up, behind a semicolon; empty: there are none."""
+        other = "" if self.delta.name == "peskin" else ", or take delta='peskin'"
+        return f"; lower the stiffness of {', '.join(self.elastic)}{other}" if self.elastic else ""
+
+    @property
     def choosing(self) -> bool:
         """Whether steps have to be done by `take`, because the pipeline is still being chosen."""
         return self.choice is not None and not self.choice.done

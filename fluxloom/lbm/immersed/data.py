@@ -20,10 +20,9 @@ from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.sets import Set
 from fluxloom.dsl.steps import Reset
 from fluxloom.lbm.box import Box
-from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.linalg.direct import Direct
 
-__all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "first_cells", "host_report", "shared"]
+__all__ = ["Carrier", "Fields", "MarkerData", "Step", "Timed", "Window", "host_report", "shared"]
 
 Step = Loop | Reset | Direct
 
@@ -172,10 +171,6 @@ class Carrier(Protocol):
         """Return what adds the pulls of the markers to the force of the cells."""
         ...
 
-    def first(self) -> npt.NDArray[np.int64]:
-        """Return the first cell of the support of each marker now, ``(n, d)``."""
-        ...
-
 
 class Shared:
     """A carrier on several ranks: each interpolates from its own cells, and all get the sums.
@@ -200,10 +195,6 @@ class Shared:
         """Return what adds the pulls of the markers to the force of this rank's cells."""
         return self._carrier.spread()
 
-    def first(self) -> npt.NDArray[np.int64]:
-        """Return the first cell of the support of each marker now."""
-        return self._carrier.first()
-
     def _add(self) -> None:
         sample, comm = self._markers.sample, self._markers.fields.comm
         assert comm is not None
@@ -213,8 +204,3 @@ class Shared:
 def shared(carrier: Carrier, markers: MarkerData) -> Carrier:
     """Return a carrier whose samples are those of all ranks."""
     return carrier if markers.fields.comm is None else Shared(carrier, markers)
-
-
-def first_cells(delta: Delta, markers: MarkerData) -> npt.NDArray[np.int64]:
-    """Return the first cell of the support of each marker now."""
-    return delta.first(markers.x.read().astype(np.float64))

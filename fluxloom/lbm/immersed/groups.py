@@ -162,5 +162,5 @@ class FixedGroup(Group):
         found = {"pinelli": lambda: epsilon(matrix), "balanced": lambda: balanced(matrix, flat), "plane": lambda: flat}
         self.epsilon = found[weights]()
         super().__init__(fields, bodies, self.epsilon)
-        carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, delta, matrix)
+        carrier = Scatter(self.markers, delta) if scattered else Rows(self.markers, matrix)
         self.carrier = shared(carrier, self.markers)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
-from fluxloom.core.errors import SolverError
+from fluxloom.core.errors import Divergence, SolverError
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.immersed.markers import cross
 from fluxloom.lbm.immersed.motion import Contact, Free, ImmersedBody, Pose
@@ -169,15 +169,16 @@ class FreeBodies:
         return np.concatenate([self.centre, self.matrix.reshape(n, -1), self.velocity, self.spin], axis=1)
 
     def advance(self) -> None:
-        """Move to where velocities lead: the mean of those of the last two steps."""
-        self.centre = self.centre + self.velocity - 0.5 * self.acceleration
+        """Move to where velocities lead, the mean of those of the last two steps; `Divergence` if that is nowhere."""
+        centre = self.centre + self.velocity - 0.5 * self.acceleration
         mean = self.spin - 0.5 * self.twist
         turned = rotation(mean[:, 0] if self.dimensions == 2 else mean, self.dimensions) @ self.matrix
+        self._check_finite(centre, turned)
         if self.dimensions == 2:
             turned /= np.sqrt(np.linalg.det(turned))[:, None, None]
         else:  # through unit quaternions, which keeps rounding from adding up
             turned = Rotation.from_matrix(turned).as_matrix()
-        self.matrix = turned
+        self.centre, self.matrix = centre, turned
 
     def solve(self, sums: Values, *, again: bool) -> None:
         """Find velocities that fulfil Newton's equations together with the forces which follow from them.
@@ -191,9 +192,10 @@ class FreeBodies:
 
         Raises
         ------
-        SolverError
-            If a velocity is not finite.
+        Divergence
+            If what is given, or a velocity, is not finite.
         """
+        self._check_finite(sums)
         d, t = self.dimensions, self._turns
         force, torque = -sums[:, -d - t : -t], -sums[:, -t:]
         inertia = self._inertias()
@@ -214,9 +216,13 @@ class FreeBodies:
             self.acceleration, self.twist = self.acceleration + change[:, :d], self.twist + change[:, d:]
         else:
             self.acceleration, self.twist = change[:, :d], change[:, d:]
-        if not np.isfinite(change).all():
-            worst = self.names[int(np.argmin(np.isfinite(change).all(axis=1)))]
-            raise SolverError(f"body {worst!r}: its velocity is not finite any more")
+        self._check_finite(self.velocity, self.spin)
+
+    def _check_finite(self, *values: npt.NDArray[Any]) -> None:
+        """Raise `Divergence` naming the first body of which a number is not finite."""
+        finite = np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values], axis=0)
+        if not finite.all():
+            raise Divergence(f"body {self.names[int(np.argmin(finite))]!r}: its velocity is not finite any more")
 
     def _followed(self, inner: Values, outer: npt.NDArray[Any]) -> Values:
         """Return accelerations of the fluid inside, from those of a step before and those of the bodies."""

@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import CSR, slices_for
-from fluxloom.lbm.immersed.data import MarkerData, Step, first_cells
-from fluxloom.lbm.immersed.deltas import Delta
+from fluxloom.lbm.immersed.data import MarkerData, Step
 from fluxloom.lbm.immersed.kernels import interpolate, spread
 
 __all__ = ["Rows"]
@@ -28,14 +27,11 @@ class Rows:
     ----------
     markers
         Whose positions no longer change.
-    delta
-        With which the matrix was made.
     matrix
         Of the interpolation: a row a marker, a column a cell of the grid.
     """
 
-    def __init__(self, markers: MarkerData, delta: Delta, matrix: csr_array) -> None:
-        self._markers, self._delta = markers, delta
+    def __init__(self, markers: MarkerData, matrix: csr_array) -> None:
         fields, ctx = markers.fields, markers.fields.context
         layout = slices_for(ctx.device) if ctx.device.items else CSR()
         grid, dimensions, matrix = fields.force.set, markers.dimensions, fields.narrowed(matrix)
@@ -66,10 +62,6 @@ class Rows:
     def spread(self) -> Sequence[Step]:
         """Return the loop that adds the pulls of the markers to the force of the cells."""
         return (self._spread,)
-
-    def first(self) -> npt.NDArray[np.int64]:
-        """Return the first cell of the support of each marker."""
-        return first_cells(self._delta, self._markers)
 
 
 def _transposed(matrix: csr_array) -> tuple[npt.NDArray[np.int64], csr_array]:

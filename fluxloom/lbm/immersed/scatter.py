@@ -11,9 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from string import Template
 
-import numpy as np
-import numpy.typing as npt
-
 from fluxloom.codegen.primitive import Function, Parameter
 from fluxloom.core.errors import SolverError
 from fluxloom.core.layout import SoA
@@ -22,7 +19,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.primitive import Operand, Primitive, Steps
 from fluxloom.dsl.report import LoopReport
-from fluxloom.lbm.immersed.data import MarkerData, Step, Timed, first_cells, host_report
+from fluxloom.lbm.immersed.data import MarkerData, Step, Timed, host_report
 from fluxloom.lbm.immersed.deltas import Delta
 from fluxloom.lbm.immersed.plain import plain_interpolate, plain_spread
 
@@ -222,10 +219,6 @@ class Scatter:
     def spread(self) -> Sequence[Step]:
         """Return the step that adds the pulls of the markers to the force of the cells."""
         return (self._steps[1],)
-
-    def first(self) -> npt.NDArray[np.int64]:
-        """Return the first cell of the support of each marker now."""
-        return first_cells(self._delta, self._markers)
 
     def _gather_plain(self) -> None:
         plain_interpolate(self._markers, self._first.read(), self._weights.read())

@@ -81,9 +81,9 @@ def support(box: Box, first: Numbers, points: int, margin: int = 0) -> Numbers:
     The margin is cut off at sides that are not periodic. All supports have the same shape, so that their union is the
     set of their first cells, widened along one axis after the other.
     """
-    low, width = first - margin, points + 2 * margin
-    if not len(low):
+    if not len(first):
         return np.zeros(0, dtype=np.int64)
+    low, width = np.where(box.periodic, np.mod(first, box.shape), first) - margin, points + 2 * margin
     base = low.min(axis=0)
     extent = low.max(axis=0) - base + width
     found = np.unique(np.ravel_multi_index(tuple((low - base).T), tuple(extent)))

@@ -158,6 +158,8 @@ def test_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMI_RANK", "3")
+    for name in [name for name in os.environ if name.startswith(("OMPI_", "PRTE_"))]:
+        monkeypatch.delenv(name)
     mpich, other = Starter("/a/mpiexec", "MPICH"), Starter("/b/mpiexec", "Open MPI")
     assert mpich.command(3, ["-m", "x"]) == ["/a/mpiexec", "-n", "3", sys.executable, "-m", "x"]
     assert other.command(3, ["-m", "x"])[:5] == ["/b/mpiexec", "--bind-to", "none", "-n", "3"]
