@@ -10,7 +10,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["keep_sample", "locate", "sample_flow", "sample_scalar", "sample_states"]
+__all__ = ["keep_sample", "locate", "sample_flow", "sample_oblique", "sample_scalar", "sample_states"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -31,6 +31,23 @@ def sample_flow(weight: Read, u: Read, share: Read, phi: Read, scale: Read, foun
             total[k] += weight[j] * u[j][k]
     for j in range(len(share)):
         total[d] += scale[0] * share[j] * phi[j]
+    for k in range(d + 1):
+        found[k] = total[k]
+
+
+@kernel
+def sample_oblique(
+    weight: Read, u: Read, reach: Read, phi: Read, slope: Read, scale: Read, found: Write, *, d: Const[int]
+):  # fmt: skip
+    """``sum w_j u_j`` and ``scale (phi + reach . slope)``, of the cell that a point is in."""
+    total = zeros(d + 1)
+    for j in range(len(weight)):
+        for k in range(d):
+            total[k] += weight[j] * u[j][k]
+    for j in range(len(phi)):
+        total[d] += scale[0] * phi[j]
+        for k in range(d):
+            total[d] += scale[0] * reach[k] * slope[j][k]
     for k in range(d + 1):
         found[k] = total[k]
 

@@ -34,7 +34,7 @@ from fluxloom.fv.linear_kernels import (
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.sides import Family
-from fluxloom.fv.wall_forces import cells_behind
+from fluxloom.fv.wall_forces import cells_behind, scalar_slope
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 
 __all__ = ["CorrectedFlow", "FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
@@ -255,6 +255,13 @@ class FlowCorrections:
         rows = flow.spaces.elements.rows(flow.matrices.pressure_operators.carried(), flow.spaces.cells, "carried")
         return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.raw[rows.pattern], flow.u,
                             d=flow.dimension)]  # fmt: skip
+
+    def carried_slope(self, slope: Dat, name: str) -> list[Loop]:
+        """Return the loops to the gradient that carries the pressure from the cells to faces and points."""
+        flow, linear, cells = self.flow, self.flow.matrices.pressure_operators, self.flow.spaces.cells
+        rows = cells.rows(linear.cell_gradients(), cells, name)
+        first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], slope, d=flow.dimension)
+        return [first, *borrowing(flow.context, flow.spaces, linear, slope, 1)]
 
     def reset(self) -> None:
         """Forget the pressure of the last solve."""

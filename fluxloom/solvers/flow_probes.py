@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.flow_samples import sample_flow, sample_scalar
+from fluxloom.fv.flow_samples import sample_flow, sample_oblique, sample_scalar
 from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import pressure_slopes
+from fluxloom.solvers.flow_corrections import FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalar
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows, Space
@@ -72,8 +73,8 @@ class ProbeSeries:
 class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
-    Values are linear around the centre of the cell that a point is in, with Gauss's gradient of the cell: exact for
-    linear fields on meshes of bricks, of second order on smooth ones. Samples are kept as
+    Values are linear around the centre of the cell that a point is in, with the gradients of the flow's form: exact for
+    linear fields on meshes of bricks, and on every mesh where the operators are corrected. Samples are kept as
     `fluxloom.solvers.probe_records.ProbeRecords` says.
 
     Parameters
@@ -96,36 +97,49 @@ class Probes:
         self._points = ProbePoints(flow.context, flow.volumes, points)
         self.names, self.points = self._points.names, self._points.places
         self._scale = flow.context.scalar(1.0, "scale")
-        self._weights, self._shares = self._rows()
-        self.records = ProbeRecords(self._points, self._sources(), capacity)
+        self._weights = _weights(self._points, flow.matrices.velocity_gradient(), flow.spaces.elements, "probes.weights")
+        self._slope: Chain | None = None
+        states = self._straight() if flow.corrections is None else self._oblique(flow.corrections)
+        scalars = [self._scalar(name, scalar) for name, scalar in flow.scalars.all.items()]
+        self.records = ProbeRecords(self._points, [states, *scalars], capacity)
 
-    def _sources(self) -> list[Source]:
-        """Return what finds velocity and pressure, and each scalar."""
-        flow, over, weights, shares = self.flow, self._points.set, self._weights, self._shares
+    def _straight(self) -> Source:
+        """Return what finds velocity and pressure, this with a row of cells too."""
+        flow, over, weights = self.flow, self._points.set, self._weights
+        shares = _weights(self._points, pressure_slopes(flow.matrices), flow.spaces.cells, "probes.shares")
+        return Source("flow", flow.dimension + 1, lambda found: Loop(
+            sample_flow, over, weights.entries, flow.u[weights.pattern], shares.entries, flow.phi[shares.pattern],
+            self._scale, found, d=flow.dimension,
+        ))  # fmt: skip
 
-        def states(found: Dat) -> Loop:
-            return Loop(sample_flow, over, weights.entries, flow.u[weights.pattern], shares.entries,
-                        flow.phi[shares.pattern], self._scale, found, d=flow.dimension)  # fmt: skip
+    def _oblique(self, corrections: FlowCorrections) -> Source:
+        """Return the same with corrected operators, whose gradient of the pressure needs the cells around."""
+        flow, points, weights = self.flow, self._points, self._weights
+        slope = flow.context.dat(flow.cells, name="probes.slope", shape=(flow.dimension,))
+        self._slope = Chain(corrections.carried_slope(slope, "probes.gradient"), name="pressure at probes")
+        columns = [np.array([cell], dtype=np.int64) for cell in points.cells.tolist()]
+        inside = points.rows(flow.spaces.cells, columns, [np.ones(1)] * len(columns), "probes.cells").pattern
+        reach = flow.context.dat(points.set, points.reach, "probes.reach")
+        return Source("flow", flow.dimension + 1, lambda found: Loop(
+            sample_oblique, points.set, weights.entries, flow.u[weights.pattern], reach, flow.phi[inside],
+            slope[inside], self._scale, found, d=flow.dimension,
+        ))  # fmt: skip
 
-        def carried(name: str, scalar: FlowScalar) -> Source:
-            theta = scalar.theta[weights.pattern]
-            return Source(name, 1, lambda found: Loop(sample_scalar, over, weights.entries, theta, found))
-
-        scalars = [carried(name, scalar) for name, scalar in flow.scalars.all.items()]
-        return [Source("flow", flow.dimension + 1, states), *scalars]
-
-    def _rows(self) -> tuple[Rows, Rows]:
-        """Return the weights of elements for values at the probes, and those of cells for the pressure."""
-        known, spaces = self.flow.matrices, self.flow.spaces
-        return (
-            _weights(self._points, known.velocity_gradient(), spaces.elements, "probes.weights"),
-            _weights(self._points, pressure_slopes(known), spaces.cells, "probes.shares"),
-        )
+    def _scalar(self, name: str, scalar: FlowScalar) -> Source:
+        """Return what finds a scalar."""
+        rows = self._weights
+        if scalar.corrections is not None:
+            found = scalar.corrections.linear.gradients()
+            rows = _weights(self._points, found, self.flow.spaces.elements, f"probes.{name}")
+        theta = scalar.theta[rows.pattern]
+        return Source(name, 1, lambda found: Loop(sample_scalar, self._points.set, rows.entries, theta, found))
 
     # ------------------------------------------------------------------------------ sampling
     def sample(self) -> None:
         """Keep what is at the probes now."""
         self._scale.value = 1.0 / self.flow.impulse
+        if self._slope is not None:
+            self._slope()
         self.records.sample(self.flow.time)
 
     def series(self, first: int = 0) -> ProbeSeries:
