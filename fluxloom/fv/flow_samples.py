@@ -37,17 +37,17 @@ def sample_flow(weight: Read, u: Read, share: Read, phi: Read, scale: Read, foun
 
 @kernel
 def sample_oblique(
-    weight: Read, u: Read, reach: Read, phi: Read, slope: Read, scale: Read, found: Write, *, d: Const[int]
+    weight: Read, u: Read, share: Read, phi: Read, g: Read, mean: Read, scale: Read, found: Write, *, d: Const[int]
 ):  # fmt: skip
-    """``sum w_j u_j`` and ``scale (phi + reach . slope)``, of the cell that a point is in."""
+    """``sum w_j u_j`` and ``scale sum (m_j phi_j + a_j . g_j + b_j . mean_j)`` at a point; a `share` is ``(m, a, b)``."""
     total = zeros(d + 1)
     for j in range(len(weight)):
         for k in range(d):
             total[k] += weight[j] * u[j][k]
-    for j in range(len(phi)):
-        total[d] += scale[0] * phi[j]
+    for j in range(len(share)):
+        total[d] += scale[0] * share[j][0] * phi[j]
         for k in range(d):
-            total[d] += scale[0] * reach[k] * slope[j][k]
+            total[d] += scale[0] * (share[j][1 + k] * g[j][k] + share[j][1 + d + k] * mean[j][k])
     for k in range(d + 1):
         found[k] = total[k]
 

@@ -256,12 +256,12 @@ class FlowCorrections:
         return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.raw[rows.pattern], flow.u,
                             d=flow.dimension)]  # fmt: skip
 
-    def carried_slope(self, slope: Dat, name: str) -> list[Loop]:
-        """Return the loops to the gradient that carries the pressure from the cells to faces and points."""
+    def whole_pressure(self, name: str) -> tuple[list[Loop], MeanGradients]:
+        """Return the loops to gradients of the pressure with what forces at faces balance, and these."""
         flow, linear, cells = self.flow, self.flow.matrices.pressure_operators, self.flow.spaces.cells
-        rows = cells.rows(linear.cell_gradients(), cells, name)
-        first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], slope, d=flow.dimension)
-        return [first, *borrowing(flow.context, flow.spaces, linear, slope, 1)]
+        found, rows = MeanGradients(flow, linear, self.means, name, 1), cells.rows(linear.cell_gradients(), cells, name)
+        first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], found.raw, d=flow.dimension)
+        return [first, *found.settled()], found
 
     def reset(self) -> None:
         """Forget the pressure of the last solve."""

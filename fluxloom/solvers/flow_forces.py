@@ -17,7 +17,7 @@ from fluxloom.fv.face_forces import slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
-from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
+from fluxloom.solvers.flow_corrections import MeanGradients, borrowing, oblique_sides
 from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.incompressible import Incompressible
@@ -175,7 +175,10 @@ class Forces:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
         flow = self.flow
         if flow.corrections is not None:
-            return flow.corrections.carried_slope(self._slope, "force.gradient")
+            linear, cells = flow.matrices.pressure_operators, flow.spaces.cells
+            rows = cells.rows(linear.cell_gradients(), cells, "force.gradient")
+            first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)
+            return [first, *borrowing(flow.context, flow.spaces, linear, self._slope, 1)]
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
         rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "force.gradient")

@@ -24,6 +24,7 @@ from fluxloom.solvers.probe_records import ProbePoints, ProbeRecords, Source
 __all__ = ["ProbeSeries", "Probes"]
 
 Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
     Values are linear around the centre of the cell that a point is in, with the gradients of the flow's form: exact for
-    linear fields on meshes of bricks, and on every mesh where the operators are corrected. Samples are kept as
+    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a triangle
+    or tetrahedron, which is uneven from one to the next, is the mean over the cell and those across its faces, by volume, of
+    ``p_j + (x - x_j) . (g_j + g) / 2`` with mean gradients ``g_j`` and their mean ``g``. Samples are kept as
     `fluxloom.solvers.probe_records.ProbeRecords` says.
 
     Parameters
@@ -113,17 +116,34 @@ class Probes:
         ))  # fmt: skip
 
     def _oblique(self, corrections: FlowCorrections) -> Source:
-        """Return the same with corrected operators, whose gradient of the pressure needs the cells around."""
+        """Return the same with corrected operators."""
         flow, points, weights = self.flow, self._points, self._weights
-        slope = flow.context.dat(flow.cells, name="probes.slope", shape=(flow.dimension,))
-        self._slope = Chain(corrections.carried_slope(slope, "probes.gradient"), name="pressure at probes")
-        columns = [np.array([cell], dtype=np.int64) for cell in points.cells.tolist()]
-        inside = points.rows(flow.spaces.cells, columns, [np.ones(1)] * len(columns), "probes.cells").pattern
-        reach = flow.context.dat(points.set, points.reach, "probes.reach")
+        loops, g = corrections.whole_pressure("probes.gradient")
+        self._slope = Chain(loops, name="pressure at probes")
+        columns, shares = self._pressure_shares()
+        rows = points.rows(flow.spaces.cells, columns, shares, "probes.shares", (1 + 2 * flow.dimension,))
         return Source("flow", flow.dimension + 1, lambda found: Loop(
-            sample_oblique, points.set, weights.entries, flow.u[weights.pattern], reach, flow.phi[inside],
-            slope[inside], self._scale, found, d=flow.dimension,
+            sample_oblique, points.set, weights.entries, flow.u[weights.pattern], rows.entries, flow.phi[rows.pattern],
+            g.raw[rows.pattern], g.mean[rows.pattern], self._scale, found, d=flow.dimension,
         ))  # fmt: skip
+
+    def _pressure_shares(self) -> tuple[list[Index], list[Array]]:
+        """Return cells for each point, and what they count: their pressure, their gradients, and mean ones."""
+        cv, points, known = self.flow.volumes, self._points, self.flow.matrices
+        means, sides = known.velocity_operators.means(), np.diff(known.operators.sides.offsets)
+        columns: list[Index] = []
+        shares: list[Array] = []
+        for cell, reach, place in zip(points.cells.tolist(), points.reach, points.places[points.mine], strict=True):
+            if sides[cell] == cv.dimension + 1:
+                row = slice(int(means.offsets[cell]), int(means.offsets[cell + 1]))
+                near, share = means.columns[row].astype(np.int64), means.values[row, None]
+                away = place - cv.centres[near]
+                shares.append(np.hstack([share, np.zeros_like(away), 0.5 * share * (away + (share * away).sum(axis=0))]))
+            else:
+                near = np.array([cell], dtype=np.int64)
+                shares.append(np.hstack([1.0, reach, np.zeros_like(reach)])[None])
+            columns.append(near)
+        return columns, shares
 
     def _scalar(self, name: str, scalar: FlowScalar) -> Source:
         """Return what finds a scalar."""
