@@ -39,7 +39,7 @@ def sample_flow(weight: Read, u: Read, share: Read, phi: Read, scale: Read, foun
 def sample_oblique(
     weight: Read, u: Read, share: Read, phi: Read, g: Read, mean: Read, scale: Read, found: Write, *, d: Const[int]
 ):  # fmt: skip
-    """``sum w_j u_j`` and ``scale sum (m_j phi_j + a_j . g_j + b_j . mean_j)`` at a point; a `share` is ``(m, a, b)``."""
+    """``sum w_j u_j``, ``scale sum (m_j phi_j + a_j . g_j + b_j . mean_j)`` at a point; a `share` is ``(m, a, b)``."""
     total = zeros(d + 1)
     for j in range(len(weight)):
         for k in range(d):

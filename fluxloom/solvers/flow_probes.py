@@ -75,10 +75,10 @@ class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
     Values are linear around the centre of the cell that a point is in, with the gradients of the flow's form: exact for
-    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a triangle
-    or tetrahedron, which is uneven from one to the next, is the mean over the cell and those across its faces, by volume, of
-    ``p_j + (x - x_j) . (g_j + g) / 2`` with mean gradients ``g_j`` and their mean ``g``. Samples are kept as
-    `fluxloom.solvers.probe_records.ProbeRecords` says.
+    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a
+    triangle or tetrahedron, which is uneven from one to the next, is the mean over the cell and those across its faces,
+    by volume, of ``p_j + (x - x_j) . (g_j + g) / 2`` with mean gradients ``g_j`` and their mean ``g``. Samples are kept
+    as `fluxloom.solvers.probe_records.ProbeRecords` says.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ class Probes:
         self._points = ProbePoints(flow.context, flow.volumes, points)
         self.names, self.points = self._points.names, self._points.places
         self._scale = flow.context.scalar(1.0, "scale")
-        self._weights = _weights(self._points, flow.matrices.velocity_gradient(), flow.spaces.elements, "probes.weights")
+        found = flow.matrices.velocity_gradient()
+        self._weights = _weights(self._points, found, flow.spaces.elements, "probes.weights")
         self._slope: Chain | None = None
         states = self._straight() if flow.corrections is None else self._oblique(flow.corrections)
         scalars = [self._scalar(name, scalar) for name, scalar in flow.scalars.all.items()]
@@ -138,7 +139,8 @@ class Probes:
                 row = slice(int(means.offsets[cell]), int(means.offsets[cell + 1]))
                 near, share = means.columns[row].astype(np.int64), means.values[row, None]
                 away = place - cv.centres[near]
-                shares.append(np.hstack([share, np.zeros_like(away), 0.5 * share * (away + (share * away).sum(axis=0))]))
+                away += (share * away).sum(axis=0)
+                shares.append(np.hstack([share, np.zeros_like(away), 0.5 * share * away]))
             else:
                 near = np.array([cell], dtype=np.int64)
                 shares.append(np.hstack([1.0, reach, np.zeros_like(reach)])[None])

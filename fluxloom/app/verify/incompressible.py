@@ -57,7 +57,7 @@ def _orders(context: Context, tell: Tell) -> Iterator[Check]:
 
 
 def _energy(context: Context, tell: Tell) -> Iterator[Check]:
-    """Check that without viscosity the symmetric form loses energy by the steps in time alone, the other by the mesh."""
+    """Check that without viscosity the symmetric form loses energy by the steps in time alone, the other by h^3."""
     tell("energy without viscosity")
     drifts = [energy_drift(context, steps, "symmetric") for steps in (40, 80, 160)]
     yield Check("no viscosity: part of the energy lost, 160 steps", drifts[2][0], 0.0, 2e-3, _SYMMETRY)

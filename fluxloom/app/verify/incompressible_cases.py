@@ -56,7 +56,7 @@ def shear(context: Context, steps: int, scheme: Scheme) -> float:
 
 
 def energy_drift(context: Context, steps: int, form: Form, n: int = 12) -> tuple[float, float]:
-    """Return what part of kinetic energy is lost in a time, and of momentum, without viscosity on ``n x n x 2`` triangles.
+    """Return what part of kinetic energy is lost in a time, and of momentum, without viscosity on ``2 n^2`` triangles.
 
     The first steps are left out, in which the pressure takes from the cells what the faces have lost already.
     """

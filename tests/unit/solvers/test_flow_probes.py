@@ -65,7 +65,7 @@ def test_what_is_linear_is_exact_on_oblique_meshes(ctx: fl.Context, kind: str) -
     flow.u.write(1.0 + cv.centres @ slopes[:d].T)
     flow.phi.write((4.0 + cv.centres @ slopes[3])[: cv.cells])
     flow.scalars["T"].theta.write((cv.centres @ slopes[4])[:, None])
-    points = {"middle": (0.52, 0.47, 0.55), "wall": (0.3, 0.001, 0.4), "corner": (0.999, 0.999, 0.999), "low": (0.0,) * 3}
+    points = {"middle": (0.52, 0.47, 0.55), "wall": (0.3, 0.001, 0.4), "corner": (0.999,) * 3, "low": (0.0,) * 3}
     probes = Probes(flow, {name: point[:d] for name, point in points.items()})
     probes.sample()
     series = probes.series()
