@@ -10,7 +10,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["keep_sample", "locate", "sample_flow", "sample_scalar", "sample_states"]
+__all__ = ["keep_sample", "locate", "sample_flow", "sample_oblique", "sample_scalar", "sample_states"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -31,6 +31,23 @@ def sample_flow(weight: Read, u: Read, share: Read, phi: Read, scale: Read, foun
             total[k] += weight[j] * u[j][k]
     for j in range(len(share)):
         total[d] += scale[0] * share[j] * phi[j]
+    for k in range(d + 1):
+        found[k] = total[k]
+
+
+@kernel
+def sample_oblique(
+    weight: Read, u: Read, share: Read, phi: Read, g: Read, mean: Read, scale: Read, found: Write, *, d: Const[int]
+):  # fmt: skip
+    """``sum w_j u_j``, ``scale sum (m_j phi_j + a_j . g_j + b_j . mean_j)`` at a point; a `share` is ``(m, a, b)``."""
+    total = zeros(d + 1)
+    for j in range(len(weight)):
+        for k in range(d):
+            total[k] += weight[j] * u[j][k]
+    for j in range(len(share)):
+        total[d] += scale[0] * share[j][0] * phi[j]
+        for k in range(d):
+            total[d] += scale[0] * (share[j][1 + k] * g[j][k] + share[j][1 + d + k] * mean[j][k])
     for k in range(d + 1):
         found[k] = total[k]
 

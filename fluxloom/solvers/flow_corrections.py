@@ -34,7 +34,7 @@ from fluxloom.fv.linear_kernels import (
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.sides import Family
-from fluxloom.fv.wall_forces import cells_behind
+from fluxloom.fv.wall_forces import cells_behind, scalar_slope
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 
 __all__ = ["CorrectedFlow", "FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
@@ -255,6 +255,13 @@ class FlowCorrections:
         rows = flow.spaces.elements.rows(flow.matrices.pressure_operators.carried(), flow.spaces.cells, "carried")
         return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.raw[rows.pattern], flow.u,
                             d=flow.dimension)]  # fmt: skip
+
+    def whole_pressure(self, name: str) -> tuple[list[Loop], MeanGradients]:
+        """Return the loops to gradients of the pressure with what forces at faces balance, and these."""
+        flow, linear, cells = self.flow, self.flow.matrices.pressure_operators, self.flow.spaces.cells
+        found, rows = MeanGradients(flow, linear, self.means, name, 1), cells.rows(linear.cell_gradients(), cells, name)
+        first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], found.raw, d=flow.dimension)
+        return [first, *found.settled()], found
 
     def reset(self) -> None:
         """Forget the pressure of the last solve."""

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.dsl.dats import Dat
+from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
-from fluxloom.fv.flow_samples import sample_flow, sample_scalar
+from fluxloom.fv.flow_samples import sample_flow, sample_oblique, sample_scalar
 from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import pressure_slopes
+from fluxloom.solvers.flow_corrections import FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalar
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows, Space
@@ -23,6 +24,7 @@ from fluxloom.solvers.probe_records import ProbePoints, ProbeRecords, Source
 __all__ = ["ProbeSeries", "Probes"]
 
 Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,11 @@ class ProbeSeries:
 class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
-    Values are linear around the centre of the cell that a point is in, with Gauss's gradient of the cell: exact for
-    linear fields on meshes of bricks, of second order on smooth ones. Samples are kept as
-    `fluxloom.solvers.probe_records.ProbeRecords` says.
+    Values are linear around the centre of the cell that a point is in, with the gradients of the flow's form: exact for
+    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a
+    triangle or tetrahedron, which is uneven from one to the next, is the mean over the cell and those across its faces,
+    by volume, of ``p_j + (x - x_j) . (g_j + g) / 2`` with mean gradients ``g_j`` and their mean ``g``. Samples are kept
+    as `fluxloom.solvers.probe_records.ProbeRecords` says.
 
     Parameters
     ----------
@@ -96,36 +100,68 @@ class Probes:
         self._points = ProbePoints(flow.context, flow.volumes, points)
         self.names, self.points = self._points.names, self._points.places
         self._scale = flow.context.scalar(1.0, "scale")
-        self._weights, self._shares = self._rows()
-        self.records = ProbeRecords(self._points, self._sources(), capacity)
+        found = flow.matrices.velocity_gradient()
+        self._weights = _weights(self._points, found, flow.spaces.elements, "probes.weights")
+        self._slope: Chain | None = None
+        states = self._straight() if flow.corrections is None else self._oblique(flow.corrections)
+        scalars = [self._scalar(name, scalar) for name, scalar in flow.scalars.all.items()]
+        self.records = ProbeRecords(self._points, [states, *scalars], capacity)
 
-    def _sources(self) -> list[Source]:
-        """Return what finds velocity and pressure, and each scalar."""
-        flow, over, weights, shares = self.flow, self._points.set, self._weights, self._shares
+    def _straight(self) -> Source:
+        """Return what finds velocity and pressure, this with a row of cells too."""
+        flow, over, weights = self.flow, self._points.set, self._weights
+        shares = _weights(self._points, pressure_slopes(flow.matrices), flow.spaces.cells, "probes.shares")
+        return Source("flow", flow.dimension + 1, lambda found: Loop(
+            sample_flow, over, weights.entries, flow.u[weights.pattern], shares.entries, flow.phi[shares.pattern],
+            self._scale, found, d=flow.dimension,
+        ))  # fmt: skip
 
-        def states(found: Dat) -> Loop:
-            return Loop(sample_flow, over, weights.entries, flow.u[weights.pattern], shares.entries,
-                        flow.phi[shares.pattern], self._scale, found, d=flow.dimension)  # fmt: skip
+    def _oblique(self, corrections: FlowCorrections) -> Source:
+        """Return the same with corrected operators."""
+        flow, points, weights = self.flow, self._points, self._weights
+        loops, g = corrections.whole_pressure("probes.gradient")
+        self._slope = Chain(loops, name="pressure at probes")
+        columns, shares = self._pressure_shares()
+        rows = points.rows(flow.spaces.cells, columns, shares, "probes.shares", (1 + 2 * flow.dimension,))
+        return Source("flow", flow.dimension + 1, lambda found: Loop(
+            sample_oblique, points.set, weights.entries, flow.u[weights.pattern], rows.entries, flow.phi[rows.pattern],
+            g.raw[rows.pattern], g.mean[rows.pattern], self._scale, found, d=flow.dimension,
+        ))  # fmt: skip
 
-        def carried(name: str, scalar: FlowScalar) -> Source:
-            theta = scalar.theta[weights.pattern]
-            return Source(name, 1, lambda found: Loop(sample_scalar, over, weights.entries, theta, found))
+    def _pressure_shares(self) -> tuple[list[Index], list[Array]]:
+        """Return cells for each point, and what they count: their pressure, their gradients, and mean ones."""
+        cv, points, known = self.flow.volumes, self._points, self.flow.matrices
+        means, sides = known.velocity_operators.means(), np.diff(known.operators.sides.offsets)
+        columns: list[Index] = []
+        shares: list[Array] = []
+        for cell, reach, place in zip(points.cells.tolist(), points.reach, points.places[points.mine], strict=True):
+            if sides[cell] == cv.dimension + 1:
+                row = slice(int(means.offsets[cell]), int(means.offsets[cell + 1]))
+                near, share = means.columns[row].astype(np.int64), means.values[row, None]
+                away = place - cv.centres[near]
+                away += (share * away).sum(axis=0)
+                shares.append(np.hstack([share, np.zeros_like(away), 0.5 * share * away]))
+            else:
+                near = np.array([cell], dtype=np.int64)
+                shares.append(np.hstack([1.0, reach, np.zeros_like(reach)])[None])
+            columns.append(near)
+        return columns, shares
 
-        scalars = [carried(name, scalar) for name, scalar in flow.scalars.all.items()]
-        return [Source("flow", flow.dimension + 1, states), *scalars]
-
-    def _rows(self) -> tuple[Rows, Rows]:
-        """Return the weights of elements for values at the probes, and those of cells for the pressure."""
-        known, spaces = self.flow.matrices, self.flow.spaces
-        return (
-            _weights(self._points, known.velocity_gradient(), spaces.elements, "probes.weights"),
-            _weights(self._points, pressure_slopes(known), spaces.cells, "probes.shares"),
-        )
+    def _scalar(self, name: str, scalar: FlowScalar) -> Source:
+        """Return what finds a scalar."""
+        rows = self._weights
+        if scalar.corrections is not None:
+            found = scalar.corrections.linear.gradients()
+            rows = _weights(self._points, found, self.flow.spaces.elements, f"probes.{name}")
+        theta = scalar.theta[rows.pattern]
+        return Source(name, 1, lambda found: Loop(sample_scalar, self._points.set, rows.entries, theta, found))
 
     # ------------------------------------------------------------------------------ sampling
     def sample(self) -> None:
         """Keep what is at the probes now."""
         self._scale.value = 1.0 / self.flow.impulse
+        if self._slope is not None:
+            self._slope()
         self.records.sample(self.flow.time)
 
     def series(self, first: int = 0) -> ProbeSeries:

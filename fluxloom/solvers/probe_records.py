@@ -114,12 +114,14 @@ class ProbePoints(ProbePlaces):
         """The ways from the centres of their cells to the points of this rank, ``(mine, d)``."""
         return self.places[self.mine] - self.volumes.centres[self.cells]
 
-    def rows(self, space: Space, columns: Sequence[Index], values: Sequence[Array], name: str) -> Rows:
-        """Return weights of elements of a space, a row for each point of this rank."""
+    def rows(
+        self, space: Space, columns: Sequence[Index], values: Sequence[Array], name: str, width: tuple[int, ...] = ()
+    ) -> Rows:
+        """Return weights of elements of a space, a row for each point of this rank; of a shape `width` each."""
         offsets = np.concatenate([[0], np.cumsum([row.size for row in columns])]).astype(np.int64)
         place = space.local(np.concatenate([np.zeros(0, dtype=np.int64), *columns]).astype(np.int64))
         pattern = self.context.ragged(self.set, space.set, offsets, place, name)
-        weights = np.concatenate([np.zeros(0), *values])
+        weights = np.concatenate([np.zeros((0, *width)), *values])
         return Rows(pattern, self.context.dat(pattern.entries, weights, f"{name}.values"))
 
 

@@ -88,11 +88,11 @@ def test_all_there() -> None:
 
 def test_cavity_on_half_the_triangles(tmp_path: Path) -> None:
     """On 2 x 16 x 16 triangles: pinned, 2 per cent from the literature at most."""
-    runner = finished(build("edge_cavity", mesh={"nx": 16, "ny": 16}, time={"steady": 1e-3}), tmp_path)
-    assert runner.residual() < 2e-3
+    runner = finished(build("edge_cavity", mesh={"nx": 16, "ny": 16}, time={"steady": 1e-4}), tmp_path)
+    assert runner.residual() < 1e-3
     assert runner.finished  # a part of the largest
     found = extremes(runner)
-    assert found == pytest.approx((-0.21172, 0.17936, -0.25513), rel=3e-3)
+    assert found == pytest.approx((-0.21098, 0.18081, -0.25675), rel=3e-3)
     assert found == pytest.approx(MARCHI, rel=0.025)
 
 
@@ -101,9 +101,9 @@ def test_cavity(tmp_path: Path) -> None:
     """The whole run: pinned, and within half a per cent of the literature."""
     runner = finished(build("edge_cavity"), tmp_path)
     found = extremes(runner)
-    assert found == pytest.approx((-0.21356, 0.17989, -0.25475), rel=1e-3)
+    assert found == pytest.approx((-0.21403, 0.18015, -0.25490), rel=1e-3)
     assert found == pytest.approx(MARCHI, rel=0.005)
-    assert runner.solver.state().kinetic_energy == pytest.approx(0.035169, rel=1e-3)
+    assert runner.solver.state().kinetic_energy == pytest.approx(0.035245, rel=1e-3)
 
 
 def test_cavity3d_coarse(tmp_path: Path) -> None:

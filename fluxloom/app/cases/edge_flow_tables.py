@@ -96,8 +96,8 @@ class EdgeTimeTable(Table):
         are the most that are made in any case.
     steady
         The run ends when the residual, the root mean square of du/dt, is below this part of its largest value so far;
-        0: it does not look. Without choices of ``[scheme]`` about them subscales are tracked with ``dynamic = 0`` then:
-        the steady flow does not depend on the length of the steps.
+        0: it does not look. Without choices of ``[scheme]`` about them subscales are tracked with ``dynamic = 0`` then,
+        ``viscous = 8`` and ``convective = 8``: the steady flow does not depend on the length of the steps.
     """
 
     dt: Number = 0.0

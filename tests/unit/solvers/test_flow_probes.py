@@ -14,8 +14,8 @@ from fluxloom.dsl.checkpoint import Checkpoints
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.flow_samples import locate
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow
-from fluxloom.fv.scalar_sides import Adiabatic
-from fluxloom.mesh.generate import box2d
+from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
+from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.flow_probes import Probes, ProbeSeries
 from fluxloom.solvers.flow_scalar import Scalar
 from fluxloom.solvers.flow_signals import Signal
@@ -50,6 +50,30 @@ def test_what_is_linear_is_exact(ctx: fl.Context) -> None:
         assert np.allclose(series.velocity[0, k], [1 + 2 * a - b, 3 * b], atol=1e-12)
         assert series.pressure[0, k] == pytest.approx(4 + a - 5 * b, abs=1e-12)
         assert series.scalars["T"][0, k] == pytest.approx(2 * a + b, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["triangle", "tetra"])
+def test_what_is_linear_is_exact_on_oblique_meshes(ctx: fl.Context, kind: str) -> None:
+    """In the corner of walls too, where a cell has too few neighbours for a gradient of the pressure."""
+    mesh = box2d(5, 4, kind="triangle", perturb=0.3, seed=2) if kind == "triangle" else box3d(
+        3, 3, 3, kind="tetra", perturb=0.2, seed=2)  # fmt: skip
+    cv = control_volumes(mesh)
+    sides: Any = dict.fromkeys(cv.patches, NoSlip())
+    flow = Incompressible(ctx, cv, 0.1, sides, scalars=[Scalar("T", 0.1, dict.fromkeys(sides, FixedValue(0.0)))])
+    slopes = np.array([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0], [1.0, 2.0, 3.0], [1.0, -5.0, 2.0], [2.0, 1.0, -1.0]])
+    d, slopes = cv.dimension, slopes[:, : cv.dimension]
+    flow.u.write(1.0 + cv.centres @ slopes[:d].T)
+    flow.phi.write((4.0 + cv.centres @ slopes[3])[: cv.cells])
+    flow.scalars["T"].theta.write((cv.centres @ slopes[4])[:, None])
+    points = {"middle": (0.52, 0.47, 0.55), "wall": (0.3, 0.001, 0.4), "corner": (0.999,) * 3, "low": (0.0,) * 3}
+    probes = Probes(flow, {name: point[:d] for name, point in points.items()})
+    probes.sample()
+    series = probes.series()
+    for k, point in enumerate(points.values()):
+        x = np.array(point[:d])
+        assert series.velocity[0, k] == pytest.approx(1.0 + slopes[:d] @ x, abs=1e-11)
+        assert series.pressure[0, k] == pytest.approx(4.0 + slopes[3] @ x, abs=1e-11)
+        assert series.scalars["T"][0, k] == pytest.approx(slopes[4] @ x, abs=1e-11)
 
 
 def test_blocks_do_not_matter(ctx: fl.Context) -> None:
