@@ -25,6 +25,7 @@ from fluxloom.app.request import Request
 from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
 from fluxloom.app.results.folder import ResultFolder, known_results
 from fluxloom.app.results.tables import ResidualLog
+from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
@@ -114,8 +115,9 @@ class Job:
         place = place_of(self.comm, run.device, run.threads, run.ranks)
         timed = self._timed()
         context = Context(
-            place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport, overlap=run.overlap
-        )
+            place.device, threads=place.threads, schedule=parse_schedule(run.schedule), comm=timed or self.comm,
+            transport=run.transport, overlap=run.overlap,
+        )  # fmt: skip
         context.profile = request.profile
         self._check_memory(context, estimate.memory)
         crew = crew_of(context)

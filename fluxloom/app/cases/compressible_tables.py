@@ -329,8 +329,7 @@ class CompressibleCase(CaseModel):
             raise ValueError(f'scheme.turbulence = "{self.scheme.turbulence}" needs {lacking}')
         if self.scheme.turbulence == "none" and self.flow.changed(("turbulence",)):
             raise ValueError("flow.turbulence is there but scheme.turbulence is not: give it, or leave it out")
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self.run.leave_choices()
         self._check_steps()
         self._check_rotation()
         return self

@@ -145,5 +145,4 @@ def refuse_on_edges(case: CaseModel, mesh: FlowMeshTable, what: str) -> None:
             raise ValueError(f"mesh.{key}: {what} joins no patches; leave the key out")
     if case.partition.shares == "measured":
         raise ValueError(f'partition.shares: {what} measures no shares; give numbers, or "auto"')
-    for key in case.run.changed(("schedule", "fused")):
-        raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+    case.run.leave_choices()

@@ -251,6 +251,5 @@ class IncompressibleCase(CaseModel):
             raise ValueError(f"scalar.{driving[0]}.expansion is there but fluid.gravity is not: give it")
         if taken := {"u", "v", "w", "p", "speed", "vorticity"} & set(self.scalar):
             raise ValueError(f"a scalar cannot be called {taken.pop()!r}, as a field of the flow")
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self.run.leave_choices()
         return self
