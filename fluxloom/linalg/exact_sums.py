@@ -23,7 +23,7 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.linalg.direct import Direct
 from fluxloom.linalg.operators import Step
 
-__all__ = ["weighted_total", "with_exact_sums"]
+__all__ = ["total_of_ranks", "with_exact_sums"]
 
 
 @kernel
@@ -33,21 +33,22 @@ def nothing(terms: Write):
         terms[k] = 0.0
 
 
-def weighted_total(
-    context: Context, weights: npt.NDArray[np.float64], values: npt.NDArray[np.float64]
+def total_of_ranks(
+    context: Context, mine: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return the sum of rows of all ranks, each times its weight, with the bits that the context asks for. Collective.
+    """Return the sum over all ranks; in a context with ``deterministic="global"`` one that does not depend on them.
+
+    Collective.
 
     Parameters
     ----------
-    weights : (n,)
-        One a row.
-    values : (n, ...)
-        The rows of this rank.
+    mine : (k,)
+        The sum of this rank.
+    rows : (n, k)
+        What it is the sum of.
     """
-    if context.schedule.deterministic != "global":
-        return context.comm.reduce(np.atleast_1d(weights @ values), "sum").reshape(np.shape(values)[1:])
-    return exact_total(context.comm, (weights * values.T).T)
+    exact = context.schedule.deterministic == "global"
+    return exact_total(context.comm, rows) if exact else context.comm.reduce(mine, "sum")
 
 
 def with_exact_sums(steps: Sequence[Step]) -> list[Step]:
