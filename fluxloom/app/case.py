@@ -16,10 +16,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from fluxloom.app.case_errors import describe_errors
 from fluxloom.app.ranks import parse
 from fluxloom.app.schedules import parse_schedule
-from fluxloom.dsl.schedule import Schedule
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import device_registry
+from fluxloom.dsl.schedule import Schedule
 
 __all__ = [
     "CaseModel", "CaseTable", "CheckpointTable", "GuardTable", "OutputTable", "PartitionTable", "RunTable", "Table",
@@ -298,6 +298,11 @@ class CaseModel(Table):
     partition: PartitionTable = PartitionTable()
     checkpoint: CheckpointTable = CheckpointTable()
     guards: GuardTable = GuardTable()
+
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks whatever ``run.schedule`` says, in words; empty: nothing does."""
+        return ""
 
     @property
     def directory(self) -> Path:

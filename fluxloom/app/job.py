@@ -136,6 +136,8 @@ class Job:
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
         record = first_record(request, context, runner, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
+        if context.schedule.deterministic == "global" and (divided := self.case.divided):
+            self._tell(f"deterministic=global: the bits will depend on the number of ranks: {divided}")
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
         self._begin(runner, record, earlier, resumed)

@@ -65,7 +65,8 @@ def _sums(step: Step) -> list[Global]:
     if not isinstance(step, Loop):
         return []
     pairs = zip(step.bound.arguments, step.bound.kernel.parameters, strict=True)
-    return [a.data for a, p in pairs if isinstance(a.data, Global) and p.access is Access.INC and a.data.scalar.floating]
+    sums = [a.data for a, p in pairs if p.access is Access.INC]
+    return [data for data in sums if isinstance(data, Global) and data.scalar.floating]
 
 
 def _exact(loop: Loop, sums: Sequence[Global]) -> list[Step]:

@@ -315,6 +315,12 @@ class CompressibleCase(CaseModel):
     statistics: AveragesTable = AveragesTable()
     snapshots: SnapshotsTable = SnapshotsTable()
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        found = {"implicit": "sweeps of implicit steps go", "multigrid": "coarse cells of multigrid are joined"}
+        return f"{found[self.time.integrator]} rank by rank" if self.time.integrator in found else ""
+
     @model_validator(mode="after")
     def _supported(self) -> CompressibleCase:
         """Refuse what would otherwise be passed over."""

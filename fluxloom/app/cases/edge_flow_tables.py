@@ -131,6 +131,11 @@ class EdgeFlowCase(CaseModel):
     forces: dict[str, ForceColumnsTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        return self.pressure.divided
+
     @model_validator(mode="after")
     def _supported(self) -> EdgeFlowCase:
         """Refuse what would otherwise be passed over."""

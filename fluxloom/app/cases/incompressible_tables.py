@@ -141,6 +141,12 @@ class KrylovTable(Table):
         "jacobi", "chebyshev", "approximate_inverse", "ssor", "smoothed_aggregation", "none"
     ] = "jacobi"  # fmt: skip
 
+    @property
+    def divided(self) -> str:
+        """What of it depends on the ranks, in words; empty: nothing does."""
+        apart = self.preconditioner in ("ssor", "smoothed_aggregation")
+        return f'pressure.preconditioner = "{self.preconditioner}" works rank by rank' if apart else ""
+
 
 class PressureTable(KrylovTable):
     """``[pressure]``: how the equation of the pressure is solved.
@@ -241,6 +247,11 @@ class IncompressibleCase(CaseModel):
     probes: ProbesTable = ProbesTable()
     statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
+
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        return self.pressure.divided
 
     @model_validator(mode="after")
     def _supported(self) -> IncompressibleCase:

@@ -345,6 +345,11 @@ class LatticeCase(CaseModel):
         """Whether there are immersed bodies."""
         return bool(self.particles.count) or any(body.condition == "immersed" for body in self.body.values())
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        return "what markers of immersed bodies meet is summed rank by rank" if self.immerses else ""
+
     @model_validator(mode="after")
     def _supported(self) -> LatticeCase:
         """Refuse what would otherwise be passed over."""
