@@ -33,6 +33,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
 
 if TYPE_CHECKING:
@@ -114,9 +115,10 @@ class Job:
         pictures = self._can_draw()
         place = place_of(self.comm, run.device, run.threads, run.ranks)
         timed = self._timed()
+        grade = Schedule(deterministic=parse_schedule(run.schedule).deterministic)  # the rest is the solver's to take
         context = Context(
-            place.device, threads=place.threads, schedule=parse_schedule(run.schedule), comm=timed or self.comm,
-            transport=run.transport, overlap=run.overlap,
+            place.device, threads=place.threads, schedule=grade, comm=timed or self.comm, transport=run.transport,
+            overlap=run.overlap,
         )  # fmt: skip
         context.profile = request.profile
         self._check_memory(context, estimate.memory)
