@@ -50,8 +50,8 @@ class Settings:
         folder.mkdir(parents=True, exist_ok=True)
         path, text = folder / f"{prefix}{name}-x{gpus}.toml", CASES[name.removesuffix("-weak")](**numbers)
         path.write_text(_with_fields(text) if prefix == "bits-" else text, encoding="utf-8")
-        program = (str(HERE / "global_run.py"),) if prefix else ("-m", "fluxloom")
-        command = (PYTHON, *program, "run", str(path), *self.place(gpus), "--output", "{out}")
+        grade = ("--schedule", "deterministic=global") if prefix else ()
+        command = (PYTHON, "-m", "fluxloom", "run", str(path), *grade, *self.place(gpus), "--output", "{out}")
         shared = prefix == "bits-"
         return Job(f"{prefix}{name}-x{gpus}", 1 if shared else gpus, limit, command, shared)
 

@@ -19,6 +19,7 @@ from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.toml import Document
 from fluxloom.core.errors import CaseError, FluxloomError, did_you_mean
 from fluxloom.dsl.context import device_registry
+from fluxloom.dsl.schedule import Schedule
 
 __all__ = [
     "CaseModel", "CaseTable", "CheckpointTable", "GuardTable", "OutputTable", "PartitionTable", "RunTable", "Table",
@@ -140,7 +141,8 @@ class RunTable(Table):
     threads
         Threads of the CPU device; 0: all cores of the process.
     schedule
-        ``"auto"``, or a race strategy with options: ``"block_colour, block=2048, lanes=8"``.
+        ``"auto"``, or a race strategy with options: ``"block_colour, block=2048, lanes=8"``; solvers that choose
+        those by themselves take ``"deterministic=plan"`` and ``"deterministic=global"`` alone.
     fused
         Whether loops may be fused.
     ranks
@@ -165,6 +167,14 @@ class RunTable(Table):
     tune: Literal["off", "startup"] = "off"
     transport: Literal["auto", "host", "mpi", "nccl", "peer"] = "auto"
     overlap: bool = True
+
+    def leave_choices(self) -> None:
+        """Raise `ValueError` where a case chooses how loops run, for a solver that does; it may say how repeatable."""
+        wanted = parse_schedule(self.schedule)
+        chosen = ["schedule"] if wanted != Schedule(deterministic=wanted.deterministic) else []
+        for key in [*chosen, *self.changed(("fused",))]:
+            rest = ", but for deterministic=..." if key == "schedule" else ""
+            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself{rest}; leave the key out")
 
 
 class PartitionTable(Table):
@@ -288,6 +298,11 @@ class CaseModel(Table):
     partition: PartitionTable = PartitionTable()
     checkpoint: CheckpointTable = CheckpointTable()
     guards: GuardTable = GuardTable()
+
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks whatever ``run.schedule`` says, in words; empty: nothing does."""
+        return ""
 
     @property
     def directory(self) -> Path:

@@ -25,6 +25,7 @@ from fluxloom.app.request import Request
 from fluxloom.app.results.earlier import Earlier, digests_of_inputs, examine
 from fluxloom.app.results.folder import ResultFolder, known_results
 from fluxloom.app.results.tables import ResidualLog
+from fluxloom.app.schedules import parse_schedule
 from fluxloom.app.system import asked_commit
 from fluxloom.comm.base import Comm
 from fluxloom.core.activity import activity
@@ -32,6 +33,7 @@ from fluxloom.core.errors import CaseError, FluxloomError, SolverError
 from fluxloom.core.status import Outcome, RunStatus
 from fluxloom.device.bandwidth import available_memory
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.rows import together
 
 if TYPE_CHECKING:
@@ -113,9 +115,11 @@ class Job:
         pictures = self._can_draw()
         place = place_of(self.comm, run.device, run.threads, run.ranks)
         timed = self._timed()
+        grade = Schedule(deterministic=parse_schedule(run.schedule).deterministic)  # the rest is the solver's to take
         context = Context(
-            place.device, threads=place.threads, comm=timed or self.comm, transport=run.transport, overlap=run.overlap
-        )
+            place.device, threads=place.threads, schedule=grade, comm=timed or self.comm, transport=run.transport,
+            overlap=run.overlap,
+        )  # fmt: skip
         context.profile = request.profile
         self._check_memory(context, estimate.memory)
         crew = crew_of(context)
@@ -134,6 +138,8 @@ class Job:
         guards.begin(0 if resumed is None else resumed.steps, None if resumed is None else resumed.time)
         record = first_record(request, context, runner, crew, commit(), self._tell)
         record |= {"tuning": tuned} if tuned else {}
+        if context.schedule.deterministic == "global" and (divided := self.case.divided):
+            self._tell(f"deterministic=global: the bits will depend on the number of ranks: {divided}")
         self._greet(earlier, resumed)
         # Only now: what is wrong with the case, the device or the checkpoint costs nobody the results that were there.
         self._begin(runner, record, earlier, resumed)

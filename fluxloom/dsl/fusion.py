@@ -152,7 +152,7 @@ def agree_on_scatters(loops: list[Loop]) -> None:
 
 
 def _incremented(loop: Loop) -> list[Dat]:
-    return _dats([loop], lambda through: through is not None, (Access.INC,))
+    return FusedGroup(loop.over, [loop]).incremented()
 
 
 def pointwise(loop: Loop) -> bool:

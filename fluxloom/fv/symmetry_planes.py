@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.linalg.exact_sums import total_of_ranks
 
 __all__ = ["extruded_along", "reference_length"]
 
@@ -75,7 +77,7 @@ def extruded_along(volumes: ControlVolumes, mirrors: Index, comm: Comm) -> Array
 
 
 def reference_length(
-    volumes: ControlVolumes, walls: Collection[str], symmetric: Collection[str], comm: Comm
+    volumes: ControlVolumes, walls: Collection[str], symmetric: Collection[str], context: Context
 ) -> float:
     r"""Return a length of a flow that has no other: how far its walls reach. Collective.
 
@@ -91,9 +93,10 @@ def reference_length(
         Control volumes.
     walls, symmetric
         Names of the patches that are walls, and planes of symmetry.
-    comm
-        The ranks.
+    context
+        With the ranks.
     """
+    comm = context.comm
     patches = {name: span for name, span in volumes.patches.items() if name not in symmetric}
     chosen = _elements({name: span for name, span in patches.items() if name in walls})
     if not any(comm.allgather(chosen.size > 0)):
@@ -101,10 +104,11 @@ def reference_length(
     d, offset = volumes.dimension, volumes.interior - volumes.cells
     places, weight = volumes.centres[chosen], volumes.area[chosen + offset]
     size = max(comm.allgather(float(np.ptp(volumes.centres, axis=0).max(initial=0.0))))
-    start = np.array([volumes.centres[0] if volumes.elements else np.zeros(d)])
-    origin = comm.allgather(start)[0][0]  # near the mesh, wherever that is
-    places = places - origin
-    total = comm.reduce(np.concatenate([[weight.sum()], weight @ places]), "sum")
+    numbers = volumes.shared.cells.numbers if volumes.shared is not None else range(volumes.cells)
+    start = (int(numbers[0]), volumes.centres[0].tolist()) if len(numbers) else (2**63, [0.0] * d)
+    places = places - (origin := np.array(min(comm.allgather(start))[1]))  # near the mesh, wherever that is
+    rows = weight[:, None] * np.column_stack([np.ones(len(weight)), places])
+    total = total_of_ranks(context, np.concatenate([[weight.sum()], weight @ places]), rows)
     shift = volumes.wrapped.shift
     repeated = np.linalg.norm(shift, axis=1)
     rest = max(comm.allgather(float(repeated.max(initial=0.0)))) or size or 1.0
@@ -124,7 +128,8 @@ def reference_length(
         if high - low > _FIT * max(size, abs(high)):
             kept = kept - np.outer(way, way @ kept)
     away = places - middle
-    moment = comm.reduce(np.einsum("n,ni,nj->ij", weight, away, away), "sum") / total[0]
+    squares = np.einsum("n,ni,nj->nij", weight, away, away)
+    moment = total_of_ranks(context, np.einsum("n,ni,nj->ij", weight, away, away), squares) / total[0]
     for way in _everywhere(normals, comm):
         along = np.outer(way, way)
         across = np.eye(d) - along

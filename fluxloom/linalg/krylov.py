@@ -16,6 +16,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
 from fluxloom.linalg.direct import Relay, sequence
+from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, instead, steps_of
 from fluxloom.linalg.status import Status, Stop, judge
 from fluxloom.linalg.vectors import copy, shifted, total
@@ -205,9 +206,9 @@ class Krylov:
             self.loop(norms, self.b, self.r, self.bb, last), *self._begin(),
         ]  # fmt: skip
         body = [step for number in range(self.interval) for step in self._iteration(number)]
-        self.start = sequence(start, f"{self.name}.start")
-        self.body = sequence(body, self.name)
-        self.end = sequence(end, f"{self.name}.end") if end else None
+        self.start = sequence(with_exact_sums(start), f"{self.name}.start")
+        self.body = sequence(with_exact_sums(body), self.name)
+        self.end = sequence(with_exact_sums(end), f"{self.name}.end") if end else None
 
     @property
     def chains(self) -> Sequence[Chain]:

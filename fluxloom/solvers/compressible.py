@@ -217,7 +217,7 @@ class CompressibleFlow:
             return self.scheme.length or 1.0
         walls = [name for name, kind in self.boundaries.items() if isinstance(kind, SlipWall | NoSlipWall)]
         planes = [name for name, kind in self.boundaries.items() if isinstance(kind, SymmetryPlane)]
-        return reference_length(self.volumes, walls, planes, self.context.comm)
+        return reference_length(self.volumes, walls, planes, self.context)
 
     def _distance(self, distance: Array | None) -> None:
         if not self.turbulent:
@@ -338,7 +338,7 @@ class CompressibleFlow:
         whole[: cv.owned] = found
         whole[cv.cells :] = whole[cv.faces[cv.interior :, 0]]
         self.w.write(whole[place])
-        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context.comm)
+        self.scale.value = squared_sizes(found, self.volumes, self.gas, self.length, self.context)
         self.time, self.steps = 0.0, 0
         self.freeze(False)
 

@@ -45,6 +45,8 @@ _LEAST_WEIGHT, _TINY = 1e-3, 1e-300
 """How little the equation of a model counts in GMRES at least."""
 _PART = 1e-6
 """Part of perturbations with a model of turbulence, whose variable has most of them: the others move by less."""
+_FAR = 1e-2
+"""Part of the largest residual above which sweeps along fronts need some vectors of GMRES in reserve."""
 _MANY, _FEW = 0.5, 0.125
 """Parts of the vectors of GMRES: a product has twice the sweeps after a step with more, half of them with less."""
 
@@ -256,7 +258,7 @@ class SteadySteps:
         elif solved.iterations < _FEW * how.krylov:
             self.preconditioning = max(self.preconditioning // 2, how.sweeps)
         factor = min(factor, how.growth if solved.residual <= how.tolerance else _HARD)
-        if how.fronts and solved.iterations > _MANY * how.krylov:
+        if how.fronts and solved.iterations > _MANY * how.krylov and self.total > _FAR * self.highest:
             factor = min(factor, 1.0)  # there are no more sweeps to take
         return min(how.cfl_max, factor * cfl)
 

@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import Divergence, SolverError
+from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
+from fluxloom.linalg.exact_sums import total_of_ranks
 
 __all__ = ["Field", "Residuals", "first_lost", "owned_numbers", "require_finite", "squared_sizes"]
 
@@ -64,7 +66,7 @@ def owned_numbers(what: str, values: Field, volumes: ControlVolumes, components:
     return found
 
 
-def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: float, comm: Comm) -> Array:
+def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: float, context: Context) -> Array:
     """Return squares of how large the components of states ``(owned, nv)`` are, ``(nv,)``: for limiters. Collective.
 
     Of density and pressure the mean, of velocities that of flow and sound together, which times a length is that of the
@@ -73,7 +75,8 @@ def squared_sizes(states: Array, volumes: ControlVolumes, gas: Gas, length: floa
     d, weight = volumes.dimension, volumes.volumes[: volumes.owned]
     square = (states[:, 1 : 1 + d] ** 2).sum(axis=1) + gas.gamma * states[:, 1 + d] / states[:, 0]
     sums = np.array([weight.sum(), weight @ states[:, 0], weight @ square, weight @ states[:, 1 + d]])
-    total = comm.reduce(sums, "sum")
+    rows = np.stack([weight, weight * states[:, 0], weight * square, weight * states[:, 1 + d]], axis=1)
+    total = total_of_ranks(context, sums, rows)
     scale = np.full(states.shape[1], total[2] / total[0] * length * length)
     scale[0], scale[1 + d] = (total[1] / total[0]) ** 2, (total[3] / total[0]) ** 2
     scale[1 : 1 + d] = total[2] / total[0]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.linalg.exact_sums import total_of_ranks
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["MeanVelocity"]
@@ -46,8 +47,8 @@ class MeanVelocity:
                 f"mean velocity: {flow.dimension} finite numbers are wanted, of which one is not zero, not {wanted!r}"
             )
         cv = flow.volumes
-        mine = np.array([cv.volumes[: cv.owned].sum()])
-        self._volume = float(flow.context.comm.reduce(mine, "sum")[0])
+        mine = cv.volumes[: cv.owned, None]
+        self._volume = float(total_of_ranks(flow.context, mine[:, 0].sum(keepdims=True), mine)[0])
         self._drag: npt.NDArray[np.float64] = np.zeros(flow.dimension)
         self._before: npt.NDArray[np.float64] | None = None
         self.force: npt.NDArray[np.float64] = np.zeros(flow.dimension)

@@ -54,6 +54,8 @@ from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_operators import ORTHOGONAL, obliqueness
 from fluxloom.fv.sides import Family
 from fluxloom.linalg.conjugate_gradient import ConjugateGradient
+from fluxloom.linalg.direct import sequence
+from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
@@ -345,7 +347,7 @@ class Incompressible:
         limits = [*self._limits, *self.scalars.bounds(out, self._limit)]
         self.limit = Chain([Reset(self._limit, FOREVER), Reset(self._worst), *limits], name="limit")
         energy = Loop(kinetic_energy, self.elements, self.u, self.weight, self._energy, self._momentum, d=d)
-        self.survey = Chain([Reset(self._energy), Reset(self._momentum), energy], name="survey")
+        self.survey = sequence(with_exact_sums([Reset(self._energy), Reset(self._momentum), energy]), "survey")
 
     def seek_steady(self) -> None:
         """Make the steady state independent of the step, see `fluxloom.solvers.flow_steady`; before `initialise`."""

@@ -124,7 +124,7 @@ FORMS = [
 class World:
     """A mesh with five dats and two globals."""
 
-    def __init__(self, ctx: fl.Context, dtype: str = "float64", seed: int = 0) -> None:
+    def __init__(self, ctx: fl.Context, dtype: str = "float64", seed: int = 0, layout: Any = None) -> None:
         rng = np.random.default_rng(seed)
         self.ctx = ctx
         self.cells, self.edges = ctx.set(CELLS, "cells"), ctx.set(EDGES, "edges")
@@ -137,7 +137,7 @@ class World:
         self.x = ctx.map(self.cells, self.nodes, rng.integers(0, NODES, (CELLS, 4)), "x")
         self.n = ctx.map(self.cells, self.cells, rng.integers(0, CELLS, (CELLS, 3)), "n")
         self.point = ctx.dat(self.nodes, rng.random(NODES), "point", dtype=dtype)
-        self.dats = [ctx.dat(self.cells, rng.random((CELLS, 2)), name, dtype=dtype) for name in "uvwrs"]
+        self.dats = [ctx.dat(self.cells, rng.random((CELLS, 2)), n, dtype=dtype, layout=layout) for n in "uvwrs"]
         self.globals = [ctx.scalar(0.5, "g"), ctx.scalar(0.25, "h")]
 
     def loop(self, form: tuple[Any, str, str, dict[str, float]], pick: random.Random, schedule: fl.Schedule) -> Loop:

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom import RW, Inc, Loop, Read, Write
+from fluxloom import RW, Inc, Loop, Max, Min, Read, Write
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.steps import Reset
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
-from .chains import CELLS, RandomChain, World, differ, flux, partly, step, total
-from .harness import ANY_FORM, DEVICES, context, everywhere
+from .chains import CELLS, RandomChain, World, blend, differ, flux, partly, step, total
+from .harness import ANY_FORM, DEVICES, LAYOUTS, context, everywhere
 
 MESH = airfoil_mesh(8, 12)
 GATHER = fl.Schedule(strategy="gather", block=1024, deterministic="global")
@@ -236,6 +236,34 @@ def test_subsets_and_grids_in_a_chain(device: str) -> None:
         values.append([d.read() for d in (u, v, w, x, y)])
     for left, right in zip(*values, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-13)
+
+
+@fl.kernel
+def extremes(v: Read, low: Min, high: Max):
+    for k in range(2):
+        low[0][k] = min(low[0][k], v[1][k] - 0.2)
+        high[1][k] = max(high[1][k], v[0][k] + 0.1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("device", ANY_FORM)
+def test_extremes_in_a_chain(device: str, layout: str) -> None:
+    """What reads neighbours before their extremes has old values in every tile, what follows has all extremes."""
+    schedule, values = fl.Schedule(strategy="gather", block=64, deterministic="global"), []
+    for fuse in (True, False):
+        world = World(context(device, threads=2, schedule=schedule), layout=LAYOUTS[layout])
+        u, v, w, r, s = world.dats
+        loops = [
+            Loop(flux, world.edges, u[world.e], r[world.e], w=1.0),
+            Loop(extremes, world.edges, v[world.e], u[world.e], s[world.e]),
+            Loop(partly, world.cells, w, s), Loop(blend, world.cells, s, v, w=0.6),
+        ]  # fmt: skip
+        chain = Chain(loops, fuse=fuse)
+        for _ in range(3):
+            chain()
+        assert chain.fused == fuse
+        values.append([d.read() for d in world.dats])
+    np.testing.assert_array_equal(*values)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 
-def flow_of(comm: Comm, mesh: MeshData, turbulent: bool) -> CompressibleFlow:
+def flow_of(comm: Comm, mesh: MeshData, turbulent: bool, grade: str | None = None) -> CompressibleFlow:
     """Return a flow over a wall, periodic in one direction: turbulent with friction, or without both."""
     periodic = [("xmin", "xmax")]
     volumes = control_volumes(mesh, periodic) if comm.size == 1 else shared_volumes(
@@ -30,7 +30,7 @@ def flow_of(comm: Comm, mesh: MeshData, turbulent: bool) -> CompressibleFlow:
     stream = [1.0, 0.4, *[0.0] * (mesh.dimension - 1), 1.0]
     sides: dict[str, Any] = {name: FarField(stream, turbulence=0.02) for name in volumes.patches}
     sides["ymin"] = NoSlipWall() if turbulent else SlipWall()
-    context = fl.Context("cpu", comm=comm, tuning=False, threads=1)
+    context = fl.Context("cpu", comm=comm, tuning=False, threads=1, schedule=fl.Schedule(deterministic=grade))
     gas = Gas(constant=1.0, viscosity=ConstantViscosity(0.01) if turbulent else None)
     scheme = CompressibleScheme(turbulence="spalart-allmaras" if turbulent else "none")
     flow = CompressibleFlow(context, volumes, sides, gas, scheme, volumes.centres[: volumes.cells, 1].copy())
@@ -42,9 +42,11 @@ def flow_of(comm: Comm, mesh: MeshData, turbulent: bool) -> CompressibleFlow:
     return flow
 
 
-def run(comm: Comm, mesh: MeshData, turbulent: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def run(
+    comm: Comm, mesh: MeshData, turbulent: bool, grade: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Return numbers and states of the cells of this rank, residuals and time."""
-    flow = flow_of(comm, mesh, turbulent)
+    flow = flow_of(comm, mesh, turbulent, grade)
     for _ in range(3):
         flow.advance()
     flow.iterate(2)
@@ -53,20 +55,22 @@ def run(comm: Comm, mesh: MeshData, turbulent: bool) -> tuple[np.ndarray, np.nda
     return number, flow.states(), flow.residuals().norms, flow.time
 
 
-@pytest.mark.parametrize(
-    ("kind", "turbulent", "ranks"),
-    [("triangle", False, 2), *(pytest.param(kind, True, 3, marks=pytest.mark.long) for kind in ("triangle", "prism"))],
-)
-def test_states_of_one_rank(kind: str, turbulent: bool, ranks: int) -> None:
+LONG = [pytest.param(kind, True, 3, grade, marks=pytest.mark.long)
+        for kind in ("triangle", "prism") for grade in (None, "global")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "turbulent", "ranks", "grade"), [("triangle", False, 2, "global"), *LONG])
+def test_states_of_one_rank(kind: str, turbulent: bool, ranks: int, grade: str | None) -> None:
     mesh = box2d(8, 6, kind=kind, perturb=0.15) if kind == "triangle" else box3d(5, 4, 3, kind=kind)
-    alone = run_threads(1, lambda comm: run(comm, mesh, turbulent))[0]
-    found = run_threads(ranks, lambda comm: run(comm, mesh, turbulent))
+    alone = run_threads(1, lambda comm: run(comm, mesh, turbulent, grade))[0]
+    found = run_threads(ranks, lambda comm: run(comm, mesh, turbulent, grade))
     together = np.empty_like(alone[1])
     for number, states, norms, time in found:
         together[number] = states
         np.testing.assert_allclose(norms, alone[2], rtol=1e-12)
         assert time == alone[3]
-    np.testing.assert_allclose(together, alone[1], rtol=1e-12, atol=1e-14)
+    part = 0.0 if grade == "global" else 1.0
+    np.testing.assert_allclose(together, alone[1], rtol=part * 1e-12, atol=part * 1e-14)
 
 
 def test_every_rank_hears_of_a_state_that_is_not_finite() -> None:

@@ -90,6 +90,18 @@ def test_ranks_are_one(dimension: int, ranks: int) -> None:
     check(run_threads(ranks, lambda comm: advanced(comm, dimension)), alone(dimension))
 
 
+def test_same_bits_on_any_ranks() -> None:
+    """Sums of the solver for the pressure do not depend on the ranks, where all loops have that grade."""
+
+    def work(comm: Comm) -> dict[str, Any]:
+        schedule = fl.Schedule(deterministic="global")
+        return advanced_in(fl.Context("cpu", threads=1, tuning=False, comm=comm, schedule=schedule), 2)
+
+    found, want = run_threads(3, work)[0], run_threads(1, work)[0]
+    for name in ("velocity", "pressure"):
+        np.testing.assert_array_equal(found[name], want[name])
+
+
 @pytest.mark.mpi
 @pytest.mark.long
 def test_processes(launcher: object) -> None:

@@ -315,6 +315,12 @@ class CompressibleCase(CaseModel):
     statistics: AveragesTable = AveragesTable()
     snapshots: SnapshotsTable = SnapshotsTable()
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        found = {"implicit": "sweeps of implicit steps go", "multigrid": "coarse cells of multigrid are joined"}
+        return f"{found[self.time.integrator]} rank by rank" if self.time.integrator in found else ""
+
     @model_validator(mode="after")
     def _supported(self) -> CompressibleCase:
         """Refuse what would otherwise be passed over."""
@@ -329,8 +335,7 @@ class CompressibleCase(CaseModel):
             raise ValueError(f'scheme.turbulence = "{self.scheme.turbulence}" needs {lacking}')
         if self.scheme.turbulence == "none" and self.flow.changed(("turbulence",)):
             raise ValueError("flow.turbulence is there but scheme.turbulence is not: give it, or leave it out")
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self.run.leave_choices()
         self._check_steps()
         self._check_rotation()
         return self

@@ -131,6 +131,11 @@ class EdgeFlowCase(CaseModel):
     forces: dict[str, ForceColumnsTable] = Field(default={})
     probes: ProbesTable = ProbesTable()
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        return self.pressure.divided
+
     @model_validator(mode="after")
     def _supported(self) -> EdgeFlowCase:
         """Refuse what would otherwise be passed over."""
@@ -145,5 +150,4 @@ def refuse_on_edges(case: CaseModel, mesh: FlowMeshTable, what: str) -> None:
             raise ValueError(f"mesh.{key}: {what} joins no patches; leave the key out")
     if case.partition.shares == "measured":
         raise ValueError(f'partition.shares: {what} measures no shares; give numbers, or "auto"')
-    for key in case.run.changed(("schedule", "fused")):
-        raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+    case.run.leave_choices()

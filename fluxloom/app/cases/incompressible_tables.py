@@ -141,6 +141,12 @@ class KrylovTable(Table):
         "jacobi", "chebyshev", "approximate_inverse", "ssor", "smoothed_aggregation", "none"
     ] = "jacobi"  # fmt: skip
 
+    @property
+    def divided(self) -> str:
+        """What of it depends on the ranks, in words; empty: nothing does."""
+        apart = self.preconditioner in ("ssor", "smoothed_aggregation")
+        return f'pressure.preconditioner = "{self.preconditioner}" works rank by rank' if apart else ""
+
 
 class PressureTable(KrylovTable):
     """``[pressure]``: how the equation of the pressure is solved.
@@ -242,6 +248,11 @@ class IncompressibleCase(CaseModel):
     statistics: StatisticsTable = StatisticsTable()
     scalar: dict[str, ScalarTable] = Field(default={})
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        return self.pressure.divided
+
     @model_validator(mode="after")
     def _supported(self) -> IncompressibleCase:
         """Refuse what would otherwise be passed over."""
@@ -251,6 +262,5 @@ class IncompressibleCase(CaseModel):
             raise ValueError(f"scalar.{driving[0]}.expansion is there but fluid.gravity is not: give it")
         if taken := {"u", "v", "w", "p", "speed", "vorticity"} & set(self.scalar):
             raise ValueError(f"a scalar cannot be called {taken.pop()!r}, as a field of the flow")
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self.run.leave_choices()
         return self

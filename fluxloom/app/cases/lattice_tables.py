@@ -345,13 +345,17 @@ class LatticeCase(CaseModel):
         """Whether there are immersed bodies."""
         return bool(self.particles.count) or any(body.condition == "immersed" for body in self.body.values())
 
+    @property
+    def divided(self) -> str:
+        """What makes results depend on the ranks."""
+        return "what markers of immersed bodies meet is summed rank by rank" if self.immerses else ""
+
     @model_validator(mode="after")
     def _supported(self) -> LatticeCase:
         """Refuse what would otherwise be passed over."""
         if self.partition.cut and len(self.partition.cut) != self.mesh.dimension:
             raise ValueError(f"partition.cut: {self.mesh.dimension} numbers are wanted, parts along each axis, x first")
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self.run.leave_choices()
         for name in self.boundary:
             if name.startswith("z") and not self.mesh.nz:
                 raise ValueError(f"boundary.{name}: the box is plane: give mesh.nz, or leave the table out")

@@ -228,6 +228,5 @@ class StaggeredCase(CaseModel):
             raise ValueError('statistics.profile = "z" needs mesh.nz')
         for key in self.partition.changed(("method", "shares")):
             raise ValueError(f"partition.{key}: this solver runs on one rank; leave the key out")
-        for key in self.run.changed(("schedule", "fused")):
-            raise ValueError(f"run.{key}: this solver chooses how its loops run by itself; leave the key out")
+        self.run.leave_choices()
         return self

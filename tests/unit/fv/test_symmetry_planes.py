@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fluxloom.comm import SelfComm
+from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.symmetry_planes import extruded_along, reference_length
 from fluxloom.mesh.extrude import extrude
@@ -14,10 +15,11 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.naca import naca_mesh
 
 COMM = SelfComm()
+CONTEXT = Context("reference")
 
 
 def length(mesh: MeshData, walls: tuple[str, ...], planes: tuple[str, ...] = ()) -> float:
-    return reference_length(control_volumes(mesh), walls, planes, COMM)
+    return reference_length(control_volumes(mesh), walls, planes, CONTEXT)
 
 
 def mirrors(volumes: ControlVolumes, *names: str) -> np.ndarray:
@@ -55,13 +57,13 @@ def test_a_plane_mesh_that_is_extruded_has_its_length(span: float) -> None:
     solid = box3d(12, 6, 3, (2.0, 1.0, span))
     assert length(solid, ("ymin",), ("zmin", "zmax")) == pytest.approx(plane, rel=1e-12)
     periodic = control_volumes(solid, [("zmin", "zmax")])
-    assert reference_length(periodic, ("ymin",), (), COMM) == pytest.approx(plane, rel=1e-12)
+    assert reference_length(periodic, ("ymin",), (), CONTEXT) == pytest.approx(plane, rel=1e-12)
 
 
 def test_length_without_walls() -> None:
     plane, both = box2d(4, 4, (2.0, 1.0)), [("xmin", "xmax"), ("ymin", "ymax")]
-    assert reference_length(control_volumes(plane, both), (), (), COMM) == pytest.approx(2.0)
-    assert reference_length(control_volumes(plane, both[:1]), ("ymin",), (), COMM) == pytest.approx(2.0)
+    assert reference_length(control_volumes(plane, both), (), (), CONTEXT) == pytest.approx(2.0)
+    assert reference_length(control_volumes(plane, both[:1]), ("ymin",), (), CONTEXT) == pytest.approx(2.0)
 
 
 def test_extrusions() -> None:

@@ -1,0 +1,93 @@
+"""Sums over all ranks in steps whose bits may not depend on the ranks: those of ``deterministic="global"``.
+
+A loop that adds to a global adds in the order in which it runs, and the ranks' parts follow each other. Here it adds to
+values of the elements instead, whose sum is formed exactly by the host and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.comm.exact_sums import exact_total
+from fluxloom.core.access import Access, Write
+from fluxloom.dsl.args import Argument
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Subset
+from fluxloom.kernel.frontend import kernel
+from fluxloom.linalg.direct import Direct
+from fluxloom.linalg.operators import Step
+
+__all__ = ["total_of_ranks", "with_exact_sums"]
+
+
+@kernel
+def nothing(terms: Write):
+    """``terms = 0``."""
+    for k in range(len(terms)):
+        terms[k] = 0.0
+
+
+def total_of_ranks(
+    context: Context, mine: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the sum over all ranks; in a context with ``deterministic="global"`` one that does not depend on them.
+
+    Collective.
+
+    Parameters
+    ----------
+    mine : (k,)
+        The sum of this rank.
+    rows : (n, k)
+        What it is the sum of.
+    """
+    exact = context.schedule.deterministic == "global"
+    return exact_total(context.comm, rows) if exact else context.comm.reduce(mine, "sum")
+
+
+def with_exact_sums(steps: Sequence[Step]) -> list[Step]:
+    """Return the same steps; in a context with ``deterministic="global"`` with sums that do not depend on the ranks."""
+    out: list[Step] = []
+    for step in steps:
+        sums = _sums(step) if step.context.schedule.deterministic == "global" else []
+        out += _exact(step, sums) if isinstance(step, Loop) and sums else [step]
+    return out
+
+
+def _sums(step: Step) -> list[Global]:
+    """Return the globals of reals to which a loop adds."""
+    if not isinstance(step, Loop):
+        return []
+    pairs = zip(step.bound.arguments, step.bound.kernel.parameters, strict=True)
+    sums = [a.data for a, p in pairs if p.access is Access.INC]
+    return [data for data in sums if isinstance(data, Global) and data.scalar.floating]
+
+
+def _exact(loop: Loop, sums: Sequence[Global]) -> list[Step]:
+    """Return a loop that adds to values of its elements, between what clears these and what adds them."""
+    context, bound = loop.context, loop.bound
+    over = loop.over.parent if isinstance(loop.over, Subset) else loop.over
+    terms = {
+        id(target): context.dat(over, name=f"{loop.name}.{target.name}", shape=target.shape, dtype=bound.compute.numpy)
+        for target in sums
+    }
+    arguments: list[Argument | Dat | Global] = [
+        terms.get(id(a.data), a) if isinstance(a.data, Global) else a for a in bound.arguments
+    ]
+    constants: dict[str, Any] = bound.constants_baked | loop.constants
+
+    def add() -> None:
+        for target in sums:
+            target.value = np.asarray(target.value) + exact_total(context.comm, terms[id(target)].read())
+
+    return [
+        *(Loop(nothing, over, dat) for dat in terms.values()),
+        Loop(bound.kernel, loop.over, *arguments, name=loop.name, **constants),
+        Direct(context, add, f"{loop.name}.sums"),
+    ]
