@@ -288,7 +288,8 @@ class AntiBounce:
         u = 1.5 * near - 0.5 * far
         wall = x.astype(float)
         wall[:, axis] += 0.5 * way
-        rho = o.values(self.density, key, wall, x, ()) + o.column(self.density, x) + self._away(way * near[:, axis], way * far[:, axis])
+        rho = o.values(self.density, key, wall, x, ()) + o.column(self.density, x)
+        rho = rho + self._away(way * near[:, axis], way * far[:, axis])
         for i in np.flatnonzero(way * o.c[:, axis] == -1):
             even = rho * (1 + 4.5 * (u @ o.c[i]) ** 2 - 1.5 * (u * u).sum(1))
             along = np.where(np.arange(o.d) == axis, 0.0, o.force)
