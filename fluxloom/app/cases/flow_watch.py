@@ -33,7 +33,7 @@ _RUNGE_KUTTA = 3.0
 """How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 
 _BORNE = 2.0
-"""Times the limits of `time.courant` and `time.diffusion` that steps may have: the error is still that of the scheme."""
+"""Times the limits of `time.courant` and `time.diffusion` that steps may have; the error is still the scheme's."""
 
 Host = Callable[[], Mapping[str, float]]
 
