@@ -67,7 +67,7 @@ def targets(
         for alias in node.names:
             full = f"{base}.{alias.name}"
             yield full if full in modules else base
-    elif ast.unparse(node.func) in ("importlib.import_module", "import_module", "__import__") and node.args:
+    elif getattr(node.func, "attr", getattr(node.func, "id", "")) in ("import_module", "__import__") and node.args:
         argument = node.args[0]
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             yield argument.value

@@ -128,6 +128,9 @@ def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
 
 def device_names(source: str) -> Iterator[tuple[int, str]]:
     """Yield the line and name of each device in an identifier or a string that is no docstring."""
+    text = source.lower()
+    if not any(name in text for name in DEVICE_NAMES):
+        return
     tree = ast.parse(source)
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

@@ -126,7 +126,7 @@ def swallowed_errors(tree: ast.Module) -> Found:
                 yield node.lineno, "bare except: name the errors"
             elif all_errors(node.type) and all(does_nothing(statement) for statement in node.body):
                 yield node.lineno, "ignores every error: name the errors"
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("suppress", "contextlib.suppress"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "suppress":
             yield from ((node.lineno, "suppresses every error") for kind in node.args if all_errors(kind))
 
 

@@ -84,7 +84,7 @@ def test_cylinder_steady(tmp_path: Path) -> None:
     runner = finished(build("cylinder_steady", mesh={"n": 8}, time={"end": 3.0, "diffusion": 0.4}), tmp_path)
     assert runner.history.column("cylinder.drag")[-1] == pytest.approx(5.5795, rel=0.04)
     series = np.genfromtxt(tmp_path / "probes.csv", delimiter=",", names=True)
-    assert series["frontp"][-1] - series["backp"][-1] == pytest.approx(0.1175, rel=0.04)
+    assert series["frontp"][-1] - series["backp"][-1] == pytest.approx(0.1175, rel=0.05)
 
 
 @pytest.mark.long

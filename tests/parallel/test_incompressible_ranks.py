@@ -108,7 +108,7 @@ def test_steps_of_one_rank(name: str, ranks: int) -> None:
         assert item[3].kinetic_energy == found[0][3].kinetic_energy
 
 
-@pytest.mark.parametrize("name", ["duct", "periodic"])
+@pytest.mark.parametrize("name", ["duct", pytest.param("periodic", marks=pytest.mark.long)])
 def test_same_bits_on_any_ranks(name: str) -> None:
     """Stages with solves for the pressure, whose sums do not depend on the ranks then."""
     exact = fl.Schedule(deterministic="global")
