@@ -72,7 +72,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("FLUXLOOM_METER_BYTES", str(8 << 20))  # what the memory carries is no test's concern
     os.environ.setdefault("FLUXLOOM_SILENCE", "0")  # nor how long it has to wait
     if config.option.markexpr == "not long":
-        config.stash[FOLDERS] = () if "FLUXLOOM_CFLAGS" in os.environ else PLAIN_FOLDERS
+        # workers of xdist find in their environment what has been put there for them
+        named = os.environ.get("FLUXLOOM_CFLAGS") not in (None, QUICK["FLUXLOOM_CFLAGS"])
+        config.stash[FOLDERS] = () if named else PLAIN_FOLDERS
         for name, value in QUICK.items():
             os.environ.setdefault(name, value)
     cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME", "")
