@@ -114,6 +114,7 @@ def through_faces_with_friction(
     out = zeros(nv + 2)
     n = zeros(d)
     way = zeros(d)
+    aside = zeros(d)
     f = zeros(nv)
     outer = is_outer(face, d)
     poor = convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving, slow)
@@ -121,6 +122,7 @@ def through_faces_with_friction(
     for k in range(d):
         n[k] = face[k]
         way[k] = face[d + 1 + k] - face[2 * d + 1 + k]
+        aside[k] = 0.5 * (face[d + 1 + k] + face[2 * d + 1 + k])
     inverse = 1.0 / (w[0][0] * w[1][0])
     light = w[1][0] * inverse
     thin = w[0][0] * inverse
@@ -129,7 +131,7 @@ def through_faces_with_friction(
     second = w[1][1 + d] * thin * rough
     mu, mut, spread = carriers(w[0], w[1], light, thin, first, second, law, mu0, t0, s, nv, d)
     conducted = mu * (1.0 / prandtl) + mut * (1.0 / prandtl_turbulent)
-    face_friction(w[0], slope[0], w[1], slope[1], n, way, light, thin, second - first, mu + mut,
+    face_friction(w[0], slope[0], w[1], slope[1], n, way, aside, light, thin, second - first, mu + mut,
                   gamma * constant / (gamma - 1.0) * conducted, spread, f, rough, nv, d)  # fmt: skip
     area = select(outer, 0.0, face[d])
     for v in range(nv):

@@ -120,12 +120,12 @@ def carriers(w, near, light, thin, first, second, law, mu0, t0, s, nv, d):
 
 @func
 def face_friction(
-    w, slope, near, far, n, way, light, thin, warmer, viscosity, conductivity, spread, f, rough, nv, d
+    w, slope, near, far, n, way, aside, light, thin, warmer, viscosity, conductivity, spread, f, rough, nv, d
 ):  # fmt: skip
     """Write what friction and heat bring into an element through a face, per unit of area.
 
-    ``near`` and ``far`` are state and slopes of the element across, ``n`` and ``way`` lead to it, ``light`` and
-    ``thin`` are ``1 / rho`` of both, ``warmer`` is its temperature above that of the element. ``viscosity``,
+    ``near`` and ``far`` are state and slopes of the element across, ``n`` and ``way`` lead to it, ``aside`` leads from
+    the middle of that way to the middle of the face, where stress does its work. ``light`` and ``thin`` are ``1 / rho`` of both, ``warmer`` is its temperature above that of the element. ``viscosity``,
     ``conductivity`` and ``spread`` are those at the face of momentum, heat and the model's variable; ``rough`` is
     ``1 / R``.
     """
@@ -146,6 +146,8 @@ def face_friction(
         for k in range(d):
             g[d * i + k] = 0.5 * (slope[d * (1 + i) + k] + far[d * (1 + i) + k])
         corrected(g, near[1 + i] - w[1 + i], way, inverse, d * i, d)
+        for k in range(d):
+            u[i] += g[d * i + k] * aside[k]
     viscous(u, g, heat, n, flow, viscosity, conductivity, d)
     for v in range(2 + d):
         f[v] = flow[v]
@@ -188,18 +190,20 @@ def friction(
     own = w[1 + d] * light * rough
     n = zeros(d)
     way = zeros(d)
+    aside = zeros(d)
     f = zeros(nv)
     for j in range(len(near)):
         side = select(sign[j] < 0.0, -1.0, 1.0)
         for k in range(d):
             n[k] = side * face[j][k]
             way[k] = side * (face[j][d + 1 + k] - face[j][2 * d + 1 + k])
+            aside[k] = 0.5 * (face[j][d + 1 + k] + face[j][2 * d + 1 + k])
         thin = 1.0 / near[j][0]
         other = near[j][1 + d] * thin * rough
         mu, mut, spread = carriers(w, near[j], light, thin, own, other, law, mu0, t0, s, nv, d)
         conducted = mu * laminar + mut * eddies
-        face_friction(w, slope, near[j], far[j], n, way, light, thin, other - own, mu + mut, heat_capacity * conducted,
-                      spread, f, rough, nv, d)  # fmt: skip
+        face_friction(w, slope, near[j], far[j], n, way, aside, light, thin, other - own, mu + mut,
+                      heat_capacity * conducted, spread, f, rough, nv, d)  # fmt: skip
         area = select(sign[j] == 0.0, 0.0, face[j][d])
         for v in range(nv):
             total[v] += area * f[v]
