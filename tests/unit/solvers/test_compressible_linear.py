@@ -42,7 +42,7 @@ def inside(cv: ControlVolumes) -> np.ndarray:
 def residual(cv: ControlVolumes, viscosity: float, states: np.ndarray) -> np.ndarray:
     """Return the residual of the cells."""
     d = cv.dimension
-    stream = FarField(tuple([1.0, *[0.0] * d, 1.0]))
+    stream = FarField((1.0, *[0.0] * d, 1.0))
     flow = CompressibleFlow(
         fl.Context("cpu", threads=1, tuning=False), cv, dict.fromkeys(cv.patches, stream),
         Gas(constant=1.0, viscosity=ConstantViscosity(viscosity)), CompressibleScheme(limiter="none"),
