@@ -125,9 +125,9 @@ def face_friction(
     """Write what friction and heat bring into an element through a face, per unit of area.
 
     ``near`` and ``far`` are state and slopes of the element across, ``n`` and ``way`` lead to it, ``aside`` leads from
-    the middle of that way to the middle of the face, where stress does its work. ``light`` and ``thin`` are ``1 / rho`` of both, ``warmer`` is its temperature above that of the element. ``viscosity``,
-    ``conductivity`` and ``spread`` are those at the face of momentum, heat and the model's variable; ``rough`` is
-    ``1 / R``.
+    the middle of that way to the middle of the face, where stress does its work. ``light`` and ``thin`` are ``1 / rho``
+    of both, ``warmer`` is its temperature above that of the element. ``viscosity``, ``conductivity`` and ``spread`` are
+    those at the face of momentum, heat and the model's variable; ``rough`` is ``1 / R``.
     """
     u = zeros(d)
     heat = zeros(d)
