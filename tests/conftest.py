@@ -61,11 +61,13 @@ def quick_flags() -> str:
 # compiled as for users.
 QUICK = {"FLUXLOOM_CFLAGS": quick_flags(), "PYOPENCL_BUILD_OPTIONS": "-cl-opt-disable"}
 
-# What the compiler makes of loops is the matter of tests/conformance. Where solvers, ranks and runs are tested, code
-# that is not optimised at all, and has no packs, takes a third of the time.
+# What the compiler makes of loops is the matter of tests/conformance and of the rooms that generate them. Where
+# solvers, ranks and runs are tested, code that is not optimised at all, and has no packs, takes a third of the time.
 PLAIN = "-O0"
-PLAIN_FOLDERS = ("unit/", "parallel/", "faults/", "conformance/test_lattice", "conformance/test_checking",
-                 "conformance/test_compressible")  # fmt: skip
+PLAIN_FOLDERS = (
+    "unit/app", "unit/comm", "unit/fe", "unit/fv", "unit/lbm", "unit/linalg", "unit/mesh", "unit/solvers", "unit/test_",
+    "parallel/", "faults/", "conformance/test_lattice", "conformance/test_checking", "conformance/test_compressible",
+)  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -109,7 +109,7 @@ def test_the_environment_says_how_long_silence_may_be(
     case = case_file()
     quiet = fluxloom("check", case, "--no-build")
     assert len(quiet.err.splitlines()) == 1
-    monkeypatch.setenv("FLUXLOOM_SILENCE", "0.05")
+    monkeypatch.setenv("FLUXLOOM_SILENCE", "0.001")
     talking = fluxloom("check", case)
     assert talking.code == 0
     assert len(talking.err.splitlines()) > 1

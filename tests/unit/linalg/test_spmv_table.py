@@ -21,6 +21,7 @@ def no_mkl(*_: object) -> None:
     raise DeviceUnavailable("no MKL here")
 
 
+@pytest.mark.usefixtures("optimised")
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
     copies = iter(range(20, 60, 2))
     meter = SimpleNamespace(measure=lambda _: Bandwidth(float(next(copies)), 1.0, 1.0, 1, 1, 15.0))

@@ -110,6 +110,7 @@ def test_rows_of_a_chunk_stay_in_the_cache() -> None:
     assert PlainThomas(4).width(EACH, Lines(16, 64, 1, 1, 64, 1)) == 16
 
 
+@pytest.mark.usefixtures("optimised")
 def test_all_loops_over_systems_are_vectors() -> None:
     """Elimination in each of its forms, and substitution; the compiler names the first line of a loop's body."""
     device, lines = processors(), Lines(64, 256, 1, 1, 256, 1)
