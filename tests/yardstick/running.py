@@ -133,7 +133,8 @@ def run_case(case: Case, where: Where, folder: Path) -> Run:
         lines = [line for line in done.stdout.splitlines() if not timed("", line)]
         record["summary"] = {f"line {place}": found for place, line in enumerate(lines) if (found := numbers(line))}
     record["status"]["exit"] = done.returncode
-    asked = {name: value for name, value in asdict(case).items() if value and name in _ASKED}
+    asked = {name: list(value) if isinstance(value, tuple) else value  # as JSON keeps it
+             for name, value in asdict(case).items() if value and name in _ASKED}  # fmt: skip
     return Run({"asked": asked, **record}, _end(done), time.perf_counter() - begin)
 
 

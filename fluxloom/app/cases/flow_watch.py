@@ -32,7 +32,7 @@ _STAGGERED, _TRANSPORT = 200, 50
 _RUNGE_KUTTA = 3.0
 """How many times the limits of Adams-Bashforth those of Runge-Kutta are."""
 
-_BORNE = 2.0
+_BORNE, _STAGGERED_BORNE = 4.0, 2.0
 """Times the limits of `time.courant` and `time.diffusion` that steps may have; the error is still the scheme's."""
 
 Host = Callable[[], Mapping[str, float]]
@@ -192,6 +192,6 @@ def staggered_watch(flow: Staggered, plan: FlowPlan, table: GuardTable) -> Watch
     force = float(np.linalg.norm(flow.force))
     rules: list[Rule] = [Finite()] if table.finite else []
     rules += _energy(table, volume, speed, lambda _: force)
-    more, host = _steps(table, plan, flow.stable_step, flow.scheme.limits, _BORNE)
+    more, host = _steps(table, plan, flow.stable_step, flow.scheme.limits, _STAGGERED_BORNE)
     looks = [_energy_look(fields.u, fields.fluid)]
-    return Watch(_STAGGERED, looks, [*rules, *more], host, plan.steady > 0.0, bound=_BORNE)
+    return Watch(_STAGGERED, looks, [*rules, *more], host, plan.steady > 0.0, bound=_STAGGERED_BORNE)
