@@ -152,6 +152,7 @@ class CompressibleFlow:
         self.passed: Dat | None = None
         self.limits = 0
         self.positivity = Positivity(self)
+        self._found: dict[bool, tuple[list[Loop], list[Sequence[Loop | Reset]]]] = {}
         self._stages = {False: self._loops(limited=True)}
         self.iteration, self.before, self.after = self._stages[False]
 
@@ -277,24 +278,29 @@ class CompressibleFlow:
         return {"gamma": gas.gamma, "constant": gas.constant, "prandtl": gas.prandtl,
                 "prandtl_turbulent": gas.prandtl_turbulent, **gas.molecular()}  # fmt: skip
 
+    def _each(self, limited: bool) -> tuple[list[Loop], list[Sequence[Loop | Reset]]]:
+        """Return what advances the states in each stage, and what finds their residual before."""
+        if limited not in self._found:
+            stages = STAGES[self.scheme.time]
+            states = [self.w, *(self.between[k % 2] for k in range(len(stages) - 1)), self.w]
+            common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
+            ahead = [
+                Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
+                     a=a, b=b, c=c, **common) if k < len(stages) - 1 else
+                Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
+                     a=a, b=b, c=c, **common)
+                for k, (a, b, c) in enumerate(stages)
+            ]  # fmt: skip
+            self._found[limited] = ahead, [self.right_hand_side(states[k], limited) for k in range(len(stages))]
+        return self._found[limited]
+
     def _loops(self, limited: bool) -> tuple[Chain, Chain, Chain]:
         """Return a step of each cell's own, and what comes before and after the length of a common one is known."""
-        stages = STAGES[self.scheme.time]
-        states = [self.w, *(self.between[k % 2] for k in range(len(stages) - 1)), self.w]
-        common: dict[str, Any] = {"gamma": self.gas.gamma, "nv": self.components, "d": self.dimension}
-        end = len(stages) - 1
-        ahead = [
-            Loop(advance, self.elements, self.w, states[k], self.res, self.step, states[k + 1], self.norm, self.bad,
-                 a=a, b=b, c=c, **common) if k < end else
-            Loop(complete, self.elements, states[k], self.res, self.step, self.w, self.kept, self.norm, self.bad,
-                 a=a, b=b, c=c, **common)
-            for k, (a, b, c) in enumerate(stages)
-        ]  # fmt: skip
-        find = [self.right_hand_side(states[k], limited) for k in range(len(stages))]
+        stages, (ahead, find) = STAGES[self.scheme.time], self._each(limited)
 
         def rest(leave: Sequence[Sequence[Loop]]) -> list[Loop | Reset]:
             """Return what follows the first stage."""
-            parts = [[*find[k], Reset(self.norm), ahead[k], *leave[k]] for k in range(1, end + 1)]
+            parts = [[*find[k], Reset(self.norm), ahead[k], *leave[k]] for k in range(1, len(stages))]
             return [*leave[0], *chain.from_iterable(parts)]
 
         least = Loop(least_step, self.elements, self.volume, self.speed, self.least)
