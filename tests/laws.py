@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.source_tree import ROOT, imports_of, read_package
+from tests.source_tree import ROOT, imports_of, read_package, walk
 
 STORED = Path(__file__).resolve().parent / "laws.toml"
 FILE_LINES, PARAMETERS = 800, 12
@@ -91,12 +91,13 @@ def measure(sources: Mapping[str, str], packages: frozenset[str]) -> Measured:
     graph: dict[str, set[str]] = {}
     for name, text in sources.items():
         tree = ast.parse(text, filename=name)
-        nodes = list(ast.walk(tree))
+        nodes = list(walk(tree))
         code += code_lines(text, nodes)
         if (lines := text.count("\n")) > FILE_LINES:
             big.append(f"{name}: {lines} lines")
         count_functions(name, nodes, count)
-        graph[name] = {item.target for item in imports_of(name, tree, name in packages, modules)} & modules - {name}
+        found = imports_of(name, text, tree, name in packages, modules)
+        graph[name] = {item.target for item in found} & modules - {name}
     circles = sorted((sorted(group) for group in components(graph) if len(group) > 1), key=len, reverse=True)
     numbers = {
         "modules_in_circles": sum(map(len, circles)),

@@ -33,9 +33,23 @@ def read_package(root: Path) -> tuple[dict[str, str], frozenset[str]]:
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}, packages
 
 
-def imports_of(name: str, tree: ast.Module, is_package: bool, modules: frozenset[str]) -> list[Import]:
+def walk(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all below it that have fields: as `ast.walk`, but quicker and in no order."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        for value in node.__dict__.values():
+            if isinstance(value, list):
+                pending += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and value._fields:
+                pending.append(value)
+
+
+def imports_of(name: str, text: str, tree: ast.Module, is_package: bool, modules: frozenset[str]) -> list[Import]:
     """Return everything a module imports, ``importlib.import_module("x")`` included."""
     package = name if is_package else name.rpartition(".")[0]
+    calls = "import_module" in text or "__import__" in text
     found: list[Import] = []
 
     def visit(node: ast.AST, when: str) -> None:
@@ -48,11 +62,18 @@ def imports_of(name: str, tree: ast.Module, is_package: bool, modules: frozenset
                 visit(child, when)
             return
         inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for child in ast.iter_child_nodes(node):
+        for child in ast.iter_child_nodes(node) if calls else statements(node):
             visit(child, "in a function" if inside and when == "import time" else when)
 
     visit(tree, "import time")
     return found
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements in a node, those of an ``except`` clause or a ``case`` too."""
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inside = getattr(node, part, ())
+        yield from inside if isinstance(inside, list) else ()
 
 
 def targets(

@@ -14,7 +14,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.source_tree import PACKAGE, ROOT, Import, imports_of, read_package
+from tests.source_tree import PACKAGE, ROOT, Import, imports_of, read_package, walk
 
 LAYERS = {
     "core": 0,
@@ -100,7 +100,7 @@ def violations(sources: dict[str, str], packages: frozenset[str]) -> list[str]:
         if name not in FACADE and owner(name) not in LAYERS:
             found.append(f"{name}: belongs to no layer; add its package to LAYERS")
             continue
-        items = imports_of(name, ast.parse(source, filename=name), name in packages, modules)
+        items = imports_of(name, source, ast.parse(source, filename=name), name in packages, modules)
         found += [f"{name}:{item.line}: {text}" for item in items if (text := complaint(name, item))]
         edges[name] = {item.target for item in items if item.when == "import time"} & modules - {name}
         if name not in FACADE and LAYERS[owner(name)] in NO_DEVICE_NAMES_IN:
@@ -132,8 +132,8 @@ def device_names(source: str) -> Iterator[tuple[int, str]]:
     if not any(name in text for name in DEVICE_NAMES):
         return
     tree = ast.parse(source)
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    for node in walk(tree):
         if id(node) in prose and isinstance(node, ast.Constant):
             continue
         words: list[object] = []

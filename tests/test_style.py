@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.source_tree import ROOT, walk
+
 SOURCES = sorted((ROOT / "fluxloom").rglob("*.py"))
 NATIVE = sorted(path for suffix in ("c", "h") for path in (ROOT / "fluxloom").rglob(f"*.{suffix}"))
 
@@ -33,7 +33,7 @@ Found = Iterator[tuple[int, str]]
 
 def long_functions(tree: ast.Module) -> Found:
     """Yield functions of more than 60 lines, their docstring and decorators not counted."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, Function):
             lines = span(node)
             if ast.get_docstring(node, clean=False) is not None:
@@ -82,7 +82,7 @@ def module_state(tree: ast.Module) -> Found:
                 constants.add(name)
             elif name != "__all__":
                 yield node.lineno, f"module-level mutable {name}; a constant table has an UPPER_CASE name"
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Global):
             yield node.lineno, f"global {', '.join(node.names)}: modules hold no state"
         elif (name := changed(node)) in constants:
@@ -109,18 +109,19 @@ def mutable(value: ast.expr) -> bool:
 
 def changed(node: ast.AST) -> str:
     """Return the name whose value a node changes in place, or an empty string."""
+    value: ast.expr | None = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-        return ast.unparse(node.func.value)
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return ast.unparse(node.value)
-    if isinstance(node, ast.AugAssign):
-        return ast.unparse(node.target)
-    return ""
+        value = node.func.value
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        value = node.value
+    elif isinstance(node, ast.AugAssign):
+        value = node.target
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def swallowed_errors(tree: ast.Module) -> Found:
     """Yield bare ``except:`` and every way to ignore all errors."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ExceptHandler):
             if node.type is None:
                 yield node.lineno, "bare except: name the errors"
@@ -144,7 +145,7 @@ def does_nothing(node: ast.stmt) -> bool:
 
 def prints(tree: ast.Module) -> Found:
     """Yield calls of ``print``."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield node.lineno, "print() outside app/: use the log, or return the text"
 

@@ -37,7 +37,7 @@ class Access(Enum):
     @property
     def reduces(self) -> bool:
         """Whether contributions combine in any order (``Inc``, ``Min``, ``Max``)."""
-        return self in (Access.INC, Access.MIN, Access.MAX)
+        return self is Access.INC or self is Access.MIN or self is Access.MAX
 
 
 class _Readable:

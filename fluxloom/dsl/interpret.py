@@ -216,7 +216,7 @@ class _View:
 
     def _turned(self, values: Array, order: Sequence[int] | Array) -> Array:
         """Return values with the components of legs that lead back in another order."""
-        if not self.back.any():
+        if not self.mirror or not self.back.any():
             return values
         return np.where(self.back[..., None], values[..., np.asarray(order)], values)
 

@@ -27,13 +27,14 @@ def compile_groups(
 ) -> tuple[Unit, Program, list[Entry]]:
     """Generate one translation unit; groups that differ in name only become one function."""
     distinct: dict[Group, Group] = {}
-    for group in groups:
+    chosen = [
         distinct.setdefault(replace(group, symbol=""), replace(group, symbol=f"{group.symbol}_{len(distinct)}"))
+        for group in groups
+    ]
     unit = generate(list(distinct.values()), device.dialect, contract=contract)
     by_symbol = {e.symbol: e for e in unit.entries}
     compiled = device.compile(unit.text, unit.symbols, name, contract=contract)
-    entries = [by_symbol[distinct[replace(g, symbol="")].symbol] for g in groups]
-    return unit, compiled, entries
+    return unit, compiled, [by_symbol[group.symbol] for group in chosen]
 
 
 def may_contract(loops: Sequence[Loop]) -> bool:

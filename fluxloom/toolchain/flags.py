@@ -82,8 +82,9 @@ def _fixed_flags(compiler: Compiler) -> list[str]:
 
 def _environment_flags() -> list[str]:
     """Return the words of ``FLUXLOOM_CFLAGS``."""
+    given = os.environ.get(_EXTRA)
     try:
-        return shlex.split(os.environ.get(_EXTRA, ""))
+        return shlex.split(given) if given else []
     except ValueError as error:
         raise FluxloomError(f"{_EXTRA}={os.environ[_EXTRA]!r}: {error}; close the quotation or unset it") from error
 

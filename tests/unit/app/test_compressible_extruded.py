@@ -20,8 +20,8 @@ solver = "compressible"
 [mesh]
 shape = "airfoil"
 profile = "2412"
-around = 24
-outward = 6
+around = 16
+outward = 5
 reach = 4.0
 {span}
 [flow]
