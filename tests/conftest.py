@@ -67,6 +67,8 @@ PLAIN = "-O0"
 PLAIN_FOLDERS = (
     "unit/app", "unit/comm", "unit/fe", "unit/fv", "unit/lbm", "unit/linalg", "unit/mesh", "unit/solvers", "unit/test_",
     "parallel/", "faults/", "conformance/test_lattice", "conformance/test_checking", "conformance/test_compressible",
+    "verification/test_compressible", "verification/test_edge", "verification/test_flow", "verification/test_immersed",
+    "verification/test_lattice", "verification/test_poisson", "verification/test_staggered",
 )  # fmt: skip
 
 
