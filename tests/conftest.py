@@ -61,12 +61,13 @@ def quick_flags() -> str:
 # compiled as for users.
 QUICK = {"FLUXLOOM_CFLAGS": quick_flags(), "PYOPENCL_BUILD_OPTIONS": "-cl-opt-disable"}
 
-# What the compiler makes of loops is the matter of tests/conformance and of the rooms that generate them. Where
+# What the compiler makes of loops is the matter of tests/conformance, unit/codegen and unit/kernel. Where
 # solvers, ranks and runs are tested, code that is not optimised at all, and has no packs, takes a third of the time.
 PLAIN = "-O0"
 PLAIN_FOLDERS = (
-    "unit/app", "unit/comm", "unit/fe", "unit/fv", "unit/lbm", "unit/linalg", "unit/mesh", "unit/solvers", "unit/test_",
-    "parallel/", "faults/", "conformance/test_lattice", "conformance/test_checking", "conformance/test_compressible",
+    "unit/app", "unit/comm", "unit/dsl", "unit/fe", "unit/fv", "unit/lbm", "unit/linalg", "unit/mesh", "unit/solvers",
+    "unit/test_", "parallel/", "faults/",
+    "conformance/test_lattice", "conformance/test_checking", "conformance/test_compressible",
     "verification/test_compressible", "verification/test_edge", "verification/test_flow", "verification/test_immersed",
     "verification/test_lattice", "verification/test_poisson", "verification/test_staggered",
 )  # fmt: skip

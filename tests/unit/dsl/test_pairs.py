@@ -147,6 +147,7 @@ def test_knobs() -> None:
     assert "pairs" not in {k.name for k in loop_knobs(Case(layout=fl.CSR()).product(), None, "sweep", 64)[0]}
 
 
+@pytest.mark.usefixtures("optimised")
 def test_knobs_of_packs() -> None:
     for layout, lanes in ((fl.SlicedELL(8), (1, 4, 8)), (fl.SlicedELL(4), (1, 4, 8)), (fl.CSR(), None)):
         knobs, _ = loop_knobs(Case("cpu", layout, threads=1).product(), None, "sweep", 64)

@@ -136,6 +136,7 @@ def costs(schedule: fl.Schedule) -> float:
     return strategies.get(schedule.strategy or "", 5.0) * (1.0 if schedule.lanes == 8 else 1.5)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("method", ["sweep", "screen", "hill_climb", "tabu"])
 def test_the_cheapest_wins_and_is_recorded(monkeypatch: pytest.MonkeyPatch, file: Path, method: str) -> None:
     line = Line()
@@ -292,6 +293,7 @@ def scaled(u: Read, r: Inc, *, factor: Const[float]):
     r[1] -= f
 
 
+@pytest.mark.usefixtures("optimised")
 def test_loops_that_differ_in_constants_race_with_what_was_best(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line()
     monkeypatch.setattr(Runs, "prepare", lambda runs, schedules: list(schedules))
