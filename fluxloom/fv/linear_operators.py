@@ -21,7 +21,9 @@ a cell and those across its faces, by volume. Four differences settle the gradie
 made of it alone feeds oscillations.
 
 *Boundary elements* are at the centre of their face, or at the foot of the perpendicular to it, where their value is
-that of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes).
+that of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes). Beyond planes of
+symmetry lies the image of the cell behind: differences across them, half of those to the image, count twice, and means
+over neighbours have the gradient of the image, ``R g`` with ``R = I - 2 n n^T``, of a velocity ``R g R``.
 
 References
 ----------
@@ -107,11 +109,14 @@ class LinearOperators:
         Those that are corrected.
     feet, known : (boundary elements,)
         Which have their value at the foot of the perpendicular, and which have one that gradients may use.
+    mirrors : (boundary elements,)
+        Which of both are in planes of symmetry.
     """
 
     operators: Operators
     feet: Mask
     known: Mask
+    mirrors: Mask
 
     @property
     def volumes(self) -> ControlVolumes:
@@ -182,6 +187,11 @@ class LinearOperators:
         inner = np.arange(len(self.volumes.faces)) < self.volumes.interior
         return self.operators.two_sided(np.where(inner, 0.5, 1.0), np.where(inner, 0.5, 0.0))
 
+    @cached_property
+    def _mirrored(self) -> Mask:
+        """Which sides are planes of symmetry."""
+        return self._all(self.mirrors, False)[self._sides.face]
+
     def _all(self, outer: Mask, inside: bool) -> Mask:
         """Return something of all faces: of those between cells, and of those at boundary elements."""
         return np.concatenate([np.full(self.volumes.interior, inside), outer])
@@ -192,6 +202,7 @@ class LinearOperators:
         cv, sides, d = self.volumes, self._sides, self.volumes.dimension
         way = self.ways[sides.face] * sides.sign[:, None]
         weight = cv.area[sides.face] / np.linalg.norm(way, axis=1) * counted[sides.face]
+        weight[self._mirrored] *= 2.0
         terms = weight[:, None] * way
         return terms, sides.sum((terms[:, :, None] * way[:, None, :]).reshape(-1, d * d)).reshape(-1, d, d)
 
@@ -231,9 +242,10 @@ class LinearOperators:
         return self._sides.rows(values, -self._sides.sum(values))
 
     def cell_gradients(self) -> Family:
-        """Return `gradients` where known boundary elements have the value 0, cells by cells."""
+        """Return `gradients` where known boundary elements have the value 0, but for mirrors, cells by cells."""
         values = self.side_gradients
-        return self._sides.rows(values, -self._sides.sum(values), kept=~self._sides.outside)
+        own = self._sides.sum(np.where(self._mirrored[:, None], 0.0, values))
+        return self._sides.rows(values, -own, kept=~self._sides.outside)
 
     def face_gradients(self) -> Family:
         """Return the gradient of what has given derivatives along ``v / (n . v)`` at faces, cells by faces."""
@@ -270,10 +282,25 @@ class LinearOperators:
     def means(self) -> Family:
         """Return the mean over a cell and those across its faces, by volume, cells by cells."""
         cv, sides = self.volumes, self._sides
-        size = cv.volumes[np.minimum(sides.other, cv.cells - 1)] * ~sides.outside
-        own = cv.volumes[: sides.cells]
+        size, own = self._sizes, cv.volumes[: sides.cells]
         whole = own + sides.sum(size)
         return sides.rows(size / whole[sides.cell], own / whole, kept=~sides.outside)
+
+    def images(self) -> tuple[Index, Family]:
+        """Return the cells at planes of symmetry, and what their images count in `means`, cells by elements: (w, n)."""
+        cv, sides, there = self.volumes, self._sides, self._mirrored
+        whole = cv.volumes[: sides.cells] + sides.sum(self._sizes)
+        share = self._sizes / whole[sides.cell]
+        values = np.concatenate([share[:, None], cv.normals[sides.face]], axis=1)
+        none, own = np.zeros(sides.cells, dtype=bool), np.zeros((sides.cells, 1 + cv.dimension))
+        return np.flatnonzero(sides.sum(there.astype(np.float64))), sides.rows(values, own, none, there)
+
+    @property
+    def _sizes(self) -> Array:
+        """Volumes of the cells across sides, and of images."""
+        cv, sides = self.volumes, self._sides
+        across = np.where(sides.outside, sides.cell, np.minimum(sides.other, cv.cells - 1))
+        return cv.volumes[across] * (~sides.outside | self._mirrored)
 
     def _anywhere(self, here: bool) -> bool:
         shared = self.volumes.shared
