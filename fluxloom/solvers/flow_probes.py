@@ -136,7 +136,7 @@ class Probes:
         columns: list[Index] = []
         shares: list[Array] = []
         for cell, reach, place in zip(points.cells.tolist(), points.reach, points.places[points.mine], strict=True):
-            if sides[cell] == cv.dimension + 1:
+            if sides[cell] < 2 * cv.dimension:
                 row, beyond = (slice(*rows.offsets[cell : cell + 2].tolist()) for rows in (means, images))
                 others, image = means.columns[row].astype(np.int64), images.values[beyond]
                 far = np.einsum("ij,ij->i", cv.centres[images.columns[beyond]] - cv.centres[cell], image[:, 1:])
