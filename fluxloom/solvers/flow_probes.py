@@ -76,10 +76,10 @@ class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
     Values are linear around the centre of the cell that a point is in, with the gradients of the flow's form: exact for
-    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a
-    triangle or tetrahedron, which is uneven from one to the next, is the mean over the cell and those across its faces,
-    by volume, of ``p_j + (x - x_j) . (g_j + g) / 2`` with mean gradients ``g_j`` and their mean ``g``. Samples are kept
-    as `fluxloom.solvers.probe_records.ProbeRecords` says.
+    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a cell
+    of at most three sides (in space five), which is uneven from one to the next, is the mean over it and those across
+    its faces, images beyond planes of symmetry too, by volume, of ``p_j + (x - x_j) . (g_j + g) / 2`` with mean
+    gradients ``g_j`` and their mean ``g``. Samples are kept as `fluxloom.solvers.probe_records.ProbeRecords` says.
 
     Parameters
     ----------
