@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.fv.control_volumes import ControlVolumes
-from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
+from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 from fluxloom.fv.linear_operators import LinearOperators, stored
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family
+from fluxloom.fv.symmetry_planes import in_planes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,7 +33,7 @@ FLAT = 3.0
 
 @dataclass(frozen=True, eq=False)
 class FlowMatrices:
-    """The matrices of a flow.
+    """The matrices of a flow. Making them is collective.
 
     Attributes
     ----------
@@ -42,12 +43,18 @@ class FlowMatrices:
         `PRESCRIBED`, `OUTFLOW` or `SYMMETRY`. The pressure is zero at an outflow, elsewhere that of the cell behind.
     oblique
         Whether the operators are corrected by those of `fluxloom.fv.linear_operators`.
+    mirrors : (boundary elements,)
+        Which are in planes of symmetry; not those on curved patches.
     """
 
     volumes: ControlVolumes
     kinds: npt.NDArray[np.int32]
     oblique: bool = False
+    mirrors: npt.NDArray[np.bool_] = field(init=False)
     _kept: list[Array] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mirrors", in_planes(self.volumes, self.kinds == SYMMETRY))
 
     @cached_property
     def operators(self) -> Operators:
@@ -57,12 +64,17 @@ class FlowMatrices:
     @cached_property
     def velocity_operators(self) -> LinearOperators:
         """Corrections of the velocity: at outflows and planes of symmetry it changes across the boundary alone."""
-        return LinearOperators(self.operators, self.kinds != PRESCRIBED, np.ones(self.kinds.size, dtype=bool))
+        known = np.ones(self.kinds.size, dtype=bool)
+        return LinearOperators(self.operators, self.kinds != PRESCRIBED, known, self.mirrors)
 
     @cached_property
     def pressure_operators(self) -> LinearOperators:
-        """Corrections of the pressure, which is known at outflows alone."""
-        return LinearOperators(self.operators, np.zeros(self.kinds.size, dtype=bool), self.kinds == OUTFLOW)
+        """Corrections of the pressure, which is known at outflows and planes of symmetry alone."""
+        return self.mirrored_pressure(self.mirrors)
+
+    def mirrored_pressure(self, mirrors: npt.NDArray[np.bool_]) -> LinearOperators:
+        """Return `pressure_operators` with some of the planes of symmetry."""
+        return LinearOperators(self.operators, mirrors, (self.kinds == OUTFLOW) | mirrors, mirrors)
 
     @property
     def damping(self) -> Array:
@@ -75,7 +87,7 @@ class FlowMatrices:
         if not self._kept:  # a cached property would hold the lock of all ranks that are threads
             share = np.zeros(cv.elements)
             if self.oblique:
-                share[: cv.cells] = stored(cv, self.operators.wide_share())
+                share[: cv.cells] = stored(cv, self.operators.wide_share(self.mirrors))
             self._kept.append(np.maximum(DAMPING if self.oblique else 1.0, FLAT * share[cv.faces].max(axis=1)))
         return self._kept[0]
 
@@ -84,6 +96,10 @@ class FlowMatrices:
         """For each element the cell behind it; a cell itself."""
         cv = self.volumes
         return np.concatenate([np.arange(cv.cells), cv.faces[cv.interior :, 0]]).astype(np.int64)
+
+    def outward(self) -> Family:
+        """Return `Operators.outward`; with corrected operators a plane of symmetry is half way to an image."""
+        return self.operators.outward(self.mirrors if self.oblique else None)
 
     @cached_property
     def _open_sides(self) -> npt.NDArray[np.bool_]:

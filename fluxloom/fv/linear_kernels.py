@@ -10,9 +10,9 @@ from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import sqrt, zeros
 
 __all__ = [
-    "add_borrowed", "borrow", "carry_pressure", "face_divergence", "face_gradient", "flux_corrections", "gradients",
-    "mean_gradients", "oblique_dissipation", "oblique_force", "oblique_scalar_flux", "predict_faces", "project_faces",
-    "push_faces", "raised_viscosity", "scalar_corrections", "sum_fluxes", "take_force",
+    "add_borrowed", "add_images", "borrow", "carry_pressure", "face_divergence", "face_gradient", "flux_corrections",
+    "gradients", "mean_gradients", "oblique_dissipation", "oblique_force", "oblique_scalar_flux", "predict_faces",
+    "project_faces", "push_faces", "raised_viscosity", "scalar_corrections", "sum_fluxes", "take_force",
 ]  # fmt: skip
 
 
@@ -68,6 +68,31 @@ def mean_gradients(weight: Read, g: Read, mean: Write, *, n: Const[int]):
             total[m] += weight[j] * g[j][m]
     for m in range(n):
         mean[m] = total[m]
+
+
+@kernel
+def add_images(image: Read, g: Read, mean: RW, *, c: Const[int], d: Const[int]):
+    """``mean = mean + sum w R g``, of a velocity ``R g R``, with ``R = I - 2 n n^T``; an `image` is ``(w, n)``."""
+    total = zeros(c * d)
+    turned = zeros(c * d)
+    for j in range(len(image)):
+        for i in range(c):
+            along = 0.0
+            for k in range(d):
+                along += g[d * i + k] * image[j][1 + k]
+            for k in range(d):
+                turned[d * i + k] = g[d * i + k] - 2.0 * along * image[j][1 + k]
+        if c == d:
+            for k in range(d):
+                across = 0.0
+                for i in range(c):
+                    across += turned[d * i + k] * image[j][1 + i]
+                for i in range(c):
+                    turned[d * i + k] -= 2.0 * across * image[j][1 + i]
+        for m in range(c * d):
+            total[m] += image[j][0] * turned[m]
+    for m in range(c * d):
+        mean[m] = mean[m] + total[m]
 
 
 @kernel

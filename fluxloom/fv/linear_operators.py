@@ -15,13 +15,16 @@ are exact too, and by Gauss's theorem with them divergence and gradient. The flu
 second moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``.
 
 *Gradients* are least squares of the differences across the faces of a cell with weights ``A / |v|``: on right-angled
-cells, however thin, all directions count alike. Where the faces do not settle a direction (tetrahedra in the corner of
-walls for the pressure) it is that of the neighbours. What corrects the faces are *mean gradients*: twice the mean over
-a cell and those across its faces, by volume. Four differences settle the gradient of a tetrahedron just so, and what is
-made of it alone feeds oscillations.
+cells, however thin, all directions count alike. Faces at which nothing is known (walls, for the pressure) may leave a
+direction that the others hardly settle. There they count a quarter, with the difference that the gradients of the
+neighbours have; all of a direction is theirs where no face settles it (in the corner of walls). What corrects the faces
+are *mean gradients*: twice the mean over a cell and those across its faces, by volume. Four differences settle the
+gradient of a tetrahedron just so, and what is made of it alone feeds oscillations.
 
 *Boundary elements* are at the centre of their face, or at the foot of the perpendicular to it, where their value is
-that of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes).
+that of the cell behind, changed along the normal alone (outflows, planes of symmetry, given fluxes). Beyond planes of
+symmetry lies the image of the cell behind: differences across them, half of those to the image, count twice, and means
+over neighbours have the gradient of the image, ``R g`` with ``R = I - 2 n n^T``, of a velocity ``R g R``.
 
 References
 ----------
@@ -33,7 +36,7 @@ MUSCL method on unstructured grids*. Numer. Math. 113, 2009 (why gradients from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -53,8 +56,14 @@ Mask = npt.NDArray[np.bool_]
 ORTHOGONAL = 1e-4
 """What `obliqueness` of a mesh is taken for none: an angle, and a distance as a part of that of two elements."""
 
+_WELL_SETTLED = 0.65
+"""Part of the least squares over all sides of a cell that the known ones have where they alone count."""
+
+_LENT = 0.25
+"""What unknown sides count elsewhere, with the difference that neighbours have: with nothing, noise grows at walls."""
+
 _UNSETTLED = 1e-2
-"""Part of the least squares over all sides of a cell that the known ones need to settle a direction."""
+"""The same where no cell near by has more: with less they do not settle a direction."""
 
 _NOTHING = 1e-7
 """Root of an eigenvalue of the least squares, as a part of the largest, in a direction in which a cell has no sides."""
@@ -64,6 +73,9 @@ _DAMPED = 2.0
 
 _LEVELS = 3
 """From how far away a gradient that is not settled is fetched."""
+
+_FAR = _LEVELS + 1.0
+"""Level of cells that reach none."""
 
 
 def obliqueness(volumes: ControlVolumes) -> float:
@@ -107,11 +119,15 @@ class LinearOperators:
         Those that are corrected.
     feet, known : (boundary elements,)
         Which have their value at the foot of the perpendicular, and which have one that gradients may use.
+    mirrors : (boundary elements,)
+        Which of both are in planes of symmetry.
     """
 
     operators: Operators
     feet: Mask
     known: Mask
+    mirrors: Mask
+    _kept: list[Array] = field(default_factory=list)
 
     @property
     def volumes(self) -> ControlVolumes:
@@ -182,6 +198,11 @@ class LinearOperators:
         inner = np.arange(len(self.volumes.faces)) < self.volumes.interior
         return self.operators.two_sided(np.where(inner, 0.5, 1.0), np.where(inner, 0.5, 0.0))
 
+    @cached_property
+    def _mirrored(self) -> Mask:
+        """Which sides are planes of symmetry."""
+        return self._all(self.mirrors, False)[self._sides.face]
+
     def _all(self, outer: Mask, inside: bool) -> Mask:
         """Return something of all faces: of those between cells, and of those at boundary elements."""
         return np.concatenate([np.full(self.volumes.interior, inside), outer])
@@ -192,15 +213,16 @@ class LinearOperators:
         cv, sides, d = self.volumes, self._sides, self.volumes.dimension
         way = self.ways[sides.face] * sides.sign[:, None]
         weight = cv.area[sides.face] / np.linalg.norm(way, axis=1) * counted[sides.face]
+        weight[self._mirrored] *= 2.0
         terms = weight[:, None] * way
         return terms, sides.sum((terms[:, :, None] * way[:, None, :]).reshape(-1, d * d)).reshape(-1, d, d)
 
     @cached_property
-    def _settled(self) -> tuple[Array, Array, Array, Mask]:
+    def _settled(self) -> tuple[Array, Array, Array]:
         """Directions in which the sides of a cell are alike, ``(cells, d, d)``, and back; what the known ones settle.
 
         In the columns of the first the least squares over all sides are the identity, those over the known ones are
-        diagonal with the third ``(cells, d)``; where that is next to nothing the direction is not settled.
+        diagonal with the third ``(cells, d)``.
         """
         _, whole = self._squares(np.ones(len(self.volumes.faces), dtype=bool))
         _, known = self._squares(self._all(self.known, True))
@@ -213,13 +235,45 @@ class LinearOperators:
         white = vector * inverse[:, None, :] / scale[:, :, None]
         back = vector * root[:, None, :] * scale[:, :, None]
         part, turn = np.linalg.eigh(np.einsum("cji,cjk,ckl->cil", white, known, white))
-        return white @ turn, back @ turn, part, part <= _UNSETTLED
+        return white @ turn, back @ turn, part
 
-    @cached_property
+    @property
+    def _levels(self) -> Array:
+        """From how far away a gradient is fetched, ``(cells,)``: 0, not at all. Collective at its first use.
+
+        Cells that are well settled are its source. Where there is none within reach, those that are settled at all.
+        """
+        if not self._kept:  # a cached property would hold the lock of all ranks that are threads
+            least = self._settled[2].min(axis=1, initial=1.0)
+            level = np.where(least < _WELL_SETTLED, _FAR, 0.0)
+            level = self._spread(level)
+            level[(level == _FAR) & (least > _UNSETTLED)] = 0.0
+            self._kept.append(self._spread(level))
+        return self._kept[0]
+
+    def _spread(self, level: Array) -> Array:
+        """Return the levels of the cells across whose sides there are lower ones. Collective."""
+        sides = self._sides
+        for now in range(1, _LEVELS + 1):
+            near = self._lower(level, now)
+            level = np.where((level == _FAR) & (sides.sum(near.astype(np.float64)) > 0), now, level)
+        return level
+
+    def _lower(self, level: Array, now: int) -> Mask:
+        """Return the sides across which the level is lower than a number. Collective."""
+        cv, sides = self.volumes, self._sides
+        return ~sides.outside & (stored(cv, level)[np.minimum(sides.other, cv.cells - 1)] < now)
+
+    @property
     def side_gradients(self) -> Array:
-        """Gradient in a cell of a difference of one across a side of it, outward, ``(sides, d)``."""
-        white, _, part, unsettled = self._settled
-        inverse = np.where(unsettled, 0.0, 1.0 / np.where(unsettled, 1.0, part))
+        """Gradient in a cell of a difference of one across a side of it, outward, ``(sides, d)``. Collective.
+
+        Where some is `borrowed`, the unknown sides count too, with what is across from there.
+        """
+        white, _, part = self._settled
+        lends = ((self._levels > 0.0) & (self._levels < _FAR))[:, None]
+        counted = np.where(lends, part + _LENT * (1.0 - part), np.where(part > _UNSETTLED, part, np.inf))
+        inverse = 1.0 / counted
         weights, _ = self._squares(self._all(self.known, True))
         cell = self._sides.cell
         turned = np.einsum("nji,nj->ni", white[cell], weights) * inverse[cell]
@@ -231,9 +285,10 @@ class LinearOperators:
         return self._sides.rows(values, -self._sides.sum(values))
 
     def cell_gradients(self) -> Family:
-        """Return `gradients` where known boundary elements have the value 0, cells by cells."""
+        """Return `gradients` where known boundary elements have the value 0, but for mirrors, cells by cells."""
         values = self.side_gradients
-        return self._sides.rows(values, -self._sides.sum(values), kept=~self._sides.outside)
+        own = self._sides.sum(np.where(self._mirrored[:, None], 0.0, values))
+        return self._sides.rows(values, -own, kept=~self._sides.outside)
 
     def face_gradients(self) -> Family:
         """Return the gradient of what has given derivatives along ``v / (n . v)`` at faces, cells by faces."""
@@ -247,20 +302,18 @@ class LinearOperators:
         One after the other: the first take from cells whose gradient is settled, the next from these. Entries are
         ``(d, d)``.
         """
-        cv, sides = self.volumes, self._sides
-        white, back, _, unsettled = self._settled
-        level = np.where(unsettled.any(axis=1), _LEVELS + 1.0, 0.0)
+        sides, level = self._sides, self._levels
+        white, back, part = self._settled
         found: list[tuple[Index, Family]] = []
         for now in range(1, _LEVELS + 1):
-            beyond = stored(cv, level)
-            able = ~sides.outside & (beyond[np.minimum(sides.other, cv.cells - 1)] < now)
+            able = self._lower(level, now)
             count = sides.sum(able.astype(np.float64))
-            cells = np.flatnonzero((level > now) & (count > 0))
+            cells = np.flatnonzero(level == now)
             if not self._anywhere(cells.size > 0):
                 break
-            level[cells] = now
-            kept = able & np.isin(sides.cell, cells)
-            free = unsettled[sides.cell] / np.maximum(count, 1.0)[sides.cell, None]
+            kept = able & (level[sides.cell] == now)
+            lent = _LENT * (1.0 - part)
+            free = (lent / (part + lent))[sides.cell] / np.maximum(count, 1.0)[sides.cell, None]
             values = np.einsum("nij,nj,nkj->nik", white[sides.cell], free, back[sides.cell])
             none = np.zeros(sides.cells, dtype=bool)
             values = values.reshape(len(values), -1)
@@ -270,10 +323,25 @@ class LinearOperators:
     def means(self) -> Family:
         """Return the mean over a cell and those across its faces, by volume, cells by cells."""
         cv, sides = self.volumes, self._sides
-        size = cv.volumes[np.minimum(sides.other, cv.cells - 1)] * ~sides.outside
-        own = cv.volumes[: sides.cells]
+        size, own = self._sizes, cv.volumes[: sides.cells]
         whole = own + sides.sum(size)
         return sides.rows(size / whole[sides.cell], own / whole, kept=~sides.outside)
+
+    def images(self) -> tuple[Index, Family]:
+        """Return the cells at planes of symmetry, and what their images count in `means`, cells by elements: (w, n)."""
+        cv, sides, there = self.volumes, self._sides, self._mirrored
+        whole = cv.volumes[: sides.cells] + sides.sum(self._sizes)
+        share = self._sizes / whole[sides.cell]
+        values = np.concatenate([share[:, None], cv.normals[sides.face]], axis=1)
+        none, own = np.zeros(sides.cells, dtype=bool), np.zeros((sides.cells, 1 + cv.dimension))
+        return np.flatnonzero(sides.sum(there.astype(np.float64))), sides.rows(values, own, none, there)
+
+    @property
+    def _sizes(self) -> Array:
+        """Volumes of the cells across sides, and of images."""
+        cv, sides = self.volumes, self._sides
+        across = np.where(sides.outside, sides.cell, np.minimum(sides.other, cv.cells - 1))
+        return cv.volumes[across] * (~sides.outside | self._mirrored)
 
     def _anywhere(self, here: bool) -> bool:
         shared = self.volumes.shared

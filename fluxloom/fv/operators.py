@@ -37,6 +37,7 @@ __all__ = ["Operators"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _CLOSED = 1e-12
 """Sum of half the areas of a cell, as a part of their sizes, that is none: a closed cell has no entry of its own."""
@@ -65,12 +66,19 @@ class Operators:
         """``M_s``, ``(cells, faces)``: the flux out of each cell of a velocity along the normals."""
         return self.outward().matrix(len(self.volumes.faces), 0)
 
-    def outward(self) -> Family:
-        """Return ``M_s`` and ``|M_s| / delta``, cells by faces."""
-        cv, sides = self.volumes, self.sides
-        area = cv.area[sides.face]
-        values = np.stack([sides.sign * area, area / cv.spacing[sides.face]], axis=1)
+    def outward(self, mirrors: Mask | None = None) -> Family:
+        """Return ``M_s`` and ``|M_s| / delta``, cells by faces; at some boundary elements ``delta`` is to the image."""
+        sides, spread = self.sides, self._spread_to_images(mirrors)
+        values = np.stack([sides.sign * self.volumes.area[sides.face], spread[sides.face]], axis=1)
         return Family(sides.offsets, sides.face, values)
+
+    def _spread_to_images(self, mirrors: Mask | None) -> Array:
+        """Return `spread`, at some boundary elements half of it."""
+        if mirrors is None:
+            return self.spread
+        found, inner = self.spread.copy(), self.volumes.interior
+        found[inner:] = np.where(mirrors, 0.5, 1.0) * found[inner:]
+        return found
 
     @property
     def normal_gradient(self) -> csr_array:
@@ -163,15 +171,18 @@ class Operators:
         """Return ``G_k``, ``(cells, elements)``."""
         return self.gradients().matrix(self.volumes.elements, k)
 
-    def wide_share(self) -> Array:
+    def wide_share(self, mirrors: Mask | None = None) -> Array:
         """Return ``sum A^2 / (4 Omega)`` over ``sum A / delta`` of each cell, ``(cells,)``: a quarter for a cube.
+
+        At boundary elements that are `mirrors` ``delta`` is to the image of the cell.
 
         The diagonal of ``M Omega^-1 M^T`` over that of ``-L``. Velocities of cells are corrected with the first, those
         of faces with the second; where the first is as large, in flat tetrahedra, pressure feeds oscillations.
         """
         sides, area = self.sides, self.volumes.area[self.sides.face]
         wide = sides.sum(area**2) / (4.0 * self.volumes.volumes[: sides.cells])
-        return wide / np.maximum(sides.sum(self.spread[sides.face]), np.finfo(np.float64).tiny)
+        spread = self._spread_to_images(mirrors)[sides.face]
+        return wide / np.maximum(sides.sum(spread), np.finfo(np.float64).tiny)
 
     # ------------------------------------------------------------------------- entries that change
     @property

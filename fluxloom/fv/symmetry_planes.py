@@ -19,7 +19,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.linalg.exact_sums import total_of_ranks
 
-__all__ = ["extruded_along", "reference_length"]
+__all__ = ["extruded_along", "in_planes", "reference_length"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.integer]
@@ -28,16 +28,37 @@ _SAME = 1e-2
 """Of one less the cosine of the angle between planes that are taken for parallel ones."""
 _STRAIGHT = 1e-6
 """Cosine of the angle between the axis of an extrusion and a face along it, at most."""
+_PLANE = 1e-9
+"""Of one less the cosine of the angle between the normals of two faces of one plane."""
+_PLANES = 6
+"""Directions of planes that one patch may have; one with more is curved."""
 _FIT = 1e-6
 """Distance of planes that are one, as a part of the size of the mesh."""
 
 
-def _directions(normals: Array) -> list[Array]:
-    """Return the different directions among unit vectors ``(n, d)``, up to their sign."""
+def _directions(normals: Array, same: float = _SAME, most: int | None = None) -> list[Array]:
+    """Return the different directions among unit vectors ``(n, d)``, up to their sign; no more than so many."""
     found = []
-    while len(normals):
+    while len(normals) and len(found) != most:
         found.append(normals[0])
-        normals = normals[np.abs(normals @ normals[0]) < 1.0 - _SAME]
+        normals = normals[np.abs(normals @ normals[0]) < 1.0 - same]
+    return found
+
+
+def in_planes(volumes: ControlVolumes, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which of some boundary elements ``(n,)`` are of patches made of planes. Collective.
+
+    On curved ones, which are walls without friction, what is beyond is no image of what is before.
+    """
+    found, comm = chosen.copy(), None if volumes.shared is None else volumes.shared.comm
+    for name in sorted(volumes.patches):
+        numbers = np.asarray(volumes.patches[name], dtype=np.int64) - volumes.cells
+        normals = volumes.normals[volumes.interior + numbers[chosen[numbers]]]
+        ways = _directions(normals, _PLANE, _PLANES + 1)
+        if comm is not None:
+            ways = _directions(np.array([way for part in comm.allgather(ways) for way in part]), _PLANE)
+        if len(ways) > _PLANES:
+            found[numbers] = False
     return found
 
 

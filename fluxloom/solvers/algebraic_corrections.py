@@ -13,7 +13,8 @@ pressure gradients  9      0      3 gradients, twice their means
 correction          12     3      3 of Gauss's theorem, 9 that gradients add
 ==================  =====  =====  ===============================================================================
 
-and, where faces of a cell do not settle its gradient, 9 products and 3 sums for each level of cells that borrow.
+and, where faces of a cell do not settle its gradient, 9 products and 3 sums for each level of cells that borrow; for
+planes of symmetry along axes 24 products, of images in means of gradients.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from fluxloom.solvers.incompressible import Incompressible
 __all__ = ["AlgebraicCorrections"]
 
 Array = npt.NDArray[np.float64]
+_NOTHING = 1e-14
+"""Entry of a matrix that is none."""
 
 
 class AlgebraicCorrections:
@@ -56,11 +59,12 @@ class AlgebraicCorrections:
         self.flow, self.make, self.d = flow, algebra, flow.dimension
         d, ctx, spaces = self.d, flow.context, flow.spaces
         linear, pressure = flow.matrices.velocity_operators, flow.matrices.pressure_operators
-        self.means = SparseMatrix(known.means.pattern, known.means.values)
+        self.means = SparseMatrix(known.means.rows.pattern, known.means.rows.values)
+        self.velocity_images, self.pressure_images = self._images(linear)
         self.gradients = self._parts(spaces.cells, linear.gradients(), spaces.elements)
         self.borrowed = self._borrowed(linear)
         self.lent = [ctx.dat(flow.cells, name=f"lent_{k}") for k in range(d)]
-        self.once = ctx.dat(flow.cells, name="once")
+        self.once = [ctx.dat(flow.cells, name=f"once_{k}") for k in range(d * d)]
         self._velocity(linear, known)
         self._faces(linear, pressure, known)
         self._pressure(pressure)
@@ -85,6 +89,30 @@ class AlgebraicCorrections:
     def _borrowed(self, linear: LinearOperators) -> list[tuple[SparseMatrix, ...]]:
         spaces = self.flow.spaces
         return [self._parts(spaces.cells, found, spaces.cells) for _, found in linear.borrowed()]
+
+    def _images(self, linear: LinearOperators) -> tuple[dict[tuple[int, int], SparseMatrix], ...]:
+        """Return what images beyond planes of symmetry add to means of gradients: of a velocity, of a scalar.
+
+        Diagonal matrices between the components, ``sum w R x R`` and ``sum w R``; those that are zero are left out.
+        Collective.
+        """
+        ctx, spaces, d, cells = self.flow.context, self.flow.spaces, self.d, linear.operators.sides.cells
+        _, images = linear.images()
+        row = np.repeat(np.arange(cells), np.diff(images.offsets))
+        share, normal = images.values[:, 0], images.values[:, 1:]
+        turn = np.eye(d) - 2.0 * normal[:, :, None] * normal[:, None, :]
+        twice, found = np.einsum("n,nik,njm->nijkm", share, turn, turn).reshape(-1, d * d, d * d), []
+        for both in (twice, share[:, None, None] * turn):
+            size = both.shape[1]
+            summed = np.zeros((cells, size, size))
+            np.add.at(summed, row, both)
+            most = ctx.comm.reduce(np.abs(summed).max(axis=0, initial=0.0).ravel(), "max").reshape(size, size)
+            found.append({
+                (i, j): self._parts(spaces.cells, Family(
+                    np.arange(cells + 1), np.arange(cells, dtype=np.int32), summed[:, i, j, None]), spaces.cells)[0]
+                for i, j in np.argwhere(most > _NOTHING).tolist()
+            })  # fmt: skip
+        return tuple(found)
 
     def _velocity(self, linear: LinearOperators, known: FlowCorrections) -> None:
         flow, d, ctx = self.flow, self.d, self.flow.context
@@ -161,8 +189,15 @@ class AlgebraicCorrections:
             loops += [make.axpy(make.one, self.lent[k], g[k]) for k in range(d)]
         return loops
 
-    def _mean(self, g: Dat, into: Dat) -> list[Loop]:
-        return [self.make.spmv(self.means, g, self.once), self.make.spmv(self.means, self.once, into)]
+    def _means(
+        self, g: Sequence[Dat], into: Sequence[Dat], images: dict[tuple[int, int], SparseMatrix]
+    ) -> list[Loop]:
+        """Take the means of gradients twice."""
+        make, loops = self.make, []
+        for values, means in ((g, self.once), (self.once, into)):
+            loops += [make.spmv(self.means, value, mean) for value, mean in zip(values, means, strict=False)]
+            loops += [make.spmv_onto(matrix, values[j], means[i]) for (i, j), matrix in images.items()]
+        return loops
 
     def velocity(self, u: Sequence[Dat], us: Dat, nus: Dat) -> list[Loop]:
         """Return the loops from a velocity to the entries that its gradients are multiplied with."""
@@ -170,8 +205,8 @@ class AlgebraicCorrections:
         for k in range(d):
             loops += [make.spmv(self.gradients[m], u[k], self.g[k][m]) for m in range(d)]
             loops += self._settled(self.g[k], self.borrowed)
-            for m in range(d):
-                loops += self._mean(self.g[k][m], self.g[k][m])
+        every = [g for component in self.g for g in component]
+        loops += self._means(every, every, self.velocity_images)
         for m in range(d):
             loops.append(make.spmv(self.normals[0], self.g[0][m], self.w[m]))
             loops += [make.spmv_onto(self.normals[k], self.g[k][m], self.w[m]) for k in range(1, d)]
@@ -210,9 +245,7 @@ class AlgebraicCorrections:
         loops.append(make.spmv(self.undamped, self.parts, self.steep))
         loops += [make.spmv(m, self.steep, g) for m, g in zip(self.face_gradients, self.raw, strict=True)]
         loops += self._settled(self.raw, self.pressure_borrowed)
-        for raw, mean in zip(self.raw, self.gp, strict=True):
-            loops += self._mean(raw, mean)
-        return loops
+        return loops + self._means(self.raw, self.gp, self.pressure_images)
 
     def corrected(self, k: int, g: Dat) -> list[Loop]:
         """Return the loops that add to a component of the gradient of the pressure."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy.typing as npt
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Set
+from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_kernels import (
     add_borrowed,
+    add_images,
     borrow,
     carry_pressure,
     face_divergence,
@@ -37,9 +39,14 @@ from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import cells_behind, scalar_slope
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 
-__all__ = ["CorrectedFlow", "FlowCorrections", "MeanGradients", "borrowing", "oblique_faces", "oblique_sides"]
+__all__ = [
+    "CorrectedFlow", "FlowCorrections", "MeanGradients", "Means", "borrowing", "means_of", "oblique_faces",
+    "oblique_sides",
+]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
+_NOTHING = 1e-9
+"""Part of a force that is none."""
 FIRST_SOLVES = 50
 """At most, of the pressure at the start, where there is no last one; each leaves about 0.6 of the error."""
 
@@ -68,6 +75,10 @@ class CorrectedFlow(Protocol):
     step_length: Global
     gamma: Rows
     slope: Rows
+
+    def forces(self) -> list[Array]:
+        """Return the directions of all that pushes the fluid, beside its pressure."""
+        ...
 
 
 class FaceForce(Protocol):
@@ -105,6 +116,33 @@ def borrowing(context: Context, spaces: FlowSpaces, linear: LinearOperators, g: 
     return loops
 
 
+@dataclass(frozen=True)
+class Means:
+    """Means over a cell and those across its faces, and what images beyond planes of symmetry add in some cells."""
+
+    rows: Rows
+    images: tuple[Subset, Rows] | None
+
+    def of(self, g: Dat, into: Dat, c: int, d: int) -> list[Loop]:
+        """Return the loops to the mean of a gradient of ``c`` components."""
+        rows = self.rows
+        found = [Loop(mean_gradients, rows.pattern.source, rows.entries, g[rows.pattern], into, n=c * d)]
+        if self.images is not None:
+            some, images = self.images
+            found.append(Loop(add_images, some, images.entries, g, into, c=c, d=d))
+        return found
+
+
+def means_of(context: Context, spaces: FlowSpaces, linear: LinearOperators, name: str) -> Means:
+    """Return the means of gradients of some operators. Collective."""
+    cells, (numbers, images) = spaces.cells, linear.images()
+    beyond = None
+    if any(context.comm.allgather(numbers.size > 0)):
+        some = context.subset(cells.set, cells.local(numbers), f"{name}.mirrored")
+        beyond = some, cells.rows(images, spaces.elements, f"{name}.images")
+    return Means(cells.rows(linear.means(), cells, name), beyond)
+
+
 class MeanGradients:
     """Gradients of ``c`` components in the cells, and their means, see `fluxloom.fv.linear_operators`.
 
@@ -114,7 +152,7 @@ class MeanGradients:
         Those of the cells, and twice the mean over neighbours.
     """
 
-    def __init__(self, flow: CorrectedFlow, linear: LinearOperators, means: Rows, name: str, c: int) -> None:
+    def __init__(self, flow: CorrectedFlow, linear: LinearOperators, means: Means, name: str, c: int) -> None:
         self._flow, self._linear, self._means, self._c, self._name = flow, linear, means, c, name
         size = (c * flow.dimension,)
         self.raw, self._once, self.mean = (
@@ -130,11 +168,11 @@ class MeanGradients:
 
     def settled(self) -> list[Loop]:
         """Return the loops behind those to the gradients of what the faces of a cell settle."""
-        flow, rows, n = self._flow, self._means, self._c * self._flow.dimension
+        flow, means, c, d = self._flow, self._means, self._c, self._flow.dimension
         return [
-            *borrowing(flow.context, flow.spaces, self._linear, self.raw, self._c),
-            Loop(mean_gradients, flow.cells, rows.entries, self.raw[rows.pattern], self._once, n=n),
-            Loop(mean_gradients, flow.cells, rows.entries, self._once[rows.pattern], self.mean, n=n),
+            *borrowing(flow.context, flow.spaces, self._linear, self.raw, c),
+            *means.of(self.raw, self._once, c, d),
+            *means.of(self._once, self.mean, c, d),
         ]
 
 
@@ -172,8 +210,7 @@ class FlowCorrections:
         known, spaces = flow.matrices, flow.spaces
         sides, linear = known.operators.sides, known.velocity_operators
         self.half = spaces.faces.rows(linear.halves(), spaces.cells, "halves")
-        means = linear.means()
-        self.means = spaces.cells.rows(means, spaces.cells, "means of gradients")
+        self.means = means_of(ctx, spaces, linear, "means of gradients")
         self.velocity = MeanGradients(flow, linear, self.means, "velocity.gradient", d)
         self.pressure = MeanGradients(flow, known.pressure_operators, self.means, "pressure.gradient", 1)
         passed = np.concatenate([np.ones(flow.volumes.interior, dtype=bool), self.passed()])
@@ -258,10 +295,19 @@ class FlowCorrections:
 
     def whole_pressure(self, name: str) -> tuple[list[Loop], MeanGradients]:
         """Return the loops to gradients of the pressure with what forces at faces balance, and these."""
-        flow, linear, cells = self.flow, self.flow.matrices.pressure_operators, self.flow.spaces.cells
-        found, rows = MeanGradients(flow, linear, self.means, name, 1), cells.rows(linear.cell_gradients(), cells, name)
+        flow, linear, cells = self.flow, self.whole_operators(), self.flow.spaces.cells
+        means = means_of(flow.context, flow.spaces, linear, f"{name}.means")
+        found, rows = MeanGradients(flow, linear, means, name, 1), cells.rows(linear.cell_gradients(), cells, name)
         first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], found.raw, d=flow.dimension)
         return [first, *found.settled()], found
+
+    def whole_operators(self) -> LinearOperators:
+        """Return operators of the pressure with what balances forces, which may push against planes of symmetry."""
+        known, cv, mirrors = self.flow.matrices, self.flow.volumes, self.flow.matrices.mirrors
+        for force in self.flow.forces():
+            against = np.abs(cv.normals[cv.interior :] @ force) > _NOTHING * np.linalg.norm(force)
+            mirrors = mirrors & ~against
+        return known.mirrored_pressure(mirrors)
 
     def reset(self) -> None:
         """Forget the pressure of the last solve."""

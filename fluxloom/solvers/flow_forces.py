@@ -146,6 +146,9 @@ class Forces:
         reach = np.zeros((cv.elements, d))
         behind = cv.faces[cv.interior :, 0]
         reach[cv.cells :] = cv.centres[cv.cells :] - cv.centres[behind]
+        self._against = np.zeros(d)
+        if form == "balance" and flow.corrections is not None:
+            self._against = self._mirrored(reach)
         self._slope = ctx.dat(flow.cells, name="pressure.slope", shape=(d,))
         self._sums = tuple(ctx.scalar(np.zeros(d), name) for name in ("pressure", "friction", "momentum"))
         sides = elements.rows(boundary_sides(cv), flow.spaces.faces, "force.sides")
@@ -159,6 +162,22 @@ class Forces:
             *self._oblique(over),
         ], name="forces")  # fmt: skip
         self._found: list[Force] = []
+
+    def _mirrored(self, reach: Array) -> Array:
+        """Take the ways to planes of symmetry out of the reach of slopes; return what a uniform force does along them.
+
+        The operators carry no pressure along them, but forces at faces are balanced by one. Collective.
+        """
+        flow, cv, buoyancy = self.flow, self.flow.volumes, self.flow.scalars.buoyancy
+        mirrors, normals = flow.matrices.mirrors, cv.normals[cv.interior :]
+        along = np.einsum("ij,ij->i", reach[cv.cells :], normals) * mirrors
+        reach[cv.cells :] -= along[:, None] * normals
+        found = np.zeros(cv.dimension)
+        if buoyancy is not None and buoyancy.uniform.any():
+            mine = patch_numbers(flow, self.patches) - cv.cells
+            lift = along * np.einsum("ij,j->i", normals, buoyancy.uniform)
+            found = (lift[:, None] * cv.areas[cv.interior :])[mine].sum(axis=0)
+        return flow.context.comm.reduce(found, "sum")
 
     def _slopes(self, behind: npt.NDArray[np.int64]) -> list[Loop]:
         """Return the loops to the slope by which the pressure is carried from cells to faces."""
@@ -175,7 +194,7 @@ class Forces:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
         flow = self.flow
         if flow.corrections is not None:
-            linear, cells = flow.matrices.pressure_operators, flow.spaces.cells
+            linear, cells = flow.corrections.whole_operators(), flow.spaces.cells
             rows = cells.rows(linear.cell_gradients(), cells, "force.gradient")
             first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)
             return [first, *borrowing(flow.context, flow.spaces, linear, self._slope, 1)]
@@ -208,6 +227,8 @@ class Forces:
         """
         self._loops()
         pressure, friction, momentum = (np.asarray(total.value, dtype=np.float64) for total in self._sums)
+        if self._against.any() and self.flow.scalars.buoyancy is not None:
+            pressure = pressure + self._against * float(self.flow.scalars.buoyancy.acting.value)
         pressure = pressure / self.flow.impulse
         if not np.isfinite([*pressure, *friction]).all():
             raise SolverError(

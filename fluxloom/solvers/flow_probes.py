@@ -12,6 +12,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flow_samples import sample_flow, sample_oblique, sample_scalar
+from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.sides import Family
 from fluxloom.fv.wall_forces import pressure_slopes
 from fluxloom.solvers.flow_corrections import FlowCorrections
@@ -75,10 +76,10 @@ class Probes:
     """Points of a flow whose velocity, pressure and scalars are kept.
 
     Values are linear around the centre of the cell that a point is in, with the gradients of the flow's form: exact for
-    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a
-    triangle or tetrahedron, which is uneven from one to the next, is the mean over the cell and those across its faces,
-    by volume, of ``p_j + (x - x_j) . (g_j + g) / 2`` with mean gradients ``g_j`` and their mean ``g``. Samples are kept
-    as `fluxloom.solvers.probe_records.ProbeRecords` says.
+    linear fields on meshes of bricks, and on every mesh where the operators are corrected. There the pressure in a cell
+    of at most three sides (in space five), which is uneven from one to the next, is the mean over it and those across
+    its faces, images beyond planes of symmetry too, by volume, of ``p_j + (x - x_j) . (g_j + g) / 2`` with mean
+    gradients ``g_j`` and their mean ``g``. Samples are kept as `fluxloom.solvers.probe_records.ProbeRecords` says.
 
     Parameters
     ----------
@@ -121,25 +122,31 @@ class Probes:
         flow, points, weights = self.flow, self._points, self._weights
         loops, g = corrections.whole_pressure("probes.gradient")
         self._slope = Chain(loops, name="pressure at probes")
-        columns, shares = self._pressure_shares()
+        columns, shares = self._pressure_shares(corrections.whole_operators())
         rows = points.rows(flow.spaces.cells, columns, shares, "probes.shares", (1 + 2 * flow.dimension,))
         return Source("flow", flow.dimension + 1, lambda found: Loop(
             sample_oblique, points.set, weights.entries, flow.u[weights.pattern], rows.entries, flow.phi[rows.pattern],
             g.raw[rows.pattern], g.mean[rows.pattern], self._scale, found, d=flow.dimension,
         ))  # fmt: skip
 
-    def _pressure_shares(self) -> tuple[list[Index], list[Array]]:
+    def _pressure_shares(self, linear: LinearOperators) -> tuple[list[Index], list[Array]]:
         """Return cells for each point, and what they count: their pressure, their gradients, and mean ones."""
-        cv, points, known = self.flow.volumes, self._points, self.flow.matrices
-        means, sides = known.velocity_operators.means(), np.diff(known.operators.sides.offsets)
+        cv, points = self.flow.volumes, self._points
+        means, (_, images), sides = linear.means(), linear.images(), np.diff(linear.operators.sides.offsets)
         columns: list[Index] = []
         shares: list[Array] = []
         for cell, reach, place in zip(points.cells.tolist(), points.reach, points.places[points.mine], strict=True):
-            if sides[cell] == cv.dimension + 1:
-                row = slice(int(means.offsets[cell]), int(means.offsets[cell + 1]))
-                near, share = means.columns[row].astype(np.int64), means.values[row, None]
+            if sides[cell] < 2 * cv.dimension:
+                row, beyond = (slice(*rows.offsets[cell : cell + 2].tolist()) for rows in (means, images))
+                others, image = means.columns[row].astype(np.int64), images.values[beyond]
+                far = np.einsum("ij,ij->i", cv.centres[images.columns[beyond]] - cv.centres[cell], image[:, 1:])
+                near = np.concatenate([others, np.full(len(image), cell)])
+                share = np.concatenate([means.values[row], image[:, 0]])[:, None]
+                normal = np.concatenate([np.zeros((others.size, cv.dimension)), image[:, 1:]])
                 away = place - cv.centres[near]
+                away[others.size :] -= 2.0 * far[:, None] * image[:, 1:]
                 away += (share * away).sum(axis=0)
+                away -= 2.0 * np.einsum("ij,ij->i", away, normal)[:, None] * normal
                 shares.append(np.hstack([share, np.zeros_like(away), 0.5 * share * away]))
             else:
                 near = np.array([cell], dtype=np.int64)

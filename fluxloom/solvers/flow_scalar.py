@@ -152,7 +152,7 @@ class FlowScalar:
         self._bounded = any(flow.context.comm.allgather(flow.boundary.size > 0))
         self.corrections: ScalarCorrections | None = None
         if flow.corrections is not None:
-            self.corrections = ScalarCorrections(self, scalar.name, flow, flow.corrections)
+            self.corrections = ScalarCorrections(self, scalar.name, given[cv.cells :], flow, flow.corrections)
         jump = starts_with_a_jump(self) if scalar.bounded is None else scalar.bounded
         self.bounded = BoundedScalar(self) if jump else None
         self._fluxes: dict[str, Loop] = {}

@@ -18,11 +18,14 @@ from fluxloom.solvers.flow_corrections import (
     CorrectedFlow,
     FlowCorrections,
     MeanGradients,
+    means_of,
     oblique_faces,
     oblique_sides,
 )
 
 __all__ = ["ScalarCorrections"]
+
+Array = npt.NDArray[np.float64]
 
 
 class CorrectedScalar(Protocol):
@@ -41,17 +44,24 @@ class ScalarCorrections:
     ----------
     scalar, name
         Whose.
+    given : (boundary elements,)
+        Its values and fluxes there; where one passes, a plane of symmetry is none.
     flow, corrections
         What carries it.
     """
 
-    def __init__(self, scalar: CorrectedScalar, name: str, flow: CorrectedFlow, corrections: FlowCorrections) -> None:
+    def __init__(
+        self, scalar: CorrectedScalar, name: str, given: Array, flow: CorrectedFlow, corrections: FlowCorrections
+    ) -> None:
         self.scalar, self.name, self.flow, self.corrections = scalar, name, flow, corrections
         feet = scalar.kinds != VALUE
-        self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool))
+        mirrors = flow.matrices.mirrors & feet & (given == 0.0)
+        self.linear = LinearOperators(flow.matrices.operators, feet, np.ones(feet.size, dtype=bool), mirrors)
+        same = all(flow.context.comm.allgather(np.array_equal(mirrors, flow.matrices.mirrors)))
+        self._means = corrections.means if same else means_of(flow.context, flow.spaces, self.linear, f"{name}.means")
         self.flux = flow.context.dat(flow.faces, name=f"{name}.oblique", shape=(1,))
         self.raised = flow.context.dat(flow.faces, name=f"{name}.alpha.raised")
-        self._ahead = MeanGradients(flow, self.linear, corrections.means, f"{name}.gradient", 1)
+        self._ahead = MeanGradients(flow, self.linear, self._means, f"{name}.gradient", 1)
         self._now: MeanGradients | None = None
         self._chains: dict[str, Chain] = {}
 
@@ -75,7 +85,7 @@ class ScalarCorrections:
         scalar, flow = self.scalar, self.flow
         if patch not in self._chains:
             if self._now is None:
-                self._now = MeanGradients(flow, self.linear, self.corrections.means, f"{self.name}.now", 1)
+                self._now = MeanGradients(flow, self.linear, self._means, f"{self.name}.now", 1)
             sides, cells, oblique = oblique_sides(flow, self.linear)
             loop = Loop(
                 oblique_scalar_flux, over, sides.entries, oblique, scalar.alpha[sides.pattern],

@@ -49,9 +49,9 @@ class SteadyFaces:
         self.flow, ctx, cells, faces = flow, flow.context, flow.spaces.cells, flow.spaces.faces
         self.apart, self._kept = (ctx.dat(flow.faces, name=name) for name in ("u_s.apart", "u_s.kept"))
         self._through = ctx.dat(flow.faces, name="nothing") if flow.corrections is None else flow.corrections.through
-        self._rate = ctx.dat(flow.cells, name="fading")
+        self._rate, known = ctx.dat(flow.cells, name="fading"), flow.matrices
         self.acting, self._once = ctx.scalar(0.0, "acting"), ctx.scalar(1.0, "once")
-        self._out = cells.rows(flow.matrices.operators.outward(), flow.spaces.faces, "fading.outward")
+        self._out = cells.rows(known.operators.outward(known.mirrors), flow.spaces.faces, "fading.outward")
         self._areas = cells.rows(outward_areas(flow.matrices), flow.spaces.faces, "kept.outward")
         self._behind = faces.rows(flow.matrices.velocity_operators.halves(), cells, "fading.cells")
 

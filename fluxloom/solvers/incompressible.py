@@ -175,9 +175,15 @@ class Incompressible:
         """Of the operators."""
         return "consistent" if self.matrices.oblique else "symmetric"
 
+    def forces(self) -> list[Array]:
+        """Return the directions of all that pushes the fluid, beside its pressure."""
+        lifts = [scalar.scalar.buoyancy for scalar in self.scalars.all.values()]
+        return [self.force, *(np.asarray(lift.gravity, dtype=np.float64) for lift in lifts if lift is not None)]
+
     def _warn_of_flat_cells(self) -> None:
         """Warn where cells are so flat that the scheme is not stable whatever the step. Collective."""
-        share, most = self.matrices.operators.wide_share(), _FLATTEST if self.matrices.oblique else _FLAT
+        known = self.matrices
+        share, most = known.operators.wide_share(known.mirrors), _FLATTEST if known.oblique else _FLAT
         here = np.array([float(share.max(initial=0.0)), np.count_nonzero(share > most)])
         worst, count = float(self.context.comm.reduce(here[:1], "max")[0]), self.context.comm.reduce(here[1:], "sum")[0]
         if count and not self.context.comm.rank:
@@ -338,7 +344,7 @@ class Incompressible:
         ctx, d = self.context, self.dimension
         self._limit, self._worst = ctx.scalar(FOREVER, "limit"), ctx.scalar(0.0, "imbalance")
         self._energy, self._momentum = ctx.scalar(0.0, "energy"), ctx.scalar(np.zeros(d), "momentum")
-        out = self.spaces.cells.rows(self.matrices.operators.outward(), self.spaces.faces, "outward")
+        out = self.spaces.cells.rows(self.matrices.outward(), self.spaces.faces, "outward")
         self._cfl = Loop(
             time_limit, self.cells, out.entries, self.us[out.pattern], self.nus[out.pattern], self.volume,
             self._limit, self._worst, c1=0.35, c2=0.2,

@@ -53,6 +53,12 @@ CASES: dict[str, Callable[[], Case]] = {
         [("xmin", "xmax"), ("zmax", "zmin")],
         {"ymin": NoSlip(), "ymax": Symmetry()},
     ),
+    "tetrahedra": lambda: (
+        box3d(4, 3, 3, kind="tetra", perturb=0.2),
+        [],
+        {"xmin": Inflow((0.5, 0.0, 0.0)), "xmax": Outflow(), "ymin": NoSlip(), "ymax": Symmetry(), "zmin": Symmetry(),
+         "zmax": NoSlip()},
+    ),
     "rings": lambda: (box2d(7, 2), [("xmin", "xmax"), ("ymin", "ymax")], {}),
 }
 

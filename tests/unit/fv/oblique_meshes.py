@@ -13,7 +13,7 @@ from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import clustered
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["PLANE", "THIN", "WARPED", "oblique_mesh"]
+__all__ = ["PLANE", "THIN", "WARPED", "oblique_mesh", "warped"]
 
 
 def _moved(mesh: MeshData, matrix: np.ndarray) -> MeshData:
@@ -84,11 +84,16 @@ THIN: dict[str, Callable[[], MeshData]] = {
 """The same, a thousand times as long as thick."""
 
 WARPED: dict[str, Callable[[], MeshData]] = {
-    "warped hexahedron": lambda: _turned(box3d(4, 4, 4), 0.05),
+    "warped hexahedron": lambda: warped(4),
     "warped prism": lambda: _turned(box3d(4, 4, 4, kind="prism"), 0.05),
     "polyhedron": lambda: dual(box3d(3, 3, 3, kind="tetra", perturb=0.1)),
 }
 """Cells with faces that are not plane."""
+
+
+def warped(n: int) -> MeshData:
+    """Return hexahedra under a smooth map, ``n`` a side."""
+    return _turned(box3d(n, n, n), 0.05)
 
 
 def oblique_mesh(name: str) -> MeshData:

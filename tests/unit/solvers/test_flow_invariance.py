@@ -15,12 +15,17 @@ from fluxloom.fe.point_mesh import point_mesh
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.eddy_viscosity import Smagorinsky
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.linalg import Stop
-from fluxloom.mesh import bind, box2d
+from fluxloom.mesh import bind, box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
 from fluxloom.solvers.edge_scheme import EdgeScheme
+from fluxloom.solvers.flow_energy import EnergyBudget
+from fluxloom.solvers.flow_forces import Forces
+from fluxloom.solvers.flow_probes import Probes
+from fluxloom.solvers.flow_scalar import Buoyancy, Scalar
 from fluxloom.solvers.incompressible import Incompressible
 from fluxloom.solvers.shallow_water import ShallowWater
 from tests.unit.solvers.moved_meshes import moved, turn, with_image
@@ -39,7 +44,8 @@ def swirl(x: Array) -> Array:
     """A velocity that is its own image in ``y = 0``, and does not fit the walls."""
     side, y = np.where(x[:, 1] < 0.0, -1.0, 1.0), np.abs(x[:, 1])
     along = np.sin(np.pi * x[:, 0]) * np.cos(0.5 * np.pi * y)
-    return np.stack([along, side * 2.0 * np.cos(np.pi * x[:, 0]) * np.sin(0.5 * np.pi * y) * (y - 1.0)], axis=1)
+    through = side * 2.0 * np.cos(np.pi * x[:, 0]) * np.sin(0.5 * np.pi * y) * (y - 1.0)
+    return np.stack([along, through, *(y * np.sin(2.0 * z) for z in x.T[2:])], axis=1)
 
 
 def built(context: Context, solver: str, mesh: MeshData, nu: float, sides: dict[str, Any]) -> Any:
@@ -56,7 +62,7 @@ def run(
     context: Context, solver: str, mesh: MeshData, matrix: Array, move: float = 0.0, size: float = 1.0,
     speed: float = 1.0, through: bool = False,
 ) -> Array:  # fmt: skip
-    """Return velocity and pressure after some steps, ``(n, 3)``, as they are in the mesh that was not moved."""
+    """Return velocity and pressure after some steps, ``(n, d + 1)``, as they are in the mesh that was not moved."""
     mesh = moved(mesh, matrix, move, size)
     sides: dict[str, Any] = dict.fromkeys(mesh.patches, NoSlip())
     if through:
@@ -71,18 +77,29 @@ def run(
     return np.column_stack([flow.velocity() @ matrix / speed, pressure])
 
 
-def square(kind: str, **options: Any) -> MeshData:
-    return box2d(8, 7, kind=kind, perturb=0.2, **options)
+def box(kind: str) -> MeshData:
+    return box3d(3, 3, 3, kind=kind, perturb=0.2) if kind == "tetra" else box2d(8, 7, kind=kind, perturb=0.2)
+
+
+def turned(d: int, degrees: float) -> Array:
+    """Return a matrix that turns, in space about no axis of the mesh."""
+    once = turn(d, degrees)
+    return once if d == 2 else once @ np.roll(np.eye(3), 1, axis=0) @ once
 
 
 @pytest.mark.parametrize("through", [False, True])
-@pytest.mark.parametrize(("solver", "kind"), [("incompressible", "quad"), ("edge flow", "triangle")])
+@pytest.mark.parametrize(
+    ("solver", "kind"),
+    [("incompressible", "quad"), ("incompressible", "triangle"), ("incompressible", "tetra"),
+     ("edge flow", "triangle")],
+)
 def test_places_and_units_do_not_matter(context: Context, solver: str, kind: str, through: bool) -> None:
-    mesh, still = square(kind), np.eye(2)
+    mesh, d = box(kind), 3 if kind == "tetra" else 2
+    still, image = np.eye(d), np.diag([1.0, -1.0, 1.0])[:d, :d]
     first = run(context, solver, mesh, still, through=through)
     assert np.abs(first[:, :2]).max() > 0.2
     changes: list[dict[str, Any]] = [
-        {"matrix": turn(2, 37.0)}, {"matrix": turn(2, 20.0) @ np.diag([1.0, -1.0])}, {"matrix": still, "size": 1e3},
+        {"matrix": turned(d, 37.0)}, {"matrix": turned(d, 20.0) @ image}, {"matrix": still, "size": 1e3},
         {"matrix": still, "speed": 1e3}, {"matrix": still, "move": 1e3},
     ]  # fmt: skip
     for change in changes:
@@ -93,17 +110,61 @@ def test_places_and_units_do_not_matter(context: Context, solver: str, kind: str
 @pytest.mark.parametrize("through", [False, True])
 @pytest.mark.parametrize(
     ("solver", "kind"),
-    [("incompressible, symmetric", "triangle"), ("edge flow", "triangle"), ("edge flow, large eddies", "triangle")],
+    [("incompressible, symmetric", "triangle"), ("incompressible", "triangle"), ("incompressible", "tetra"),
+     ("edge flow", "triangle"), ("edge flow, large eddies", "triangle")],
 )
 def test_half_is_half_of_the_whole(context: Context, solver: str, kind: str, through: bool) -> None:
-    mesh = square(kind)
-    half = MeshData(mesh.points, mesh.cells, {("half" if k == "ymin" else k): v for k, v in mesh.patches.items()})
-    found = run(context, solver, half, turn(2, 30.0), through=through)
-    whole = run(context, solver, with_image(mesh, "ymin"), turn(2, 30.0), through=through)[: len(found)]
+    mesh = box(kind)
+    half, matrix = half_of(mesh), turned(3 if kind == "tetra" else 2, 30.0)
+    found = run(context, solver, half, matrix, through=through)
+    whole = run(context, solver, with_image(mesh, "ymin"), matrix, through=through)[: len(found)]
     for one in (found, whole):
-        one[:, 2] -= one[:, 2].mean()
+        one[:, -1] -= one[:, -1].mean()
     assert np.abs(found[:, :2]).max() > 0.2
     assert np.abs(found - whole).max() < 1e-11
+
+
+def heated(context: Context, mesh: MeshData, steady: bool) -> tuple[Array, Array]:
+    """Return velocity, heat and pressure behind steps of their own length, and what is seen at probes and walls."""
+    d = 3 if "zmin" in mesh.patches else 2
+    sides: dict[str, Any] = dict.fromkeys(mesh.patches, NoSlip())
+    sides |= {"xmin": Inflow(np.eye(d)[0].tolist()), "xmax": Outflow()}
+    heat: dict[str, Any] = dict.fromkeys(mesh.patches, Adiabatic()) | {"ymax": FixedValue(1.0), "xmin": FixedValue(0.3)}
+    part = 0.5
+    if "half" in mesh.patches:
+        sides["half"], heat["half"], part = Symmetry(), Symmetry(), 1.0
+    lift = Buoyancy([2.0, 0.0, 1.0][:d], 1.0)
+    warm = Scalar("T", 0.03, heat, initial=lambda x: x[:, 0] + x[:, 1] ** 2, buoyancy=lift, bounded=False)
+    flow = Incompressible(context, control_volumes(mesh), 0.02, sides, stop=TIGHT, model=Smagorinsky(), scalars=[warm],
+                          force=[0.3, 0.0, 0.1][:d])  # fmt: skip
+    if steady:
+        flow.seek_steady()
+    flow.initialise(swirl)
+    probes = Probes(flow, {"near": [0.4, 0.02, 0.4][:d], "corner": [0.01, 0.05, 0.3][:d], "far": [0.6, 0.5, 0.5][:d]})
+    for _ in range(STEPS):
+        flow.step(0.5 * flow.stable_step())
+    probes.sample()
+    seen, forms = probes.series(), ("surface", "balance")
+    force = [part * Forces(flow, side, form=form).now().total[0] for side in ("xmin", "ymax") for form in forms]  # type: ignore[arg-type]
+    taken = [flow.scalars["T"].flux("ymax").diffusive, EnergyBudget(flow).now().dissipation]
+    others = [flow.time, *force, *(part * value for value in taken)]
+    fields = np.column_stack([flow.velocity(), flow.scalars["T"].values(), flow.pressure()])
+    return fields, np.concatenate([others, seen.velocity.ravel(), seen.pressure.ravel(), seen.scalars["T"].ravel()])
+
+
+@pytest.mark.parametrize("steady", [False, True])
+@pytest.mark.parametrize("kind", ["triangle", "tetra"])
+def test_half_of_a_heated_flow(context: Context, kind: str, steady: bool) -> None:
+    """With large eddies, buoyancy, probes beside the plane, forces, budgets, and steps as long as the flow allows."""
+    mesh = box(kind)
+    found, seen = heated(context, half_of(mesh), steady)
+    whole, other = heated(context, with_image(mesh, "ymin"), steady)
+    assert np.abs(found - whole[: len(found)]).max() < 1e-10
+    assert np.abs(seen - other).max() < 1e-10
+
+
+def half_of(mesh: MeshData) -> MeshData:
+    return MeshData(mesh.points, mesh.cells, {("half" if k == "ymin" else k): v for k, v in mesh.patches.items()})
 
 
 def basin(context: Context, mesh: MeshData, matrix: Array, move: float, size: float) -> Array:
