@@ -126,47 +126,33 @@ def face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g):
 
 
 @func
-def step_length(ahead, cfl, longest, span):
-    """Length and end of the step that begins at ``-ahead[0]``.
-
-    It ends at ``span`` exactly; two equal steps lead there where the last one would be a small rest, and at ``span``
-    time stands still.
-    """
-    t = -ahead[0]
-    most = min(cfl * ahead[1], longest)
-    left = max(0.0, span - t)
-    after = t + select(left < 2.0 * most, 0.5 * left, most)
-    after = select(left <= most, max(span, t), after)
-    return after - t, after
-
-
-@func
-def stage_length(clock, stage, cfl, longest, span):
-    """Length of the step for the fluxes of a stage: that about to be chosen, or the chosen one."""
+def step_rate(clock, stage, cfl, longest, span):
+    """One over the step, for the fluxes of a stage: the step that `predict` will choose at most, or that it chose."""
     dt = clock[0] - clock[1]
     if stage == 0:
-        dt, _ = step_length(clock, cfl, longest, span)
-    return dt
+        t = -clock[0]
+        dt = t + min(min(cfl * clock[1], longest), max(0.0, span - t)) - t
+    return 1.0 / max(dt, _TINY)
 
 
 @func
-def most_out(u, shape, nx, ny, dt, eps):
-    """Mass that may leave a cell through a side in a step, a unit of length and time.
+def most_out(u, shape, nx, ny, rate, eps):
+    """Mass that may leave a cell through a side, a unit of length and time, such that none of its depths gets negative.
 
-    With ``w = A / (P dt)`` it is ``H (max(0, v . n) + max(0, w - |v| / 2))``, times ``2 w / |v|`` where that is below
-    1. Over all sides ``sum l max(0, v . n) <= P |v| / 2``, so that what leaves is never more than ``A H / dt``.
+    With ``w = A / (P dt)`` it is ``H (max(0, v . n) + w - |v| / 2)``, or ``H min(max(0, v . n), w)`` where ``w`` is less
+    than ``|v| / 2``. Round a cell ``sum l max(0, v . n) <= P |v| / 2``: what leaves is at most ``A H / dt``.
     """
     f = desingularised(u[0], eps)
     half = 0.5 * f * sqrt(u[1] * u[1] + u[2] * u[2])
-    most = min(0.5 * shape[1] / max(dt, _TINY), _LARGE)
-    away = max(0.0, f * (u[1] * nx + u[2] * ny)) + max(0.0, most - half)
-    return u[0] * away * min(1.0, most / max(half, _TINY))
+    along = max(0.0, f * (u[1] * nx + u[2] * ny))
+    most = min(0.5 * shape[1] * rate, _LARGE)
+    return u[0] * select(most < half, min(along, most), along + most - half)
 
 
 @kernel
 def flux_flat(
     u: Read, zb: Read, face: Read, shape: Read, clock: Read, res: Inc,
-    *, g: float, eps: float, cfl: float, longest: float, span: float, stage: int,
+    *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
 ):  # fmt: skip
     """Flux through an interior face, values constant in the cells (first order)."""
     nx = face[0]
@@ -180,8 +166,8 @@ def flux_flat(
     mass, fx, fy, more = face_flux(
         u[0][0], u[0][0] + zb[0], al, bl, u[1][0], u[1][0] + zb[1], ar, br, nx, ny, g
     )  # fmt: skip
-    dt = stage_length(clock, stage, cfl, longest, span)
-    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, dt, eps)), most_out(u[0], shape[0], nx, ny, dt, eps))
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
     less = found - mass
     fx += less * select(less < 0.0, al, ar)
     fy += less * select(less < 0.0, bl, br)
@@ -209,7 +195,7 @@ def at_face(u, zb, slope, dx, dy, eps):
 @kernel
 def flux_linear(
     u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, clock: Read, res: Inc,
-    *, g: float, eps: float, cfl: float, longest: float, span: float, stage: int,
+    *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
 ):  # fmt: skip
     """Flux through an interior face, values linear in the cells (second order); ``arm`` leads from both centroids."""
     nx = face[0]
@@ -217,8 +203,8 @@ def flux_linear(
     hl, el, al, bl, pl = at_face(u[0], zb[0], slope[0], arm[0], arm[1], eps)
     hr, er, ar, br, pr = at_face(u[1], zb[1], slope[1], arm[2], arm[3], eps)
     mass, fx, fy, more = face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g)
-    dt = stage_length(clock, stage, cfl, longest, span)
-    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, dt, eps)), most_out(u[0], shape[0], nx, ny, dt, eps))
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
     less = found - mass
     fx += less * select(less < 0.0, al, ar)
     fy += less * select(less < 0.0, bl, br)
@@ -297,7 +283,7 @@ def boundary_flat(
     u: Read, zb: Read, face: Read, shape: Read, kind: Read, row: Read, series: Read, ends: Read, clock: Read,
     res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
-    samples: Const[int], stage: int,
+    samples: Const[int], stage: Const[int],
 ):  # fmt: skip
     """Flux through a boundary face, first order; the mass is noted a second time, for the balance."""
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
@@ -305,8 +291,8 @@ def boundary_flat(
     a = f * u[1]
     b = f * u[2]
     mass, fx, fy = boundary_flux(u[0], u[0] + zb[0], a, b, face[0], face[1], now, level, still, g)
-    dt = stage_length(clock, stage, cfl, longest, span)
-    found = min(mass, most_out(u, shape, face[0], face[1], dt, eps))
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))
     fx += (found - mass) * a
     fy += (found - mass) * b
     mass = found
@@ -322,7 +308,7 @@ def boundary_linear(
     u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, kind: Read, row: Read, series: Read,
     ends: Read, clock: Read, res: Inc,
     *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
-    samples: Const[int], stage: int,
+    samples: Const[int], stage: Const[int],
 ):  # fmt: skip
     """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
 
@@ -332,8 +318,8 @@ def boundary_linear(
     near = 1.0 if now == WALL else 0.0
     h, e, a, b, p = at_face(u, zb[0], slope, near * arm[0], near * arm[1], eps)
     mass, fx, fy = boundary_flux(h, e, a, b, face[0], face[1], now, level, still, g)
-    dt = stage_length(clock, stage, cfl, longest, span)
-    found = min(mass, most_out(u, shape, face[0], face[1], dt, eps))
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))
     fx += (found - mass) * a
     fy += (found - mass) * b
     mass = found
@@ -398,11 +384,20 @@ def predict(
     """First stage, ``mid = U + dt L(U)``; chooses ``dt`` and tells it to the second.
 
     ``ahead`` is ``(-time, least time scale)``, ``now`` becomes ``(-time, -time after the step)``: both fall from step
-    to step, so that their least values are those of the last one. With friction (``rough`` is 1) the residual of the
-    momentum stays, and the second stage adds to it.
+    to step, so that their least values are those of the last one. The step ends at ``span`` exactly; two equal
+    steps lead there where the last one would be a small rest, and at ``span`` time stands still. With friction
+    (``rough`` is 1) the residual of the momentum stays, and the second stage adds to it.
     """
-    dt, after = step_length(ahead, cfl, longest, span)
-    now[0] = min(now[0], ahead[0])
+    t = -ahead[0]
+    dt = min(cfl * ahead[1], longest)
+    left = max(0.0, span - t)
+    if left < 2.0 * dt:
+        dt = 0.5 * left
+    after = t + dt
+    if left <= min(cfl * ahead[1], longest):
+        after = max(span, t)
+    dt = after - t
+    now[0] = min(now[0], -t)
     now[1] = min(now[1], -after)
     rate = dt * shape[0]
     h, a, b = settled(u[0] - rate * res[0], u[1] - rate * res[1], u[2] - rate * res[2], eps)
