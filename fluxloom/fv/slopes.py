@@ -12,16 +12,22 @@ shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec.
 
 from __future__ import annotations
 
-from fluxloom.core.access import Const, Read, Write
+from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.limiters import bounded, minor
 from fluxloom.fv.shallow_water import desingularised
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["arms", "boundary_arms", "cell_shape", "least_squares", "shallow_slopes", "unit_normals"]
+__all__ = ["arms", "boundary_arms", "cell_shape", "crossings", "least_squares", "shallow_slopes", "unit_normals"]
 
 _FLAT = 1.0e-6
 """Determinant over squared trace below which neighbours lie on a line."""
+
+_BEYOND = 2.0
+"""Times the range of values around a cell by which a value in the middle of a side may differ from that of the cell."""
+
+_LARGE = 1.0e30
+_TINY = 1.0e-30
 
 
 @func
@@ -69,6 +75,32 @@ def boundary_arms(middle: Read, centre: Read, arm: Write):
     """From the centroid of the cell to the middle of its boundary face."""
     arm[0] = middle[0] - centre[0]
     arm[1] = middle[1] - centre[1]
+
+
+@kernel
+def crossings(face: Read, arm: Read, centre: Read, middle: Read, point: Inc, *, legs: Const[int]):
+    """Move the point of the side, from its middle, to where the line between both centroids crosses it.
+
+    There a linear field is between its values in both cells, whatever their shapes.
+    """
+    dx = centre[1][0] - centre[0][0]
+    dy = centre[1][1] - centre[0][1]
+    across = dx * face[0] + dy * face[1]
+    for i in range(2):
+        ax = arm[2 * i]
+        ay = arm[2 * i + 1]
+        part = (1 - 2 * i) * min(fabs(ax * face[0] + ay * face[1]) / max(across, _TINY), 1.0)
+        least = _LARGE
+        for j in range(legs):
+            mx = middle[i][2 * j] - ax
+            my = middle[i][2 * j + 1] - ay
+            least = min(least, mx * mx + my * my)
+        for j in range(legs):
+            mx = middle[i][2 * j] - ax
+            my = middle[i][2 * j + 1] - ay
+            found = mx * mx + my * my <= least
+            point[i][2 * j] += select(found, part * dx - ax, 0.0)
+            point[i][2 * j + 1] += select(found, part * dy - ay, 0.0)
 
 
 @func
@@ -119,11 +151,13 @@ def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int
 
 
 @func
-def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
+def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
-    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`); the depth follows
-    from the surface and the slope of the bed, both reduced as far as no depth at a side is negative. Dry neighbours
+    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`), where the lines to the
+    neighbours cross the sides: linear fields are not limited. In the middles of sides both may change by twice the range
+    round the cell. The depth follows from the surface and the slope of the bed, both reduced as far as no depth at a
+    side is negative. Dry neighbours
     above the surface, and the velocity of dry ones, do not count: then the surface of water at rest has no slope at any
     shore. Dry cells have no slopes.
     """
@@ -159,18 +193,27 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
         across[2 * j] = da
         across[2 * j + 1] = db
     se, su = 1.0, 1.0
+    most = _BEYOND * (high - low)
     for j in range(legs):
-        mx = middle[2 * j]
-        my = middle[2 * j + 1]
-        rise = ex * mx + ey * my
+        px = point[2 * j]
+        py = point[2 * j + 1]
+        rise = ex * px + ey * py
         se = bounded(se, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
-        ca = ax * mx + ay * my
-        cb = bx * mx + by * my
+        ca = ax * px + ay * py
+        cb = bx * px + by * py
         square = ca * ca + cb * cb
         along = 0.0
         for i in range(legs):
             along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
         su = bounded(su, square, 0.0, along, minor(square, reach) * square)
+        mx = middle[2 * j]
+        my = middle[2 * j + 1]
+        rise = fabs(ex * mx + ey * my)
+        se = select(se * rise > most, most / rise, se)
+        ca = ax * mx + ay * my
+        cb = bx * mx + by * my
+        square = ca * ca + cb * cb
+        su = select(su * su * square > _BEYOND * _BEYOND * reach, _BEYOND * sqrt(reach / square), su)
     hx = se * ex - zx
     hy = se * ey - zy
     share = 1.0
@@ -190,7 +233,8 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
 
 @kernel
 def shallow_slopes(
-    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, slope: Write, *, legs: Const[int], eps: float
-):
+    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, point: Read, slope: Write,
+    *, legs: Const[int], eps: float,
+):  # fmt: skip
     """See `set_slopes`."""
-    set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps)
+    set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps)

@@ -226,8 +226,8 @@ class ShallowWater:
         slope, around = self.slope, shape.neighbours
         return [
             Loop(
-                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles, slope,
-                legs=around.legs, eps=self.thin, schedule=self._schedule,
+                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
+                shape.points, slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
             ),
             Loop(
                 flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
