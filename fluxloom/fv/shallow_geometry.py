@@ -35,7 +35,7 @@ class ShallowGeometry:
     faces, boundary : (3,) on faces and boundary faces
         Unit normal and length.
     middles : (2 * sides,) on cells
-        From the centroid to the middles of the sides.
+        From the centroid to the middles of the sides; zero where a cell has fewer.
     points : (2 * sides,) on cells
         From the centroid to where the lines to the neighbours cross the sides; to the middles of those at the boundary.
     neighbours

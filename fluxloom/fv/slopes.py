@@ -20,11 +20,8 @@ from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
 __all__ = ["arms", "boundary_arms", "cell_shape", "crossings", "least_squares", "shallow_slopes", "unit_normals"]
 
-_FLAT = 1.0e-6
+_FLAT = 1.0e-10
 """Determinant over squared trace below which neighbours lie on a line."""
-
-_BEYOND = 2.0
-"""Times the range of values around a cell by which a value in the middle of a side may differ from that of the cell."""
 
 _LARGE = 1.0e30
 _TINY = 1.0e-30
@@ -32,15 +29,16 @@ _TINY = 1.0e-30
 
 @func
 def set_shape(x, centre, area, shape, middle, legs):
-    """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid."""
+    """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid, 0 of no side."""
     around = 0.0
     for j in range(legs):
         k = (j + 1) % legs
         dx = x[k][0] - x[j][0]
         dy = x[k][1] - x[j][1]
-        around += sqrt(dx * dx + dy * dy)
-        middle[2 * j] = 0.5 * (x[k][0] + x[j][0]) - centre[0]
-        middle[2 * j + 1] = 0.5 * (x[k][1] + x[j][1]) - centre[1]
+        length = sqrt(dx * dx + dy * dy)
+        around += length
+        middle[2 * j] = select(length > 0.0, 0.5 * (x[k][0] + x[j][0]) - centre[0], 0.0)
+        middle[2 * j + 1] = select(length > 0.0, 0.5 * (x[k][1] + x[j][1]) - centre[1], 0.0)
     shape[0] = 1.0 / area[0]
     shape[1] = 2.0 * area[0] / around
 
@@ -155,7 +153,7 @@ def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
     Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`), where the lines to the
-    neighbours cross the sides: linear fields are not limited. In the middles of sides both may change by twice the range
+    neighbours cross the sides: linear fields are not limited. In the middles of sides both change by no more than the range
     round the cell. The depth follows from the surface and the slope of the bed, both reduced as far as no depth at a
     side is negative. Dry neighbours
     above the surface, and the velocity of dry ones, do not count: then the surface of water at rest has no slope at any
@@ -192,8 +190,7 @@ def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
         reach = max(reach, da * da + db * db)
         across[2 * j] = da
         across[2 * j + 1] = db
-    se, su = 1.0, 1.0
-    most = _BEYOND * (high - low)
+    se, su, steepest, fastest = 1.0, 1.0, 0.0, 0.0
     for j in range(legs):
         px = point[2 * j]
         py = point[2 * j + 1]
@@ -208,12 +205,12 @@ def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
         su = bounded(su, square, 0.0, along, minor(square, reach) * square)
         mx = middle[2 * j]
         my = middle[2 * j + 1]
-        rise = fabs(ex * mx + ey * my)
-        se = select(se * rise > most, most / rise, se)
         ca = ax * mx + ay * my
         cb = bx * mx + by * my
-        square = ca * ca + cb * cb
-        su = select(su * su * square > _BEYOND * _BEYOND * reach, _BEYOND * sqrt(reach / square), su)
+        steepest = max(steepest, fabs(ex * mx + ey * my))
+        fastest = max(fastest, ca * ca + cb * cb)
+    se = min(se, (high - low) / max(steepest, _TINY))
+    su = min(su, sqrt(reach / max(fastest, _TINY)))
     hx = se * ex - zx
     hy = se * ey - zy
     share = 1.0
