@@ -149,6 +149,37 @@ def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int
 
 
 @func
+def surface_share(ex, ey, low, high, middle, point, legs):
+    """What is kept of the slope of the surface, see `set_slopes`."""
+    share = 1.0
+    steepest = 0.0
+    for j in range(legs):
+        rise = ex * point[2 * j] + ey * point[2 * j + 1]
+        share = bounded(share, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
+        steepest = max(steepest, fabs(ex * middle[2 * j] + ey * middle[2 * j + 1]))
+    return min(share, (high - low) / max(steepest, _TINY))
+
+
+@func
+def velocity_share(ax, ay, bx, by, reach, across, middle, point, legs):
+    """What is kept of the slopes of the velocity, along its own changes; ``reach`` is the square of the largest."""
+    share = 1.0
+    fastest = 0.0
+    for j in range(legs):
+        ca = ax * point[2 * j] + ay * point[2 * j + 1]
+        cb = bx * point[2 * j] + by * point[2 * j + 1]
+        square = ca * ca + cb * cb
+        along = 0.0
+        for i in range(legs):
+            along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
+        share = bounded(share, square, 0.0, along, minor(square, reach) * square)
+        ma = ax * middle[2 * j] + ay * middle[2 * j + 1]
+        mb = bx * middle[2 * j] + by * middle[2 * j + 1]
+        fastest = max(fastest, ma * ma + mb * mb)
+    return min(share, sqrt(reach / max(fastest, _TINY)))
+
+
+@func
 def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
@@ -190,27 +221,8 @@ def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
         reach = max(reach, da * da + db * db)
         across[2 * j] = da
         across[2 * j + 1] = db
-    se, su, steepest, fastest = 1.0, 1.0, 0.0, 0.0
-    for j in range(legs):
-        px = point[2 * j]
-        py = point[2 * j + 1]
-        rise = ex * px + ey * py
-        se = bounded(se, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
-        ca = ax * px + ay * py
-        cb = bx * px + by * py
-        square = ca * ca + cb * cb
-        along = 0.0
-        for i in range(legs):
-            along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
-        su = bounded(su, square, 0.0, along, minor(square, reach) * square)
-        mx = middle[2 * j]
-        my = middle[2 * j + 1]
-        ca = ax * mx + ay * my
-        cb = bx * mx + by * my
-        steepest = max(steepest, fabs(ex * mx + ey * my))
-        fastest = max(fastest, ca * ca + cb * cb)
-    se = min(se, (high - low) / max(steepest, _TINY))
-    su = min(su, sqrt(reach / max(fastest, _TINY)))
+    se = surface_share(ex, ey, low, high, middle, point, legs)
+    su = velocity_share(ax, ay, bx, by, reach, across, middle, point, legs)
     hx = se * ex - zx
     hy = se * ey - zy
     share = 1.0
