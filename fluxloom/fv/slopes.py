@@ -183,12 +183,11 @@ def velocity_share(ax, ay, bx, by, reach, across, middle, point, legs):
 def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
-    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`), where the lines to the
-    neighbours cross the sides: linear fields are not limited. In the middles of sides both change by no more than the range
-    round the cell. The depth follows from the surface and the slope of the bed, both reduced as far as no depth at a
-    side is negative. Dry neighbours
-    above the surface, and the velocity of dry ones, do not count: then the surface of water at rest has no slope at any
-    shore. Dry cells have no slopes.
+    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`), where the lines to
+    the neighbours cross the sides: linear fields are not limited. In the middles of sides both change by no more than
+    the range round the cell. The depth follows from the surface and the slope of the bed, both reduced as far as no
+    depth at a side is negative. Dry neighbours above the surface, and the velocity of dry ones, do not count: then the
+    surface of water at rest has no slope at any shore. Dry cells have no slopes.
     """
     h = u[0]
     f = desingularised(h, eps)

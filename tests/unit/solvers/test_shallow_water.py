@@ -72,7 +72,7 @@ def scattered(kind: str, seed: int, **options: Any) -> ShallowWater:
     depth = rng.uniform(size=n) ** rng.choice([1, 6]) * (rng.uniform(size=n) < 0.6)
     speed = rng.choice([1.0, 10.0]) * (rng.normal(size=(2, n)) + rng.normal(size=(2, 1)))
     context = fl.Context("cpu", threads=1, tuning=False)
-    return ShallowWater(bind(skewed, context), ground, ground + depth, speed, **options)
+    return ShallowWater(bind(skewed, context), ground, ground + depth, tuple(speed), **options)
 
 
 @pytest.mark.parametrize("kind", ["triangle", "quad"])
@@ -153,7 +153,7 @@ def test_linear_fields(kind: str) -> None:
         inner[pairs[edge[pairs].any(axis=1)].reshape(-1)] = False
     assert inner.any()
     for a in (growth, np.zeros((2, 2))):
-        water = ShallowWater(plane, x @ rise - 2.0, x @ rise, (0.2 + x @ a).T, boundaries=sides,
+        water = ShallowWater(plane, x @ rise - 2.0, x @ rise, tuple((0.2 + x @ a).T), boundaries=sides,
                              scheme=ShallowScheme(longest=dt))  # fmt: skip
         before = water.u.read()
         water.advance_to(dt)
