@@ -139,8 +139,8 @@ def step_rate(clock, stage, cfl, longest, span):
 def most_out(u, shape, nx, ny, rate, eps):
     """Mass that may leave a cell through a side, a unit of length and time, so that its depth does not get negative.
 
-    With ``w = A / (P dt)`` it is ``H (max(0, v . n) + w - |v| / 2)``, or ``H min(max(0, v . n), w)`` where ``w`` is less
-    than ``|v| / 2``. Round a cell ``sum l max(0, v . n) <= P |v| / 2``: what leaves is at most ``A H / dt``.
+    With ``w = A / (P dt)`` it is ``H (max(0, v . n) + w - |v| / 2)``, or ``H min(max(0, v . n), w)`` where ``w`` is
+    less than ``|v| / 2``. Round a cell ``sum l max(0, v . n) <= P |v| / 2``: what leaves is at most ``A H / dt``.
     """
     f = desingularised(u[0], eps)
     half = 0.5 * f * sqrt(u[1] * u[1] + u[2] * u[2])
