@@ -71,13 +71,14 @@ def low_order(
 
 @kernel
 def cell_fluxes(pair: Read, link: Read, c: Read, own: Read, ahead: Read, ahead_own: Read, flux: Write):
-    """``f_ij`` of a row, into the cell; nothing across the boundary."""
+    """``f_ij`` of a row, into the cell; across the boundary what two points lack."""
     for j in range(len(pair)):
         mine = ahead_own[0] - own[0]
         other = ahead[j][0] - c[j]
         moved = pair[j][0] * (mine + other) + pair[j][1] * (other - mine)
         damp = damping(link[j], pair[j][0], pair[j][1])
-        flux[j] = damp * (own[0] - c[j]) - moved - pair[j][2] if link[j] > 0.0 else 0.0
+        more = damp * (own[0] - c[j]) - moved if link[j] > 0.0 else 0.0
+        flux[j] = more - pair[j][2] if link[j] >= 0.0 else 0.0
 
 
 @kernel

@@ -9,7 +9,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.slopes import arms, boundary_arms, cell_shape, least_squares, unit_normals
+from fluxloom.fv.slopes import arms, boundary_arms, cell_shape, crossings, least_squares, unit_normals
 from fluxloom.mesh.bind import Mesh
 from fluxloom.mesh.distribute import MeshPart
 
@@ -35,7 +35,9 @@ class ShallowGeometry:
     faces, boundary : (3,) on faces and boundary faces
         Unit normal and length.
     middles : (2 * sides,) on cells
-        From the centroid to the middles of the sides.
+        From the centroid to the middles of the sides; zero where a cell has fewer.
+    points : (2 * sides,) on cells
+        From the centroid to where the lines to the neighbours cross the sides; to the middles of those at the boundary.
     neighbours
         Cell to the cells across its sides; itself where there is none.
     weights : (2 * sides,) on cells
@@ -48,6 +50,7 @@ class ShallowGeometry:
 
     neighbours: TableMap
     weights: Dat
+    points: Dat
     arms: Dat
     boundary_arms: Dat
 
@@ -78,6 +81,13 @@ class ShallowGeometry:
         self.arms = self._dat(mesh.faces, 4, "arm")
         self.boundary_arms = self._dat(mesh.boundary, 2, "boundary_arm")
         Loop(arms, mesh.faces, mesh.face_centres, centre[mesh.face_cells], self.arms)()
+        self.points = self._dat(mesh.cells, 2 * sides, "points")
+        self.points.write(self.middles.read())
+        inner = mesh.face_cells
+        Loop(
+            crossings, mesh.faces, self.faces, self.arms, centre[inner], self.middles[inner], self.points[inner],
+            legs=sides,
+        )()  # fmt: skip
         edge = mesh.boundary_cell[0]
         Loop(boundary_arms, mesh.boundary, mesh.boundary_centres, centre[edge], self.boundary_arms)()
 

@@ -22,7 +22,8 @@ class ShallowScheme:
         2: surface and velocity linear in the cells, limited; 1: constant.
     cfl
         Part of ``2 A / (P (|v| + c))``, the least over all cells (area, perimeter, velocity, wave speed), that a
-        step takes. Up to 1 (first order) or 1/2 (second) no depth gets negative on even meshes.
+        step takes. Waves are right up to 1 (first order) or 1/2 (second); no depth gets negative for any, see
+        `fluxloom.fv.shallow_water.most_out`.
     gravity
         Metres per second squared.
     manning

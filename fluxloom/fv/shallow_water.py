@@ -125,17 +125,53 @@ def face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g):
     return mass, push * nx - carried * ny, push * ny + carried * nx, other - push
 
 
+@func
+def step_rate(clock, stage, cfl, longest, span):
+    """One over the step, for the fluxes of a stage: the step that `predict` will choose at most, or that it chose."""
+    dt = clock[0] - clock[1]
+    if stage == 0:
+        t = -clock[0]
+        dt = t + min(min(cfl * clock[1], longest), max(0.0, span - t)) - t
+    return 1.0 / max(dt, _TINY)
+
+
+@func
+def most_out(u, shape, nx, ny, rate, eps):
+    """Mass that may leave a cell through a side, a unit of length and time, so that its depth does not get negative.
+
+    With ``w = A / (P dt)`` it is ``H (max(0, v . n) + w - |v| / 2)``, or ``H min(max(0, v . n), w)`` where ``w`` is
+    less than ``|v| / 2``. Round a cell ``sum l max(0, v . n) <= P |v| / 2``: what leaves is at most ``A H / dt``.
+    """
+    f = desingularised(u[0], eps)
+    half = 0.5 * f * sqrt(u[1] * u[1] + u[2] * u[2])
+    along = max(0.0, f * (u[1] * nx + u[2] * ny))
+    most = min(0.5 * shape[1] * rate, _LARGE)
+    return u[0] * select(most < half, min(along, most), along + most - half)
+
+
 @kernel
-def flux_flat(u: Read, zb: Read, face: Read, res: Inc, *, g: float, eps: float):
+def flux_flat(
+    u: Read, zb: Read, face: Read, shape: Read, clock: Read, res: Inc,
+    *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
+):  # fmt: skip
     """Flux through an interior face, values constant in the cells (first order)."""
     nx = face[0]
     ny = face[1]
     fl = desingularised(u[0][0], eps)
     fr = desingularised(u[1][0], eps)
+    al = fl * u[0][1]
+    bl = fl * u[0][2]
+    ar = fr * u[1][1]
+    br = fr * u[1][2]
     mass, fx, fy, more = face_flux(
-        u[0][0], u[0][0] + zb[0], fl * u[0][1], fl * u[0][2],
-        u[1][0], u[1][0] + zb[1], fr * u[1][1], fr * u[1][2], nx, ny, g,
+        u[0][0], u[0][0] + zb[0], al, bl, u[1][0], u[1][0] + zb[1], ar, br, nx, ny, g
     )  # fmt: skip
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
+    less = found - mass
+    fx += less * select(less < 0.0, al, ar)
+    fy += less * select(less < 0.0, bl, br)
+    mass = found
     length = face[2]
     res[0][0] += length * mass
     res[1][0] -= length * mass
@@ -157,13 +193,22 @@ def at_face(u, zb, slope, dx, dy, eps):
 
 
 @kernel
-def flux_linear(u: Read, zb: Read, slope: Read, face: Read, arm: Read, res: Inc, *, g: float, eps: float):
+def flux_linear(
+    u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, clock: Read, res: Inc,
+    *, g: float, eps: float, cfl: float, longest: float, span: float, stage: Const[int],
+):  # fmt: skip
     """Flux through an interior face, values linear in the cells (second order); ``arm`` leads from both centroids."""
     nx = face[0]
     ny = face[1]
     hl, el, al, bl, pl = at_face(u[0], zb[0], slope[0], arm[0], arm[1], eps)
     hr, er, ar, br, pr = at_face(u[1], zb[1], slope[1], arm[2], arm[3], eps)
     mass, fx, fy, more = face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g)
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
+    less = found - mass
+    fx += less * select(less < 0.0, al, ar)
+    fy += less * select(less < 0.0, bl, br)
+    mass = found
     length = face[2]
     first = g * pl
     second = more + g * pr
@@ -235,15 +280,22 @@ def boundary_state(kind, row, series, ends, clock, start, stage, samples, spacin
 
 @kernel
 def boundary_flat(
-    u: Read, zb: Read, face: Read, kind: Read, row: Read, series: Read, ends: Read, clock: Read, res: Inc,
-    *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: int,
+    u: Read, zb: Read, face: Read, shape: Read, kind: Read, row: Read, series: Read, ends: Read, clock: Read,
+    res: Inc,
+    *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
+    samples: Const[int], stage: Const[int],
 ):  # fmt: skip
     """Flux through a boundary face, first order; the mass is noted a second time, for the balance."""
     now, level, still = boundary_state(kind[0], row[0], series, ends, clock, start, stage, samples, spacing)
     f = desingularised(u[0], eps)
-    mass, fx, fy = boundary_flux(
-        u[0], u[0] + zb[0], f * u[1], f * u[2], face[0], face[1], now, level, still, g
-    )  # fmt: skip
+    a = f * u[1]
+    b = f * u[2]
+    mass, fx, fy = boundary_flux(u[0], u[0] + zb[0], a, b, face[0], face[1], now, level, still, g)
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))
+    fx += (found - mass) * a
+    fy += (found - mass) * b
+    mass = found
     length = face[2]
     res[0] += length * mass
     res[1] += length * fx
@@ -253,9 +305,10 @@ def boundary_flat(
 
 @kernel
 def boundary_linear(
-    u: Read, zb: Read, slope: Read, face: Read, arm: Read, kind: Read, row: Read, series: Read, ends: Read,
-    clock: Read, res: Inc,
-    *, g: float, eps: float, start: float, spacing: float, samples: Const[int], stage: int,
+    u: Read, zb: Read, slope: Read, face: Read, arm: Read, shape: Read, kind: Read, row: Read, series: Read,
+    ends: Read, clock: Read, res: Inc,
+    *, g: float, eps: float, cfl: float, longest: float, span: float, start: float, spacing: float,
+    samples: Const[int], stage: Const[int],
 ):  # fmt: skip
     """Flux through a boundary face, second order at walls; the mass is noted a second time, for the balance.
 
@@ -265,6 +318,11 @@ def boundary_linear(
     near = 1.0 if now == WALL else 0.0
     h, e, a, b, p = at_face(u, zb[0], slope, near * arm[0], near * arm[1], eps)
     mass, fx, fy = boundary_flux(h, e, a, b, face[0], face[1], now, level, still, g)
+    rate = step_rate(clock, stage, cfl, longest, span)
+    found = min(mass, most_out(u, shape, face[0], face[1], rate, eps))
+    fx += (found - mass) * a
+    fy += (found - mass) * b
+    mass = found
     length = face[2]
     res[0] += length * mass
     res[1] += length * (fx + g * p * face[0])

@@ -12,29 +12,33 @@ shallow water equations*. Adv. Water Resour. 33, 2010 (depths at the faces, sec.
 
 from __future__ import annotations
 
-from fluxloom.core.access import Const, Read, Write
+from fluxloom.core.access import Const, Inc, Read, Write
 from fluxloom.fv.limiters import bounded, minor
 from fluxloom.fv.shallow_water import desingularised
 from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import select, sqrt, zeros
+from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["arms", "boundary_arms", "cell_shape", "least_squares", "shallow_slopes", "unit_normals"]
+__all__ = ["arms", "boundary_arms", "cell_shape", "crossings", "least_squares", "shallow_slopes", "unit_normals"]
 
-_FLAT = 1.0e-6
+_FLAT = 1.0e-10
 """Determinant over squared trace below which neighbours lie on a line."""
+
+_LARGE = 1.0e30
+_TINY = 1.0e-30
 
 
 @func
 def set_shape(x, centre, area, shape, middle, legs):
-    """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid."""
+    """``(1 / area, 2 area / perimeter)`` of a cell, and the middles of its sides from the centroid, 0 of no side."""
     around = 0.0
     for j in range(legs):
         k = (j + 1) % legs
         dx = x[k][0] - x[j][0]
         dy = x[k][1] - x[j][1]
-        around += sqrt(dx * dx + dy * dy)
-        middle[2 * j] = 0.5 * (x[k][0] + x[j][0]) - centre[0]
-        middle[2 * j + 1] = 0.5 * (x[k][1] + x[j][1]) - centre[1]
+        length = sqrt(dx * dx + dy * dy)
+        around += length
+        middle[2 * j] = select(length > 0.0, 0.5 * (x[k][0] + x[j][0]) - centre[0], 0.0)
+        middle[2 * j + 1] = select(length > 0.0, 0.5 * (x[k][1] + x[j][1]) - centre[1], 0.0)
     shape[0] = 1.0 / area[0]
     shape[1] = 2.0 * area[0] / around
 
@@ -69,6 +73,32 @@ def boundary_arms(middle: Read, centre: Read, arm: Write):
     """From the centroid of the cell to the middle of its boundary face."""
     arm[0] = middle[0] - centre[0]
     arm[1] = middle[1] - centre[1]
+
+
+@kernel
+def crossings(face: Read, arm: Read, centre: Read, middle: Read, point: Inc, *, legs: Const[int]):
+    """Move the point of the side, from its middle, to where the line between both centroids crosses it.
+
+    There a linear field is between its values in both cells, whatever their shapes.
+    """
+    dx = centre[1][0] - centre[0][0]
+    dy = centre[1][1] - centre[0][1]
+    across = dx * face[0] + dy * face[1]
+    for i in range(2):
+        ax = arm[2 * i]
+        ay = arm[2 * i + 1]
+        part = (1 - 2 * i) * min(fabs(ax * face[0] + ay * face[1]) / max(across, _TINY), 1.0)
+        least = _LARGE
+        for j in range(legs):
+            mx = middle[i][2 * j] - ax
+            my = middle[i][2 * j + 1] - ay
+            least = min(least, mx * mx + my * my)
+        for j in range(legs):
+            mx = middle[i][2 * j] - ax
+            my = middle[i][2 * j + 1] - ay
+            found = mx * mx + my * my <= least
+            point[i][2 * j] += select(found, part * dx - ax, 0.0)
+            point[i][2 * j + 1] += select(found, part * dy - ay, 0.0)
 
 
 @func
@@ -119,13 +149,45 @@ def least_squares(centre: Read, around: Read, weights: Write, *, legs: Const[int
 
 
 @func
-def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
+def surface_share(ex, ey, low, high, middle, point, legs):
+    """What is kept of the slope of the surface, see `set_slopes`."""
+    share = 1.0
+    steepest = 0.0
+    for j in range(legs):
+        rise = ex * point[2 * j] + ey * point[2 * j + 1]
+        share = bounded(share, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
+        steepest = max(steepest, fabs(ex * middle[2 * j] + ey * middle[2 * j + 1]))
+    return min(share, (high - low) / max(steepest, _TINY))
+
+
+@func
+def velocity_share(ax, ay, bx, by, reach, across, middle, point, legs):
+    """What is kept of the slopes of the velocity, along its own changes; ``reach`` is the square of the largest."""
+    share = 1.0
+    fastest = 0.0
+    for j in range(legs):
+        ca = ax * point[2 * j] + ay * point[2 * j + 1]
+        cb = bx * point[2 * j] + by * point[2 * j + 1]
+        square = ca * ca + cb * cb
+        along = 0.0
+        for i in range(legs):
+            along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
+        share = bounded(share, square, 0.0, along, minor(square, reach) * square)
+        ma = ax * middle[2 * j] + ay * middle[2 * j + 1]
+        mb = bx * middle[2 * j] + by * middle[2 * j + 1]
+        fastest = max(fastest, ma * ma + mb * mb)
+    return min(share, sqrt(reach / max(fastest, _TINY)))
+
+
+@func
+def set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps):
     """Slopes of surface, depth and velocity, ``(ex, ey, hx, hy, ax, ay, bx, by)``.
 
-    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`); the depth follows
-    from the surface and the slope of the bed, both reduced as far as no depth at a side is negative. Dry neighbours
-    above the surface, and the velocity of dry ones, do not count: then the surface of water at rest has no slope at any
-    shore. Dry cells have no slopes.
+    Surface and velocity are limited, the velocity along its own changes (`fluxloom.fv.limiters`), where the lines to
+    the neighbours cross the sides: linear fields are not limited. In the middles of sides both change by no more than
+    the range round the cell. The depth follows from the surface and the slope of the bed, both reduced as far as no
+    depth at a side is negative. Dry neighbours above the surface, and the velocity of dry ones, do not count: then the
+    surface of water at rest has no slope at any shore. Dry cells have no slopes.
     """
     h = u[0]
     f = desingularised(h, eps)
@@ -158,19 +220,8 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
         reach = max(reach, da * da + db * db)
         across[2 * j] = da
         across[2 * j + 1] = db
-    se, su = 1.0, 1.0
-    for j in range(legs):
-        mx = middle[2 * j]
-        my = middle[2 * j + 1]
-        rise = ex * mx + ey * my
-        se = bounded(se, rise, low, high, minor(rise * rise, (high - low) * (high - low)))
-        ca = ax * mx + ay * my
-        cb = bx * mx + by * my
-        square = ca * ca + cb * cb
-        along = 0.0
-        for i in range(legs):
-            along = max(along, ca * across[2 * i] + cb * across[2 * i + 1])
-        su = bounded(su, square, 0.0, along, minor(square, reach) * square)
+    se = surface_share(ex, ey, low, high, middle, point, legs)
+    su = velocity_share(ax, ay, bx, by, reach, across, middle, point, legs)
     hx = se * ex - zx
     hy = se * ey - zy
     share = 1.0
@@ -190,7 +241,8 @@ def set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps):
 
 @kernel
 def shallow_slopes(
-    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, slope: Write, *, legs: Const[int], eps: float
-):
+    u: Read, near: Read, zb: Read, zn: Read, weights: Read, middle: Read, point: Read, slope: Write,
+    *, legs: Const[int], eps: float,
+):  # fmt: skip
     """See `set_slopes`."""
-    set_slopes(u, near, zb, zn, weights, middle, slope, legs, eps)
+    set_slopes(u, near, zb, zn, weights, middle, point, slope, legs, eps)

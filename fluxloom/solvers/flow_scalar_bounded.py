@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 class BoundedScalar:
     """The loops of bounded steps, see `fluxloom.fv.scalar_bounded`.
 
-    What two points lack on oblique meshes is limited as all fluxes between cells are; at boundaries it is left out.
+    What two points lack on oblique meshes is limited as all fluxes between cells are, also at boundaries.
 
     Parameters
     ----------

@@ -175,12 +175,14 @@ class ShallowWater:
         common: dict[str, Any] = {"g": scheme.gravity, "eps": self.thin, "schedule": self._schedule}
         cells, shape = self.mesh.cells, self.geometry.shape
         friction = {"manning": scheme.manning, "rough": int(scheme.manning > 0.0)}
-        first = self._residual(self.u, self._ahead, 0, common)
-        second = self._residual(self.mid, self._now, 1, common)
+        stepping = {"cfl": scheme.cfl, "longest": scheme.longest, "span": FOREVER}
+        first = self._residual(self.u, self._ahead, 0, common | stepping)
+        second = self._residual(self.mid, self._now, 1, common | stepping)
         self._predict = Loop(
             predict, cells, self.u, shape, self._ahead, self.res, self.mid, self._now, self._inflow,
-            cfl=scheme.cfl, longest=scheme.longest, span=FOREVER, **friction, **common,
+            **stepping, **friction, **common,
         )  # fmt: skip
+        self._spanned = (first[-2], first[-1], self._predict)
         self._correct = Loop(
             correct, cells, self.u, self.mid, shape, self._now, self.res, self._ahead, self._inflow,
             **friction, **common,
@@ -206,30 +208,34 @@ class ShallowWater:
         """Return the loops that add the fluxes of a state to the residual."""
         mesh, shape = self.mesh, self.geometry
         inner, edge = mesh.face_cells, mesh.boundary_cell[0]
-        timing = {"start": 0.0, "stage": stage, "samples": WINDOW, "spacing": 1.0}
+        common = {"stage": stage, **common}
+        timing = {"start": 0.0, "samples": WINDOW, "spacing": 1.0}
         driven = (self._kind, self._row, self._series, self._ends, clock)
         zb, res = self.zb, self.res
         if self.slope is None:
             return [
-                Loop(flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, res[inner], **common),
                 Loop(
-                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, *driven, res[edge],
-                    **timing, **common,
+                    flux_flat, mesh.faces, u[inner], zb[inner], shape.faces, shape.shape[inner], clock, res[inner],
+                    **common,
+                ),
+                Loop(
+                    boundary_flat, mesh.boundary, u[edge], zb[edge], shape.boundary, shape.shape[edge], *driven,
+                    res[edge], **timing, **common,
                 ),
             ]  # fmt: skip
         slope, around = self.slope, shape.neighbours
         return [
             Loop(
-                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles, slope,
-                legs=around.legs, eps=self.thin, schedule=self._schedule,
+                shallow_slopes, mesh.cells, u, u[around], zb, zb[around], shape.weights, shape.middles,
+                shape.points, slope, legs=around.legs, eps=self.thin, schedule=self._schedule,
             ),
             Loop(
-                flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms, res[inner],
-                **common,
+                flux_linear, mesh.faces, u[inner], zb[inner], slope[inner], shape.faces, shape.arms,
+                shape.shape[inner], clock, res[inner], **common,
             ),
             Loop(
                 boundary_linear, mesh.boundary, u[edge], zb[edge], slope[edge], shape.boundary, shape.boundary_arms,
-                *driven, res[edge], **timing, **common,
+                shape.shape[edge], *driven, res[edge], **timing, **common,
             ),
         ]  # fmt: skip
 
@@ -280,7 +286,8 @@ class ShallowWater:
         # The device counts from the start of this call, which keeps its digits in single precision.
         self._ahead.value = np.array([0.0, self._ahead.value[1]])
         self._now.value = np.zeros(2)
-        self._predict.set(span=span)
+        for loop in self._spanned:
+            loop.set(span=span)
         single = self.u.scalar.size == 4
         span = float(np.float32(span)) if single else span  # as the device compares it
         smallest = 4.0 * float(np.finfo(np.float32 if single else np.float64).eps) * span

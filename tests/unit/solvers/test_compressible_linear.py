@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.compressible_boundary import FarField
+from fluxloom.fv.compressible_boundary import FarField, NoSlipWall
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom.solvers.compressible_forces import SurfaceForces
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from tests.conformance.harness import rest_is_long
+from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh
 
 
 def mesh_of(kind: str) -> MeshData:
@@ -66,3 +68,29 @@ def test_friction_and_heat(kind: str) -> None:
     assert len(rows) >= 1
     np.testing.assert_allclose(found[rows, 1 : 1 + d], 0.0, atol=1e-11)
     np.testing.assert_allclose(found[rows, 1 + d], (strain * a).sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", rest_is_long([kind for kind in [*PLANE, *THIN, *WARPED] if kind != "prism"], keep=3)
+)  # fmt: skip
+def test_traction_at_walls(kind: str) -> None:
+    """What friction adds to the force on each wall is the exact integral of the stress, corners and all."""
+    cv = control_volumes(oblique_mesh(kind))
+    d, x, span = cv.dimension, cv.centres[: cv.cells], np.ptp(cv.centres, axis=0)
+    rng = np.random.default_rng(0)
+    growth, slope = 1e-2 * rng.uniform(0.5, 2.0, (d, d)) / span, 0.1 * rng.uniform(0.5, 2.0, d) / span
+    walls = dict.fromkeys(cv.patches, NoSlipWall(velocity=lambda x: x @ growth.T))
+    states = np.column_stack([np.ones(cv.cells), x @ growth.T, 1.0 + x @ slope])
+    forces = []
+    for viscosity in (1.0, 2.0):
+        gas = Gas(constant=1.0, viscosity=ConstantViscosity(viscosity))
+        context = fl.Context("cpu", threads=1, tuning=False)
+        flow = CompressibleFlow(context, cv, walls, gas, CompressibleScheme(limiter="none"))
+        flow.start(states)
+        forces.append(SurfaceForces(flow, {name: [name] for name in cv.patches}).now())
+    stress = growth + growth.T - 2.0 / 3.0 * np.trace(growth) * np.eye(d)
+    for name, patch in cv.patches.items():
+        faces = slice(cv.interior + patch.start - cv.cells, cv.interior + patch.stop - cv.cells)
+        wanted = -(cv.areas[faces] @ stress).sum(axis=0)
+        scale = np.abs(stress).max() * cv.area[faces].sum()
+        np.testing.assert_allclose(forces[1][name].total - forces[0][name].total, wanted, atol=1e-9 * scale)

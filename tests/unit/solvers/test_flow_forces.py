@@ -13,6 +13,8 @@ from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.solvers.flow_forces import ForceReference, Forces
 from fluxloom.solvers.incompressible import Incompressible
+from tests.conformance.harness import rest_is_long
+from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh
 
 TIGHT = Stop(rtol=1e-12)
 SIDES = ("xmin", "xmax", "ymin", "ymax")
@@ -160,3 +162,29 @@ def test_wrong_input(ctx: fl.Context) -> None:
     flow.u.write(np.full((flow.volumes.elements, 2), np.nan))
     with pytest.raises(SolverError, match="forces on ymin: not finite at time 0"):
         Forces(flow, "ymin").now()
+
+
+@pytest.mark.parametrize("kind", rest_is_long([*PLANE, *THIN, *WARPED], keep=4))
+def test_traction_of_linear_fields_is_exact(ctx: fl.Context, kind: str) -> None:
+    """Of a linear velocity and pressure, on every side, to the exact integral, whatever the cells."""
+    cv = control_volumes(oblique_mesh(kind))
+    span = np.ptp(cv.centres, axis=0)
+    rng = np.random.default_rng(0)
+    growth, slope = rng.uniform(0.5, 2.0, (cv.dimension,) * 2) / span, rng.uniform(0.5, 2.0, cv.dimension) / span
+    sides = dict.fromkeys(cv.patches, Inflow(lambda x: x @ growth.T))
+    flow = Incompressible(ctx, cv, 0.1, sides, form="consistent")
+    flow.u.write(cv.centres @ growth.T)
+    flow.phi.write((cv.centres @ slope + 2.0)[: cv.cells])
+    for name, patch in cv.patches.items():
+        faces = slice(cv.interior + patch.start - cv.cells, cv.interior + patch.stop - cv.cells)
+        areas, places = cv.areas[faces], cv.centres[patch.start : patch.stop]
+        normal = areas / cv.area[faces][:, None]
+        change = normal @ growth.T
+        along = change - normal * (change * normal).sum(axis=1, keepdims=True)
+        push = ((places @ slope + 2.0)[:, None] * areas).sum(axis=0)
+        scale = 0.1 * np.abs(growth).max() * cv.area[faces].sum()
+        for form, part in (("surface", along), ("balance", change)):
+            found = Forces(flow, name, form=form).now()  # type: ignore[arg-type]
+            wanted = -0.1 * (cv.area[faces][:, None] * part).sum(axis=0)
+            np.testing.assert_allclose(found.friction, wanted, atol=1e-12 * scale)
+            np.testing.assert_allclose(found.pressure, push, rtol=1e-12, atol=1e-12 * np.abs(push).max())

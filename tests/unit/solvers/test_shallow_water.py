@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
+from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fv.shallow_boundary import Boundary, Incident, Level, Outflow, Series
 from fluxloom.fv.shallow_exact import DamBreak, ParabolicBasin, solitary_runup
 from fluxloom.fv.shallow_scheme import ShallowScheme
 from fluxloom.mesh import Mesh, MeshData, bind, box2d
+from fluxloom.mesh.dual import dual
 from fluxloom.solvers.shallow_gauges import Gauges
 from fluxloom.solvers.shallow_water import ShallowWater
+
+MAPS = ("cell_nodes", "face_cells", "face_nodes", "boundary_cell", "boundary_nodes")
 
 
 def mesh(n: int = 12, device: str = "cpu", *, kind: str = "triangle", **options: Any) -> Mesh:
@@ -55,6 +60,108 @@ def test_mass_is_kept(order: int) -> None:
     assert found.speed > 0.05
     assert abs(found.defect) < 1e-14
     assert water.depth().min() >= 0.0
+
+
+def scattered(kind: str, seed: int, **options: Any) -> ShallowWater:
+    """Return pools and sheets of water at random over a random bed with dry ground, on uneven, skewed cells."""
+    rng = np.random.default_rng(seed)
+    data = box2d(10, 10, kind=kind, perturb=0.3 if kind == "triangle" else 0.2, seed=seed)
+    skewed = data.with_points(data.points ** rng.choice([1.0, 1.5]) @ np.array([[1.0, 0.0], [1.7, 0.3]]))
+    n = data.n_cells
+    ground = rng.choice([0.0, 1.0]) * rng.uniform(size=n)
+    depth = rng.uniform(size=n) ** rng.choice([1, 6]) * (rng.uniform(size=n) < 0.6)
+    speed = rng.choice([1.0, 10.0]) * (rng.normal(size=(2, n)) + rng.normal(size=(2, 1)))
+    context = fl.Context("cpu", threads=1, tuning=False)
+    return ShallowWater(bind(skewed, context), ground, ground + depth, tuple(speed), **options)
+
+
+@pytest.mark.parametrize("kind", ["triangle", "quad"])
+@pytest.mark.parametrize(("order", "cfl", "manning"), [(1, 0.5, 0.0), (1, 1.0, 0.03), (2, 0.5, 0.03), (2, 1.0, 0.0)])
+def test_no_cell_gives_more_than_it_has(kind: str, order: int, cfl: float, manning: float) -> None:
+    """Sheets faster than their waves onto dry ground: no depth below zero, and no water made, for any step."""
+    sides: dict[str, Boundary] = {"xmin": Outflow(), "ymax": Level(Series.constant(0.3))}
+    for seed in (0, 3, 4, 9, 22):
+        scheme = ShallowScheme(order=order, cfl=cfl, manning=manning)
+        water = scattered(kind, seed, scheme=scheme, boundaries=sides if seed == 4 else None)
+        for _ in range(4):
+            water.advance_to(water.time + 8.0 * water.next_step())
+            assert water.depth().min() >= 0.0
+            assert abs(water.survey().defect) < 1e-13
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_splinter_that_falls_dry(order: int) -> None:
+    """A dam breaks over a cell of a thousandth of the others' size (water was made, half as much again, order 1)."""
+    data = box2d(10, 10, kind="triangle", perturb=0.35, seed=1)
+    water = ShallowWater(
+        bind(data, fl.Context("cpu", threads=1, tuning=False)), 0.0, lambda x, _: np.where(x < 0.3, 0.4, 0.0),
+        scheme=ShallowScheme(order=order),
+    )  # fmt: skip
+    assert water.mesh.volumes.read().min() < 1e-5
+    water.advance_to(0.03)
+    assert water.depth().min() >= 0.0
+    assert abs(water.survey().defect) < 1e-13
+    assert np.nanmax(water.highest_surface()) < 0.42
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["triangle", pytest.param("quad", marks=pytest.mark.long)])
+def test_two_lakes_at_rest_on_rough_ground(kind: str, dtype: str) -> None:
+    """At different heights, with dry cells between and within, a thousand steps."""
+    data = box2d(10, 10, (100.0, 100.0), kind=kind, perturb=0.2, seed=1)
+    plane = bind(data, fl.Context("cpu", threads=1, tuning=False))
+    x, rng = plane.centroids.read()[:, 0], np.random.default_rng(2)
+    ground = np.where(np.abs(x - 50.0) < 7.0, 3.0, rng.uniform(-1.0, 1.0, data.n_cells))
+    level = np.where(x < 50.0, 0.0, 0.7)
+    water = ShallowWater(plane, ground, level, dtype=dtype)
+    dry = water.depth() == 0.0
+    water.advance_to(1000.0 * water.next_step())
+    rounding = float(np.finfo(dtype).eps)
+    assert 10 < dry.sum() < 150
+    assert (water.depth()[dry] == 0.0).all()
+    assert np.abs(water.velocity()).max() < 200.0 * rounding
+    assert np.abs(water.surface() - level)[~dry].max() < 10.0 * rounding
+
+
+def uneven(kind: str) -> MeshData:
+    """Return triangles, quads, polygons, or triangles and quads, of uneven shapes; "thin" ones 1 : 1000."""
+    thin, kind = kind.startswith("thin"), kind.removeprefix("thin ")
+    data = box2d(9, 8, kind="quad" if kind in ("quad", "mixed") else "triangle", perturb=0.3, seed=2)
+    if kind == "polygon":
+        data = dual(data)
+    if kind == "mixed":
+        quads = data.cells["quad"]
+        cut = quads[::2]
+        halves = np.concatenate([cut[:, [0, 1, 2]], cut[:, [0, 2, 3]]])
+        data = MeshData(data.points, {"quad": quads[1::2], "triangle": halves}, data.patches)
+    return data.with_points(data.points @ np.array([[1.0, 0.0], [0.4, 1e-3 if thin else 1.0]]))
+
+
+@pytest.mark.parametrize("kind", ["triangle", "quad", "polygon", "mixed", "thin triangle", "thin quad"])
+def test_linear_fields(kind: str) -> None:
+    """Under a plane surface and a linear velocity depth and momentum change as the equations say, inside."""
+    plane = bind(uneven(kind), fl.Context("cpu", threads=1, tuning=False))
+    x, span = plane.centroids.read(), np.ptp(plane.centroids.read(), axis=0)
+    rise, growth, dt = np.array([0.3, -0.5]) / span, np.array([[0.4, -0.2], [0.7, 0.5]]) / span, 1e-6 * span.min()
+    sides: dict[str, Boundary] = dict.fromkeys(plane.data.patches, Outflow())
+    inner = np.ones(len(x), dtype=bool)
+    for _ in range(2):
+        edge = ~inner
+        edge[plane.boundary_cell.table.reshape(-1)] = True
+        pairs = plane.face_cells.table
+        inner = ~edge
+        inner[pairs[edge[pairs].any(axis=1)].reshape(-1)] = False
+    assert inner.any()
+    for a in (growth, np.zeros((2, 2))):
+        water = ShallowWater(plane, x @ rise - 2.0, x @ rise, tuple((0.2 + x @ a).T), boundaries=sides,
+                             scheme=ShallowScheme(longest=dt))  # fmt: skip
+        before = water.u.read()
+        water.advance_to(dt)
+        rate = (water.u.read() - before) / dt
+        assert rate[inner, 0] == pytest.approx(-2.0 * np.trace(a), rel=1e-4, abs=1e-6 * np.abs(rate).max())
+        if not a.any():
+            wanted = np.broadcast_to(-9.81 * 2.0 * rise, (inner.sum(), 2))
+            np.testing.assert_allclose(rate[inner, 1:], wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
 
 
 def test_open_sides_balance() -> None:
@@ -210,6 +317,42 @@ def test_friction_holds_the_slope(kind: str, cfl: float, start: float) -> None:
     inside = np.abs(plane.centroids.read()[:, 0] - 2000.0) < 500.0
     assert water.velocity()[inside, 0] == pytest.approx(wanted, rel=1e-7)
     assert np.abs(water.velocity()[inside, 1]).max() < 1e-9
+
+
+def down_the_slope(comm: Comm, kind: str, n: float, depth: float, slope: float, cfl: float, start: float) -> Any:
+    """Return what water does in the middle of a plane that falls across the axes: along the fall, and across."""
+    data = box2d(24, 24, (6000.0, 6000.0), kind=kind, perturb=0.2, seed=4)
+    context = fl.Context("cpu", threads=1, tuning=False, comm=comm)
+    plane = bind(data if comm.rank == 0 else None, context, maps=MAPS) if comm.size > 1 else bind(data, context)
+    fall = np.array([np.cos(2.2), np.sin(2.2)])
+    wanted = depth ** (2 / 3) * slope**0.5 / n
+    sides: dict[str, Boundary] = dict.fromkeys(("xmin", "xmax", "ymin", "ymax"), Outflow())
+    water = ShallowWater(
+        plane, lambda x, y: -slope * (fall[0] * x + fall[1] * y),
+        lambda x, y: depth - slope * (fall[0] * x + fall[1] * y), tuple(start * wanted * fall),
+        scheme=ShallowScheme(manning=n, cfl=cfl), boundaries=sides,
+    )  # fmt: skip
+    water.advance_to(12.0 * wanted / (9.81 * slope))
+    inside = (np.abs(plane.centroids.read()[: plane.cells.size] - 3000.0) < 500.0).all(axis=1)
+    velocity = water.velocity()[inside]
+    return velocity @ fall / wanted, velocity @ [-fall[1], fall[0]] / wanted, water.depth()[inside] / depth
+
+
+@pytest.mark.parametrize(("ranks", "kind"), [(1, "triangle"), (2, "triangle"), (1, "quad")])
+@pytest.mark.parametrize(
+    ("n", "depth", "slope", "cfl", "start"),
+    [(0.1, 0.1, 1e-3, 0.5, 0.0), (0.3, 0.02, 0.05, 0.05, 2.0), (0.05, 0.2, 4e-3, 0.5, 1.5)],
+)
+def test_friction_holds_a_slope_across_the_axes(
+    ranks: int, kind: str, n: float, depth: float, slope: float, cfl: float, start: float
+) -> None:
+    """Also where the bed falls by hundreds of depths from cell to cell, between cells of any shape."""
+    found = run_threads(ranks, down_the_slope, kind, n, depth, slope, cfl, start)
+    along, across, deep = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    assert len(along) > 10
+    assert np.abs(along - 1.0).max() < 1e-6
+    assert np.abs(across).max() < 1e-6
+    assert np.abs(deep - 1.0).max() < 1e-6
 
 
 @pytest.mark.parametrize("cfl", [0.5, 0.02])
