@@ -25,8 +25,8 @@ from fluxloom.app.cases.compressible_setup import (
     scheme_of,
     start_of,
     up_of,
-    warn_of_slow_flow,
 )
+from fluxloom.app.cases.compressible_slow import warn_of_slow_flow
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
@@ -96,7 +96,7 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     start = start_of(case, gas, stream, d)
     places = domain.volumes.centres[: domain.volumes.owned]
     states = together(context.comm, lambda: start(places))  # all hear of an error
-    warn_of_slow_flow(case, gas, states, context.comm)
+    warn_of_slow_flow(case, flow, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
