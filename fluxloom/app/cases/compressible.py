@@ -14,7 +14,7 @@ from fluxloom.app.cases.compressible_observers import (
     SurfaceObserver,
     probes_observer,
 )
-from fluxloom.app.cases.compressible_outlets import OutletObserver
+from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
@@ -109,6 +109,8 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
         found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
         if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
             found.append(OutletObserver(flow, outlets))
+        if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
+            found.append(InletObserver(flow, inlets))
         if case.surface.patches:
             found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
         if case.probes.points:

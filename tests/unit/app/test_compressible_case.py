@@ -196,6 +196,17 @@ def test_slow_gas_at_a_supersonic_outlet_is_told(stream: Write) -> None:
     assert "outlets" not in dict(fast.summary())
 
 
+@pytest.mark.parametrize(("end", "told"), [("slip", True), ("supersonic-outlet", False)])
+def test_a_shock_at_a_supersonic_inlet_is_told(stream: Write, end: str, told: bool) -> None:
+    """Before a closed end gas comes to rest, and the shock runs upstream."""
+    inlet = (XMIN, '[boundary.xmin]\ntype = "supersonic-inlet"\n')
+    ends = ('[boundary.xmax]\ntype = "far-field"\n', f'[boundary.xmax]\ntype = "{end}"\n')
+    runner = advanced(build(stream(inlet, ends, ("= 0.5", "= 2.0"))), 120)
+    runner.finish(pictures=False)
+    found = dict(runner.summary()).get("inlets", "")
+    assert found.startswith("behind 6 faces of supersonic inlets (xmin)") == told
+
+
 SLOW = ("mach = 0.5", "mach = 0.05")
 REST = ("mach = 0.5", "mach = 0.0")
 
