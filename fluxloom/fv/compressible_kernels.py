@@ -89,9 +89,9 @@ def steepness(w, near, slope, far, n, un, area, gamma, d):
         square += g * g
         spread += slope[d * (1 + k) + k] + far[d * (1 + k) + k]
     size = area * area if d == 2 else area
-    p = w[1 + d] + near[1 + d]
-    ratio = (square - along * along) * size / (p * p)
-    passing = 1.0 - un * un * (w[0] + near[0]) / (gamma * p)
+    inverse = 1.0 / (w[1 + d] + near[1 + d])
+    ratio = (square - along * along) * size * inverse * inverse
+    passing = 1.0 - un * un * (w[0] + near[0]) * inverse * (1.0 / gamma)
     part = min(max(_STEEPER * (ratio - _STEEP), 0.0), 1.0) * max(passing, 0.0)
     return select(spread < 0.0, part, 0.0)
 
