@@ -207,6 +207,20 @@ def test_a_shock_at_a_supersonic_inlet_is_told(stream: Write, end: str, told: bo
     assert found.startswith("behind 6 faces of supersonic inlets (xmin)") == told
 
 
+def test_a_turbulence_variable_below_0_is_told(stream: Write) -> None:
+    """The model goes on with it, and it comes back."""
+    runner = build(stream(MODEL, WALL))
+    flow = runner.flow
+    states = flow.states()
+    states[5, -1] = -1e-4
+    flow.start(states)
+    runner.finish(pictures=False)
+    assert dict(runner.summary())["nu_tilde"].startswith("negative in 1 of 72 cells, -0.0001 in cell 5 at (0.9")
+    advanced(runner, 30)
+    runner.finish(pictures=False)
+    assert "nu_tilde" not in dict(runner.summary())
+
+
 SLOW = ("mach = 0.5", "mach = 0.05")
 REST = ("mach = 0.5", "mach = 0.0")
 
