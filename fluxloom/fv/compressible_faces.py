@@ -69,7 +69,8 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
         there += n[k] * w[1][1 + k]
     steep = 0.0
     if scheme != RUSANOV:
-        steep = select(outer, 0.0, steepness(w[0], w[1], slope[0], slope[1], n, face[d], d))
+        through = 0.5 * (here + there) - pace
+        steep = select(outer, 0.0, steepness(w[0], w[1], slope[0], slope[1], n, through, face[d], gamma, d))
     sound = continued_sides(w, slope, share, face, outer, 1.0 - steep, left, right, d)
     flux_through(left, right, n, f, pace, gamma, d, scheme, tuning, steep, moving, slow)
     for v in range(2 + d, nv):

@@ -72,12 +72,13 @@ def numerical_flux(left, right, n, f, gamma, d, scheme, tuning, steep):
 
 
 @func
-def steepness(w, near, slope, far, n, area, d):
+def steepness(w, near, slope, far, n, un, area, gamma, d):
     r"""Return how much of a shock there is whose pressure changes along a face between two cells, from 0 to 1.
 
     With the mean gradient of the pressure along the face, times the size ``L`` of the face and over the mean pressure,
-    that is :math:`(r^2 - r_0^2) / (r_1^2 - r_0^2)` where gas is pressed together. Shocks along faces, sound, and what
-    is weaker than a shock at Mach 1.5 leave it at 0, and fluxes as they are.
+    that is :math:`(r^2 - r_0^2) / (r_1^2 - r_0^2)` where gas is pressed together, times :math:`1 - M_n^2` of the flow
+    through the face, ``un``: what passes fast is damped upwind. Shocks along faces, sound, and what is weaker than a
+    shock at Mach 1.5 leave it at 0, and fluxes as they are.
     """
     along = 0.0
     square = 0.0
@@ -88,9 +89,10 @@ def steepness(w, near, slope, far, n, area, d):
         square += g * g
         spread += slope[d * (1 + k) + k] + far[d * (1 + k) + k]
     size = area * area if d == 2 else area
-    p = w[1 + d] + near[1 + d]
-    ratio = (square - along * along) * size / (p * p)
-    part = min(max(_STEEPER * (ratio - _STEEP), 0.0), 1.0)
+    inverse = 1.0 / (w[1 + d] + near[1 + d])
+    ratio = (square - along * along) * size * inverse * inverse
+    passing = 1.0 - un * un * (w[0] + near[0]) * inverse * (1.0 / gamma)
+    part = min(max(_STEEPER * (ratio - _STEEP), 0.0), 1.0) * max(passing, 0.0)
     return select(spread < 0.0, part, 0.0)
 
 
@@ -266,7 +268,8 @@ def residual(
             vn += n[k] * near[j][1 + k]
         steep = 0.0
         if scheme != RUSANOV:
-            steep = select(outer, 0.0, steepness(w, near[j], slope, far[j], n, face[j][d], d))
+            through = 0.5 * (un + vn) - pace
+            steep = select(outer, 0.0, steepness(w, near[j], slope, far[j], n, through, face[j][d], gamma, d))
         level = 1.0 - steep
         sound = both_sides(w, slope, share, near[j], far[j], kept[j], face[j], into, outer, level, left, right, d)
         poor += select(sound, 0.0, 1.0)
@@ -353,7 +356,7 @@ def boundary_flux(
     if is_mirror(kind[0], par):
         steep = 0.0
         if scheme != RUSANOV:
-            steep = steepness(w, w, slope, slope, n, face[d], d)
+            steep = steepness(w, w, slope, slope, n, 0.0, face[d], gamma, d)
         for v in range(2 + d):
             inside[v] -= steep * (inside[v] - w[v])
         mirror_flux(inside, n, f, gamma, d, scheme, tuning, steep, slow)

@@ -257,9 +257,13 @@ def guarded_complete(
 
 
 @kernel
-def tally(volume: Read, touched: Read, guard: RW, limited: RW, counts: Inc):
-    """Count a step where fluxes were limited or a cell kept its state; add up such cells, and those still guarded."""
+def tally(volume: Read, touched: Read, guard: RW, limited: RW, recent: Write, counts: Inc):
+    """Count a step where fluxes were limited or a cell kept its state; add up such cells, and those still guarded.
+
+    ``recent`` is 1 for such a cell of this step, ``limited`` counts all steps.
+    """
     hit = select((touched[0] > 0.0 or guard[0] >= LIFE) and volume[0] > 0.0, 1.0, 0.0)
+    recent[0] = hit
     left = max(guard[0] - 1.0, 0.0)
     limited[0] += hit
     counts[0] += hit
@@ -269,9 +273,13 @@ def tally(volume: Read, touched: Read, guard: RW, limited: RW, counts: Inc):
 
 @kernel
 def mended_cells(
-    w: Read, slope: Read, share: Read, face: Read, sign: Read, limited: RW, count: Inc, *, d: Const[int]
-):
-    """Count a step where the linear state of a cell has too little density or pressure at one of its faces."""
+    w: Read, slope: Read, share: Read, face: Read, sign: Read, limited: RW, recent: RW, count: Inc,
+    *, kept: float, d: Const[int],
+):  # fmt: skip
+    """Count a step where the linear state of a cell has too little density or pressure at one of its faces.
+
+    With ``kept`` 1 what `tally` found in the same step stays in ``recent``, and counts once; with 0 it is of another.
+    """
     poor = 0.0
     for j in range(len(face)):
         rho = 0.0
@@ -282,5 +290,7 @@ def mended_cells(
             p += slope[d * (1 + d) + k] * way
         few = w[0] + share[0] * rho < LEAST * w[0] or w[1 + d] + share[1 + d] * p < LEAST * w[1 + d]
         poor = select(few, 1.0, poor)
-    limited[0] += poor
-    count[0] += poor
+    before = kept * recent[0]
+    limited[0] += max(poor - before, 0.0)
+    recent[0] = max(before, poor)
+    count[0] += recent[0]

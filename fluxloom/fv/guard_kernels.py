@@ -7,13 +7,13 @@ not count among the least (``least``) and the largest (``most``). Elements witho
 from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Inc, Max, Min, Read
-from fluxloom.fv.compressible_outside import INSIDE_STATE
+from fluxloom.fv.compressible_outside import GIVEN_STATE, INSIDE_STATE
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt
 
 __all__ = [
     "all_that_passed", "look_at_conserved", "look_at_gas", "look_at_scalar", "look_at_velocity",
-    "look_at_viscosity", "look_at_water", "slow_outlets", "take_back", "through_boundary",
+    "look_at_viscosity", "look_at_water", "slow_inlets", "slow_outlets", "take_back", "through_boundary",
 ]  # fmt: skip
 
 @kernel
@@ -103,6 +103,15 @@ def slow_outlets(
         found = mach < 1.0 and fabs(mach) > 1.0e-6
         slow[0] += select(found, 1.0, 0.0)
         least[0] = min(least[0], select(found, mach, 1.0))
+
+
+@kernel
+def slow_inlets(kind: Read, w: Read, slow: Inc, *, gamma: float, d: Const[int]):
+    """Faces where all is given and enters faster than sound, before a cell ``w`` in which it is slower."""
+    square = 0.0
+    for k in range(d):
+        square += w[1 + k] * w[1 + k]
+    slow[0] += select(kind[0] == GIVEN_STATE and square * w[0] < gamma * w[1 + d], 1.0, 0.0)
 
 
 @kernel

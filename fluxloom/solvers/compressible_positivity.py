@@ -59,6 +59,8 @@ class Positivity:
         Whether the next step has guarded cells.
     limited
         In how many steps the fluxes or the slopes of a cell were limited, on elements; None before there were any.
+    recent
+        1 where that was so in the step `at`.
     """
 
     remembers = ("memory",)
@@ -67,20 +69,22 @@ class Positivity:
     def __init__(self, flow: CompressibleFlow) -> None:
         self.flow, self.guarding = flow, False
         self.limited: Dat | None = None
+        self.at = 0
         self.back: Chain | None = None  # takes back what `CompressibleFlow.passed` has of a step
         self._chains: dict[tuple[bool, bool], Chain] = {}
-        self._marks: dict[str, Chain] = {}
+        self._marks: dict[str, tuple[Loop, Chain]] = {}
         self._made = False
 
     @property
-    def memory(self) -> dict[str, bool]:
+    def memory(self) -> dict[str, int]:
         """What the host keeps."""
-        return {"guarding": self.guarding, "made": self._made, "counted": self.limited is not None}
+        return {"guarding": self.guarding, "made": self._made, "counted": self.limited is not None,
+                "at": self.at}  # fmt: skip
 
     @memory.setter
-    def memory(self, memory: dict[str, bool]) -> None:
+    def memory(self, memory: dict[str, int]) -> None:
         """Take back what a checkpoint has kept."""
-        self.guarding = bool(memory["guarding"])
+        self.guarding, self.at = bool(memory["guarding"]), int(memory["at"])
         if memory["made"]:
             self._make()
         if memory["counted"]:
@@ -89,7 +93,9 @@ class Positivity:
     # --------------------------------------------------------------------------------------- building
     def _count_in(self) -> Dat:
         if self.limited is None:
-            self.limited = self.flow.context.dat(self.flow.elements, name="limited")
+            self.limited, self.recent = (
+                self.flow.context.dat(self.flow.elements, name=name) for name in ("limited", "recent")
+            )
             self._mended = self.flow.context.scalar(0.0, "mended_cells")
         return self.limited
 
@@ -109,7 +115,8 @@ class Positivity:
         self._own = Loop(local_step, over, flow.speed, flow.volume, flow.step, cfl=min(flow.cfl, _CFL))
         self._tally = Chain([
             Reset(self._counts),
-            Loop(tally, over, flow.volume, self._touched, self._guard, self._count_in(), self._counts),
+            Loop(tally, over, flow.volume, self._touched, self._guard, self._count_in(), self.recent,
+                 self._counts),
         ], name="guarded.tally")  # fmt: skip
         self._made = True
 
@@ -151,7 +158,7 @@ class Positivity:
         law: dict[str, Any] = {"gamma": flow.gas.gamma, "nv": flow.components, "d": flow.dimension}
         step = self._own if local else Loop(common_step, flow.elements, flow.volume, flow.dt, flow.step)
         leave = left(_SSP, None if local else flow.leaving())
-        loops: list[Loop | Reset] = [Reset(flow.bad)]
+        loops: list[Loop | Reset] = [] if local else [Reset(flow.bad)]  # of local steps all count until they are read
         for k, (a, b, c) in enumerate(_SSP):
             w, to = states[k], (flow.norm, flow.bad, self._guard)
             loops += flow.right_hand_side(w, limited=not flow.frozen)
@@ -228,18 +235,21 @@ class Positivity:
         self._tally()
         hit, guarded = np.asarray(self._counts.value)
         self.flow.limits += int(hit)
-        self.guarding = guarded > 0.0
+        self.guarding, self.at = guarded > 0.0, self.flow.steps + 1
 
     def mark(self, w: Dat) -> int:
-        """Count in `limited` the cells of some states whose slopes were limited at a face; return how many. Collective.
+        """Count in `limited` the cells of some states whose slopes were limited at a face. Collective.
 
-        Their slopes have to have been found just before.
+        Their slopes have to have been found just before. Returns how many cells of the last step were limited in all.
         """
         flow = self.flow
         limited = self._count_in()
         if w.name not in self._marks:
             loop = Loop(mended_cells, flow.elements, w, flow.slope, flow.share, flow.face[flow.sides], flow.sign,
-                        limited, self._mended, d=flow.dimension)  # fmt: skip
-            self._marks[w.name] = Chain([Reset(self._mended), loop], name="mended")
-        self._marks[w.name]()
+                        limited, self.recent, self._mended, kept=0.0, d=flow.dimension)  # fmt: skip
+            self._marks[w.name] = loop, Chain([Reset(self._mended), loop], name="mended")
+        loop, chain = self._marks[w.name]
+        loop.set(kept=float(self.at == flow.steps))
+        chain()
+        self.at = flow.steps
         return int(self._mended.value)

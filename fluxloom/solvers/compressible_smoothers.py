@@ -54,8 +54,9 @@ class Stages:
         self.flow, self._cfl = flow, flow.cfl
 
     def step(self) -> None:
-        """Make a step."""
-        self.flow.iteration()
+        """Make a step, guarded where cells were lost before."""
+        guard = self.flow.positivity
+        (guard.iterate if guard.guarding else self.flow.iteration)()
 
     def pace(self, part: float) -> None:
         """Take a part of the CFL number of the scheme."""

@@ -14,7 +14,7 @@ from fluxloom.app.cases.compressible_observers import (
     SurfaceObserver,
     probes_observer,
 )
-from fluxloom.app.cases.compressible_outlets import OutletObserver
+from fluxloom.app.cases.compressible_outlets import InletObserver, OutletObserver
 from fluxloom.app.cases.compressible_run import CompressiblePlan, CompressibleRunner
 from fluxloom.app.cases.compressible_setup import (
     boundaries_of,
@@ -25,8 +25,8 @@ from fluxloom.app.cases.compressible_setup import (
     scheme_of,
     start_of,
     up_of,
-    warn_of_slow_flow,
 )
+from fluxloom.app.cases.compressible_slow import warn_of_slow_flow
 from fluxloom.app.cases.compressible_steps import ImplicitRun, LocalRun, MultigridRun, Ramp, Steps, TimeRun
 from fluxloom.app.cases.compressible_tables import BOUNDARY_KEYS, CompressibleCase
 from fluxloom.app.cases.flow_mesh import flow_mesh, flow_mesh_sizes
@@ -96,7 +96,7 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
     start = start_of(case, gas, stream, d)
     places = domain.volumes.centres[: domain.volumes.owned]
     states = together(context.comm, lambda: start(places))  # all hear of an error
-    warn_of_slow_flow(case, gas, states, context.comm)
+    warn_of_slow_flow(case, flow, states, context.comm)
     flow.start(start)
     bodies = [name for name, table in case.boundary.items() if table.type in ("slip", "wall")]
     plan = CompressiblePlan(case.case.name, case.time.end, case.time.drop, case.history.every, bodies)
@@ -109,6 +109,8 @@ def _runner(case: CompressibleCase, context: Context, shares: Sequence[float] | 
         found: list[Observer] = [BalanceObserver(flow, stream, case.forces, up)]
         if outlets := [name for name, table in case.boundary.items() if table.type == "supersonic-outlet"]:
             found.append(OutletObserver(flow, outlets))
+        if inlets := [name for name, table in case.boundary.items() if table.type == "supersonic-inlet"]:
+            found.append(InletObserver(flow, inlets))
         if case.surface.patches:
             found.append(SurfaceObserver(flow, stream, case.surface, runner.mesh))
         if case.probes.points:

@@ -1,4 +1,4 @@
-"""Supersonic outlets through which gas leaves slower than sound: how many faces, in how many steps."""
+"""Supersonic outlets and inlets behind which gas is slower than sound: how many faces, in how many steps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.guard_kernels import slow_outlets
+from fluxloom.fv.guard_kernels import slow_inlets, slow_outlets
 from fluxloom.solvers.compressible import CompressibleFlow
 
-__all__ = ["OutletObserver"]
+__all__ = ["InletObserver", "OutletObserver"]
 
 
 class OutletObserver(Observer):
@@ -57,4 +57,39 @@ class OutletObserver(Observer):
             f"gas left slower than sound, or entered, through supersonic outlets ({names}) in {self._steps:,} of "
             f"{self._flow.steps - self._since:,} steps, at Mach {self._lowest:.3g} at least; {now}: what comes in "
             'there is not given; take type = "outlet" or "far-field"',
+        ),)  # fmt: skip
+
+
+class InletObserver(Observer):
+    """Counts, at the end, faces of supersonic inlets with slow gas behind: a shock that came upstream cannot leave.
+
+    Parameters
+    ----------
+    flow
+        The flow.
+    patches
+        Those with such inlets.
+    """
+
+    def __init__(self, flow: CompressibleFlow, patches: Sequence[str]) -> None:
+        self._flow, self._patches, self._now = flow, patches, 0
+        self._count = flow.context.scalar(0.0, "slow")
+
+    def finish(self) -> None:
+        """Count. Collective."""
+        flow = self._flow
+        self._count.value = 0.0
+        Loop(slow_inlets, flow.boundary, flow.kind, flow.w[flow.behind[0]], self._count, gamma=flow.gas.gamma,
+             d=flow.dimension)()  # fmt: skip
+        self._now = int(self._count.value)
+
+    def summary(self) -> Sequence[tuple[str, str]]:
+        """Return how many there are."""
+        if not self._now:
+            return ()
+        names = ", ".join(self._patches)
+        return ((
+            "inlets",
+            f"behind {self._now:,} faces of supersonic inlets ({names}) gas is slower than sound: a shock stands there "
+            'and what is given is not what enters; put the inlet further ahead, or take type = "far-field"',
         ),)  # fmt: skip

@@ -106,7 +106,8 @@ class CompressibleRunner:
         self._mesh: MeshData | None = None
         self._first, self._residual = 0.0, float("nan")
         self._fixed, self._bad, self._last = 0, 0, 0
-        self._begun, self._place = False, ""
+        self._begun, self._places = False, ("", "")
+        self._below: Sequence[tuple[str, str]] = ()
         self._window = _window(flow, plan.bodies)
         self.observers = tuple(observers(self))
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in self.observers)))
@@ -174,7 +175,7 @@ class CompressibleRunner:
 
     def finish(self, *, pictures: bool = True) -> None:
         """Complete the tables and draw."""
-        self._place = self._limited_most()
+        self._places, self._below = self._limited_places(), self._negative()
         self.history.finish()
         for observer in self.observers:
             observer.finish()
@@ -272,17 +273,34 @@ class CompressibleRunner:
         stages = len(STAGES[self.flow.scheme.time])
         return float(self._bad), float(self.cells) * self.flow.steps * stages
 
-    def _limited_most(self) -> str:
-        """Return the cell that was limited most often, and where it is; empty: none was. Collective."""
+    def _most(self, counts: Array) -> tuple[float, str]:
+        """Return the largest of some numbers of the owned cells, and its cell and place. Collective."""
         flow = self.flow
-        if flow.positivity.limited is None:
-            return ""
-        counts = flow.owned(flow.positivity.limited)
         numbers = np.arange(flow.volumes.owned) if self.part is None else self.part.numbers[: flow.volumes.owned]
         k = int(np.argmax(counts)) if counts.size else -1
         here = (0.0, -1, ()) if k < 0 else (-float(counts[k]), int(numbers[k]), tuple(flow.volumes.centres[k].tolist()))
-        count, number, place = min(flow.context.comm.allgather(here))
-        return f"cell {number:,} at ({', '.join(f'{x:.4g}' for x in place)}) in {-count:,.0f} steps" if count else ""
+        least, number, place = min(flow.context.comm.allgather(here))
+        return -least, f"cell {number:,} at ({', '.join(f'{x:.4g}' for x in place)})"
+
+    def _limited_places(self) -> tuple[str, str]:
+        """Return the cell that was limited most often, and one that was in the last step; empty: none. Collective."""
+        guard = self.flow.positivity
+        if guard.limited is None:
+            return "", ""
+        count, often = self._most(self.flow.owned(guard.limited))
+        now, last = self._most(self.flow.owned(guard.recent)) if guard.at == self.flow.steps else (0.0, "")
+        return f"{often} in {count:,.0f} steps" if count else "", last if now else ""
+
+    def _negative(self) -> Sequence[tuple[str, str]]:
+        """Return in how many cells the variable of a model of turbulence is negative, and where most. Collective."""
+        flow = self.flow
+        if not flow.turbulent:
+            return ()
+        values = flow.states()[:, -1]
+        count = int(flow.context.comm.reduce(np.array([float((values < 0.0).sum())]), "sum")[0])
+        lowest, place = self._most(-values)
+        text = f"negative in {count:,} of {self.cells:,} cells, {-lowest:.3g} in {place}: no eddy viscosity there"
+        return (("nu_tilde", text),) if count else ()
 
     def _limited(self) -> Sequence[tuple[str, str]]:
         """Return what was limited to keep density and pressure above 0, where most often, and whether it still was."""
@@ -293,10 +311,11 @@ class CompressibleRunner:
             f"fluxes of {self.flow.limits:,} cells, step by step" if self.flow.limits else "",
             f"{self._bad:,} cells kept their state in a stage" if self._bad else "",
         ]
+        often, last = self._places
         text = ", ".join(part for part in parts if part)
-        text += f"; most often {self._place}" if self._place else ""
-        last = f"{self._last:,} cells in the last step" if self._last else "none in the last step"
-        return (("limited", f"{text}; {last}"),)
+        text += f"; most often {often}" if often else ""
+        now = f"{self._last:,} cells in the last step" if self._last else "none in the last step"
+        return (("limited", f"{text}; {now}" + (f", as {last}" if self._last and last else "")),)
 
     def reports(self) -> Sequence[LoopReport]:
         """Return the counters of each loop or fused group; those of the same name and size together."""
@@ -310,7 +329,7 @@ class CompressibleRunner:
         else:
             rows.append(("residual", f"{self._residual:.3e} ({self.steps.measure})"))
         rows += self.steps.summary()
-        rows += self._limited()
+        rows += [*self._limited(), *self._below]
         return tuple(rows + [row for observer in self.observers for row in observer.summary()])
 
     def mesh(self) -> MeshData:

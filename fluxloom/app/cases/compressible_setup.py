@@ -19,7 +19,6 @@ from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import given_velocity
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.comm.base import Comm
-from fluxloom.core.advice import warn
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.compressible_boundary import (
     Boundary,
@@ -44,7 +43,6 @@ from fluxloom.solvers.compressible_scheme import CompressibleScheme
 
 __all__ = [
     "boundaries_of", "check_symmetry", "free_stream_of", "gas_of", "rotation_of", "scheme_of", "start_of", "up_of",
-    "warn_of_slow_flow",
 ]  # fmt: skip
 
 _SPACE = 3
@@ -54,9 +52,6 @@ _ACROSS = 1e-6
 """Cosine of the angle between a direction and the normal of a plane along it, at most."""
 _ALONG = 1e-9
 """Sine of the angle between two directions that are one."""
-
-_SLOW = 0.15
-"""Mach number below which jumps of the velocity are damped too much."""
 
 SEA_LEVEL = 101325.0
 """Pressure of the standard atmosphere at the level of the sea, Pa."""
@@ -124,18 +119,6 @@ def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     if flow.reynolds or flow.changed(("length",)):
         keys["length"] = keys["length"] or flow.length
     return CompressibleScheme(**keys, cfl=case.time.cfl)
-
-
-def warn_of_slow_flow(case: CompressibleCase, gas: Gas, states: Array, comm: Comm) -> None:
-    """Warn of a flow that is so slow at its start that upwind fluxes damp it too much. Collective."""
-    w = states[:, : states.shape[1] - (case.scheme.turbulence != "none")]
-    mach = np.linalg.norm(w[:, 1:-1], axis=1) / gas.sound(w) if len(w) else np.zeros(0)
-    fastest = max(float(comm.reduce(np.array([mach.max(initial=0.0)]), "max")[0]), case.flow.mach)
-    if 0.0 < fastest < _SLOW and not case.scheme.low_mach and case.scheme.order == 2:
-        warn(
-            f'scheme: the flow is slow, Mach {fastest:.3g} at most: flux = "{case.scheme.flux}" damps it as sound; set '
-            "low_mach = true, with which it does not"
-        )
 
 
 def rotation_of(case: CompressibleCase, dimension: int) -> Rotation | None:

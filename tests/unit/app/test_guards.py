@@ -218,6 +218,19 @@ def test_halves_that_part_lose_no_mass(tmp_path: Path) -> None:
     assert f"most often cell {limited.argmax()} at (0.4" in text.replace("0.5", "0.4")
 
 
+def test_cells_limited_in_the_last_step_are_named(tmp_path: Path) -> None:
+    """They need not be where most was limited."""
+    text = VACUUM.replace("FLUX", "roe").replace("SPEED", "2.0")
+    run = Run(tmp_path, text.replace("iterations = 200", "iterations = 4"))
+    run.go()
+    before = run.runner.fields()["limited"]
+    run.runner.advance()
+    now = np.flatnonzero(run.runner.fields()["limited"] - before)
+    assert now.size
+    run.runner.finish(pictures=False)
+    assert f"{now.size} cells in the last step, as cell {now[0]} at (" in dict(run.runner.summary())["limited"]
+
+
 def test_what_left_is_what_is_missing(tmp_path: Path) -> None:
     run = Run(tmp_path, VACUUM.replace("FLUX", "hllc").replace("SPEED", "0.5"))
     first = run.guards.record()["numbers"]

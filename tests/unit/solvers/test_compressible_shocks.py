@@ -10,6 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.compressible_boundary import Boundary, SlipWall, SupersonicInlet, SupersonicOutlet
+from fluxloom.fv.compressible_kernels import steepness
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.gas_dynamics import normal_shock
@@ -106,6 +107,16 @@ def test_a_shock_along_the_faces_is_as_sharp_as_ever() -> None:
         assert flow.time == pytest.approx(3.2)
         found.append(flow.states()[:, 0].reshape(rows, 40))
     np.testing.assert_allclose(found[1], np.tile(found[0], (3, 1)), rtol=1e-12)
+
+
+def test_what_passes_a_face_fast_is_no_shock_across_it() -> None:
+    """The pressure rises along a face, in gas that is pressed together: at rest, or with Mach 0.6 or 2 through it."""
+    w, slope, normal = [1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0], [0.0, 1.0]
+    along = [0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    sound = 1.4**0.5
+    found = [steepness(w, w, along, along, normal, mach * sound, 1.0, 1.4, 2) for mach in (0.0, 0.6, -0.6, 2.0)]
+    np.testing.assert_allclose(found, [1.0, 0.64, 0.64, 0.0])
+    assert steepness(w, w, slope, slope, normal, 0.0, 1.0, 1.4, 2) == 0.0  # the shock is along the face
 
 
 def gresho(mach: float, n: int, **scheme: object) -> float:

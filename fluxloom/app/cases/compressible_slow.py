@@ -1,0 +1,86 @@
+"""Flow so slow that upwind fluxes damp it as sound: how fast a case is, from its start and its boundaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.app.cases.compressible_tables import CompressibleCase
+from fluxloom.comm.base import Comm
+from fluxloom.core.advice import warn
+from fluxloom.fv.compressible_boundary import boundary_table
+from fluxloom.fv.compressible_outside import (
+    DENSITY_INLET,
+    FAR_FIELD,
+    GIVEN_STATE,
+    ISOTHERMAL_WALL,
+    MASS_INLET,
+    NO_SLIP_WALL,
+    PRESSURE_OUTLET,
+    SLIP_WALL,
+    TEMPERATURE_INLET,
+    TOTAL_INLET,
+)
+from fluxloom.fv.gas_dynamics import mach_of_pressure_ratio
+from fluxloom.solvers.compressible import CompressibleFlow
+
+__all__ = ["warn_of_slow_flow"]
+
+Array = npt.NDArray[np.float64]
+
+_SLOW = 0.15
+"""Mach number below which jumps of the velocity are damped too much."""
+
+
+def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> None:
+    """Warn of a flow that upwind fluxes damp too much, as nothing that is given makes it faster. Collective.
+
+    Parameters
+    ----------
+    case, flow
+        The case, and its solver.
+    states
+        Of the owned cells, at the start.
+    comm
+        Ranks.
+    """
+    scheme, fastest = case.scheme, _fastest(case, flow, states, comm)
+    cure = "low_mach = true, with which it does not"
+    if scheme.flux == "rusanov":  # what it damps is no jump of the normal velocity
+        cure = 'flux = "roe" and ' + cure
+    elif scheme.low_mach:
+        return
+    if 0.0 < fastest < _SLOW and scheme.order == 2:
+        text = f'scheme: the flow is slow, Mach {fastest:.3g} at most: flux = "{scheme.flux}" damps it as sound'
+        warn(f"{text}; set {cure}")
+
+
+def _fastest(case: CompressibleCase, flow: CompressibleFlow, states: Array, comm: Comm) -> float:
+    """Return the largest Mach number that start, boundaries, free stream and differences of pressure lead to."""
+    d, gas = flow.dimension, flow.gas
+    w = states[:, : d + 2]
+    density, sound = _largest(comm, w[:, 0]), _largest(comm, gas.sound(w))
+    kinds, rows = boundary_table(flow.volumes, flow.boundaries, gas)
+    speed, heat = np.linalg.norm(rows[:, 1 : 1 + d], axis=1), rows[:, 0]
+
+    def of(*which: int) -> npt.NDArray[np.bool_]:
+        return np.isin(kinds, which)
+
+    free, warm, mass = of(FAR_FIELD, GIVEN_STATE), of(TEMPERATURE_INLET), of(MASS_INLET)
+    given = np.column_stack([rows[free, : d + 1], rows[free, 1 + d]])
+    found = [
+        np.linalg.norm(w[:, 1:-1], axis=1) / gas.sound(w),
+        speed[free] / gas.sound(given),
+        speed[warm] / np.sqrt(gas.gamma * heat[warm]),
+        speed[mass] / (density * sound),
+        speed[of(SLIP_WALL, NO_SLIP_WALL, ISOTHERMAL_WALL, DENSITY_INLET)] / sound,
+    ]
+    pressures = np.concatenate([w[:, -1], rows[free | of(TOTAL_INLET, PRESSURE_OUTLET), 1 + d]])
+    ratio = _largest(comm, pressures) * _largest(comm, 1.0 / pressures)
+    driven = float(mach_of_pressure_ratio(max(ratio, 1.0), gas.gamma))
+    return max(_largest(comm, np.concatenate(found)), driven, case.flow.mach)
+
+
+def _largest(comm: Comm, values: Array) -> float:
+    """Return the largest of the values of all ranks, at least 0."""
+    return float(comm.reduce(np.array([values.max(initial=0.0)]), "max")[0])
