@@ -89,11 +89,14 @@ def steepness(w, near, slope, far, n, un, area, gamma, d):
         square += g * g
         spread += slope[d * (1 + k) + k] + far[d * (1 + k) + k]
     size = area * area if d == 2 else area
-    inverse = 1.0 / (w[1 + d] + near[1 + d])
-    ratio = (square - along * along) * size * inverse * inverse
-    passing = 1.0 - un * un * (w[0] + near[0]) * inverse * (1.0 / gamma)
-    part = min(max(_STEEPER * (ratio - _STEEP), 0.0), 1.0) * max(passing, 0.0)
-    return select(spread < 0.0, part, 0.0)
+    both = w[1 + d] + near[1 + d]
+    change = (square - along * along) * size
+    part = 0.0
+    if spread < 0.0 and change > _STEEP * both * both:
+        inverse = 1.0 / both
+        passing = 1.0 - un * un * (w[0] + near[0]) * inverse * (1.0 / gamma)
+        part = min(_STEEPER * (change * inverse * inverse - _STEEP), 1.0) * max(passing, 0.0)
+    return part
 
 
 @func

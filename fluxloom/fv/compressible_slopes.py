@@ -12,10 +12,13 @@ from fluxloom.fv.limiters import bounded_parts, minor, smooth_parts
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, max, min, select, sqrt, zeros
 
-__all__ = ["BARTH", "NOT_LIMITED", "VENKATAKRISHNAN", "limited_slopes", "slopes"]
+__all__ = ["BARTH", "FEW", "NOT_LIMITED", "VENKATAKRISHNAN", "limited_slopes", "limited_slopes_of_few", "slopes"]
 
 NOT_LIMITED, BARTH, VENKATAKRISHNAN = 0, 1, 2
 """Limiters."""
+
+FEW = 6
+"""Faces of a cell whose differences of velocity work items can keep in registers: hexahedra, and all that have less."""
 
 
 @kernel
@@ -127,7 +130,8 @@ def limited_slopes(
     beside the range of values around the cell (`fluxloom.fv.limiters.minor`). The least of the faces' shares is found
     as a fraction: one division a component. ``faces`` are the most that a row has, with ``wide`` 1, where elements
     around are not those across faces, one more: their changes are kept until all differences are known. With 1 none
-    are, and each looks at all differences: work items have no memory of their own to keep them in.
+    are, and each looks at all differences: work items have no memory of their own to keep them in. For those with few
+    faces there is `limited_slopes_of_few`.
     """
     g = zeros(nv * d)
     low = zeros(nv)
@@ -171,6 +175,69 @@ def limited_slopes(
         along_changes(w, near, ways, push, along, faces, d)
         for i in range(faces):
             a, b = parts(square[i], 0.0, along[i], (unlimited[i] + minor(square[i], reach)) * square[i], limiter)
+            least_share(top, below, 1, a, b)
+    for v in range(nv):
+        share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]
+    for i in range(nv * d):
+        slope[i] = g[i]
+
+
+@kernel
+def limited_slopes_of_few(
+    w: Read, near: Read, weights: Read, ways: Read, scale: Read, slope: Write, share: Write,
+    *, nv: Const[int], d: Const[int], limiter: Const[int], faces: Const[int], rough: float, most: float,
+):  # fmt: skip
+    """`limited_slopes` of cells with at most a known number of faces, by work items.
+
+    Loops over faces are unrolled, so that differences of the velocity are kept in registers.
+    """
+    g = zeros(nv * d)
+    low = zeros(nv)
+    high = zeros(nv)
+    top = zeros(nv)
+    below = zeros(nv)
+    jumps = zeros(faces * d)
+    push = zeros(d)
+    reach = 0.0
+    for i in range(faces):
+        if i < len(near):
+            inner = is_inner(ways[i], d)
+            size = 0.0
+            for v in range(nv):
+                jump = near[i][v] - w[v]
+                for k in range(d):
+                    g[d * v + k] += weights[i][k] * jump
+                low[v] = min(low[v], inner * jump)
+                high[v] = max(high[v], inner * jump)
+                if 1 <= v <= d:
+                    jumps[d * i + v - 1] = inner * jump
+                    size += jump * jump
+            reach = max(reach, inner * size)
+    for v in range(nv):
+        top[v] = 1.0
+        below[v] = 1.0
+    for i in range(faces):
+        if i < len(near):
+            rest = unlimited_part(ways[i], rough, most, d) if limiter == VENKATAKRISHNAN else 0.0
+            square = 0.0
+            for v in range(nv):
+                change = 0.0
+                for k in range(d):
+                    change += g[d * v + k] * ways[i][k]
+                if 1 <= v <= d:
+                    push[v - 1] = change
+                    square += change * change
+                else:
+                    eps2 = rest * scale[v] + minor(change * change, (high[v] - low[v]) * (high[v] - low[v]))
+                    a, b = parts(change, low[v], high[v], eps2, limiter)
+                    least_share(top, below, v, a, b)
+            along = 0.0
+            for j in range(faces):
+                dot = 0.0
+                for k in range(d):
+                    dot += push[k] * jumps[d * j + k]
+                along = max(along, dot)
+            a, b = parts(square, 0.0, along, (rest * scale[1] + minor(square, reach)) * square, limiter)
             least_share(top, below, 1, a, b)
     for v in range(nv):
         share[v] = top[1] / below[1] if 1 <= v <= d else top[v] / below[v]

@@ -16,7 +16,7 @@ from fluxloom.fv.compressible_friction import boundary_friction, friction, mirro
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
 from fluxloom.fv.compressible_shares import followed
-from fluxloom.fv.compressible_slopes import limited_slopes, slopes
+from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
 from fluxloom.fv.sides import Family, spread
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS
 from fluxloom.solvers.compressible_sectors import SectorLoops
@@ -76,7 +76,8 @@ class FlowBalance:
             self.ways = self._along(ways if flow.slopes is None else spread(ways, around), "ways")
             most = int(np.diff(across.offsets).max(initial=1)) + (flow.slopes is not None)
             most = max(flow.context.comm.allgather(most))
-            self.faces = 1 if flow.context.device.items else most  # work items keep no arrays
+            self.few = flow.context.device.items and flow.slopes is None and most <= FEW
+            self.faces = most if self.few or not flow.context.device.items else 1  # work items keep no arrays
         if self.over_faces:
             self._store()
 
@@ -154,10 +155,13 @@ class FlowBalance:
     def limits(self, w: Dat, share: Dat) -> Loop:
         """Return the loop that finds the slopes of states, and what share of them the limiter leaves."""
         flow = self.flow
-        return Loop(limited_slopes, flow.elements, w, w[self.around], self.weights, self.ways,
-                    flow.scale, flow.slope, share, limiter=LIMITERS[flow.scheme.limiter],
-                    rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3, most=flow.scheme.unlimited**2,
-                    faces=self.faces, wide=int(flow.slopes is not None), **self._common)  # fmt: skip
+        kernel, more = limited_slopes, {"wide": int(flow.slopes is not None)}
+        if self.few:
+            kernel, more = limited_slopes_of_few, {}
+        return Loop(kernel, flow.elements, w, w[self.around], self.weights, self.ways, flow.scale, flow.slope, share,
+                    limiter=LIMITERS[flow.scheme.limiter], rough=(2.0 * flow.scheme.smoothness / flow.length) ** 3,
+                    most=flow.scheme.unlimited**2, faces=self.faces, name="limited_slopes", **more,
+                    **self._common)  # fmt: skip
 
     def renewal(self, w: Dat, weight: float) -> list[Loop]:
         """Return the loops that move shares a part of the way to what the limiter leaves; see `CompressibleFlow`."""
