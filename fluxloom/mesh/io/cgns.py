@@ -161,7 +161,7 @@ def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
     numbers = [place[own] for own in numbers]
     listed = _gathered([zone.patches for zone in zones], numbers)
     mesh = MeshData(
-        points[used] if dimension == 3 else plane_points(path, points[used]),
+        points[used] if dimension == 3 else plane_points(path, points[used], np.ones(int(used.sum()), dtype=bool)),
         narrow({name: place[block] for name, block in cells.items()}),
         {} if joined else {name: PatchFaces(narrow(blocks)) for name, blocks in listed.items()},
         MeshSource(path, 0, narrow(zones[0].numbers) if len(zones) == 1 else {}),

@@ -24,7 +24,7 @@ _LEVEL = 1e-12
 """A mesh is plane when its extent along an axis is at most this part of its largest."""
 
 
-def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.integer] | Mask | None = None) -> FloatArray:
+def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.integer] | Mask) -> FloatArray:
     """Return the points of plane cells with two coordinates: without z, or the axis along which all are level.
 
     Parameters
@@ -43,7 +43,7 @@ def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.inte
     """
     if points.shape[1] == 2:
         return points
-    some = points if used is None else points[used]
+    some = points[used]
     low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (np.zeros(3), np.zeros(3))
     return np.delete(points, level_axis(path, low, high), axis=1)
 

@@ -52,6 +52,8 @@ def formats() -> Registry[MeshFormat]:
     registry.register("gmsh", MeshFormat((".msh",), _plain(_late("gmsh:read_gmsh")), _late("gmsh:write_gmsh")))
     registry.register("cgns", MeshFormat((".cgns",), _plain(_late("cgns:read_cgns")), None, zones=True))
     registry.register("vtu", MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True))
+    inp = MeshFormat((".inp",), _plain(_late("abaqus:read_abaqus")), _late("adapter:write_meshio"))
+    registry.register("abaqus", inp)
     read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
     registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, steps=True))
     return registry

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fluxloom.comm.disk import Disk
 from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import require
+from fluxloom.core.optional import guarded, require
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
 from fluxloom.mesh.io.vtk_pieces import join_pieces
 from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
@@ -127,15 +127,12 @@ def open_grid(path: str | Path) -> Iterator[Any]:
         When h5py is not installed.
     """
     h5py = require("h5py", "mesh", "reading VTKHDF files")
-    try:
-        with h5py.File(path, "r") as file:
-            yield _root(str(path), file)
-    except FileNotFoundError:
-        raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
-    except IsADirectoryError:
-        raise MeshError(f"{path}: is a directory; name a mesh file") from None
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of them
-        raise MeshError(f"{path}: not an HDF5 file, or damaged: {error}") from None
+    if not Path(path).exists():
+        raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})")
+    if Path(path).is_dir():
+        raise MeshError(f"{path}: is a directory; name a mesh file")
+    with guarded(f"{path}: not an HDF5 file, or damaged", "write it anew", MeshError), h5py.File(path, "r") as file:
+        yield _root(str(path), file)
 
 
 def _root(path: str, file: Any) -> Any:
@@ -179,7 +176,7 @@ def _step(path: str, root: Any, step: int | None) -> _Step:
     if step is None and count > 1:
         times = np.asarray(steps["Values"], dtype=np.float64)
         warn(
-            f"{path}: the last of {count} steps is read (t = {times[count - 1]:g}); --step 0 ... {count - 1} chooses one"
+            f"{path}: the last of {count} steps is read (t = {times[-1]:g}); --step 0 ... {count - 1} chooses one"
         )
     number = count - 1 if step is None else step
     if not 0 <= number < count:
