@@ -2,7 +2,7 @@
 
 Elements one dimension lower that are in sets become patches, and so do surfaces; of several, the first one has a face.
 
-Source: Abaqus "Input Syntax Rules" and "Keywords": \\*NODE, \\*ELEMENT, \\*ELSET, \\*SURFACE; numbers of element sides.
+Source: Abaqus "Input Syntax Rules" and "Keywords": *NODE, *ELEMENT, *ELSET, *SURFACE; numbers of element sides.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = ["read_abaqus"]
 
-_PLANE, _SOLID = r"(?:CPS|CPE|CPEG|CAX|CGAX|S|STRI|M3D|R3D|SFM3D|DS|DC2D|DCAX|AC2D|ACAX|F2D)", r"(?:C3D|D?CC3D|DC3D|AC3D|FC3D)"
+_PLANE, _SOLID = (
+    r"(?:CPS|CPE|CPEG|CAX|CGAX|S|STRI|M3D|R3D|SFM3D|DS|DC2D|DCAX|AC2D|ACAX|F2D)",
+    r"(?:C3D|D?CC3D|DC3D|AC3D|FC3D)",
+)
 _TYPES = tuple(
     (re.compile(rf"{head}{count}(?!\d)\w*"), name)
     for head, count, name in (
-        (_PLANE, 3, "triangle"), (_PLANE, 4, "quad"), (_SOLID, 4, "tetra"), (_SOLID, 5, "pyramid"), (_SOLID, 6, "prism"),
-        (_SOLID, 8, "hexahedron"), (r"(?:T2D|T3D|R2D|RAX|AC1D|DC1D)", 2, "line"), (r"(?:B2|B3|PIPE2|PIPE3|SAX|MAX)", 1, "line"),
+        (_PLANE, 3, "triangle"), (_PLANE, 4, "quad"),
+        (_SOLID, 4, "tetra"), (_SOLID, 5, "pyramid"), (_SOLID, 6, "prism"), (_SOLID, 8, "hexahedron"),
+        ("(?:T2D|T3D|R2D|RAX|AC1D|DC1D)", 2, "line"), ("(?:B2|B3|PIPE2|PIPE3|SAX|MAX)", 1, "line"),
         ("B[23]", 3, "line"),
     )
 )  # fmt: skip
@@ -117,7 +121,9 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, str, dict[str, str], list[t
         while begin < stop and lines[begin - 1].rstrip().endswith(","):  # a keyword may go on
             words += [word.strip() for word in lines[begin].split(",")]
             begin += 1
-        options = {key.strip().upper(): value.strip().strip('"') for key, _, value in (w.partition("=") for w in words[1:])}
+        options = {
+            key.strip().upper(): value.strip().strip('"') for key, _, value in (w.partition("=") for w in words[1:])
+        }
         rows = [
             (number + 1, [word.strip() for word in lines[number].split(",") if word.strip()])
             for number in range(begin, stop)
@@ -130,7 +136,9 @@ def _nodes(raw: _Raw, rows: list[tuple[int, list[str]]]) -> None:
     for line, words in rows:
         label = int(words[0])
         if label in raw.points:
-            raw.fail(line, f"node {label} is given twice: several parts are not put together; write a flat file of one part")
+            raw.fail(
+                line, f"node {label} is given twice: several parts are not put together; write a flat file of one part"
+            )
         raw.points[label] = [real(word) for word in (*words[1:4], "0", "0")[:3]]
 
 

@@ -171,7 +171,7 @@ def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:
     if len(kept) == mesh.n_points:
         return mesh, kept
     if say:
-        warn(f"{mesh.source.path}: {mesh.n_points - len(kept)} points belong to no cell; they are left out")
+        warn(f"{mesh.source.path}: points that no cell has are left out ({mesh.n_points - len(kept)})")
     place = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
     cells = {name: place[block] for name, block in mesh.cells.items()}
     patches = {n: PatchFaces({k: place[b] for k, b in faces.blocks.items()}) for n, faces in mesh.patches.items()}

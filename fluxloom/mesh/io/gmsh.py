@@ -238,6 +238,7 @@ def write_gmsh(path: str | Path, mesh: MeshData, *, native: bool = True) -> None
     points = np.zeros((mesh.n_points, 3))
     points[:, : mesh.dimension] = mesh.points
     mesh.require_elements("a Gmsh file")
+    mesh.require_names("a Gmsh file", lambda name: bool(name) and not set(name) & set("\r\n"))
     with TextWriter(path, native=native) as out:
         out.line("$MeshFormat\n2.2 0 8\n$EndMeshFormat")
         out.line(f"$PhysicalNames\n{len(mesh.patches) + 1}")

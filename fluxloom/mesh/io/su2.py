@@ -251,6 +251,11 @@ def _out_of_range(block: npt.NDArray[np.int32], n_points: int) -> tuple[int, int
     return int(row), int(block[row, column])
 
 
+def _keeps(name: str) -> bool:
+    """Whether the name of a marker comes back as it is."""
+    return bool(name) and name == name.strip() and not set(name) & set("%\r\n") and name.upper() not in _HALO
+
+
 def write_su2(path: str | Path, mesh: MeshData, *, native: bool = True) -> None:
     """Write an SU2 mesh (``.su2`` or ``.su2.gz``); coordinates read back equal.
 
@@ -269,6 +274,7 @@ def write_su2(path: str | Path, mesh: MeshData, *, native: bool = True) -> None:
         When the file cannot be written.
     """
     mesh.require_elements("an SU2 file")
+    mesh.require_names("an SU2 file", _keeps)
     with TextWriter(path, native=native) as out:
         out.line(f"NDIME= {mesh.dimension}")
         out.line(f"NELEM= {mesh.n_cells}")

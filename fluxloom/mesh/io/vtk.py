@@ -17,7 +17,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, to_vtk
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["VTU_TYPES", "write_vtu"]
+__all__ = ["VTU_TYPES", "time_value", "write_vtu"]
 
 VTU_TYPES = {"f2": "Float32", "f4": "Float32", "f8": "Float64"} | {
     f"{letter}{size}": f"{word}{8 * size}" for letter, word in (("i", "Int"), ("u", "UInt")) for size in (1, 2, 4, 8)
@@ -33,6 +33,7 @@ def write_vtu(
     cell_data: Mapping[str, npt.ArrayLike] | None = None,
     point_data: Mapping[str, npt.ArrayLike] | None = None,
     patches: bool | None = None,
+    time: float | None = None,
 ) -> None:
     """Write a VTU file.
 
@@ -47,6 +48,8 @@ def write_vtu(
     patches
         Whether the patches are written too, as elements with a ``patch`` number; by default only when there
         are no data (a mesh file rather than a snapshot).
+    time
+        Of the values, seconds; ParaView shows it.
 
     Raises
     ------
@@ -61,8 +64,8 @@ def write_vtu(
     order = "LittleEndian" if sys.byteorder == "little" else "BigEndian"
     xml = f'<?xml version="1.0"?>\n<VTKFile type="UnstructuredGrid" version="1.0" byte_order="{order}" '
     xml += 'header_type="UInt64">\n<UnstructuredGrid>\n'
-    if vtk.patch_names is not None:
-        xml += f"<FieldData>\n{declare(PATCH_NAMES, vtk.patch_names)}</FieldData>\n"
+    about = time_value(time) + ("" if vtk.patch_names is None else declare(PATCH_NAMES, vtk.patch_names))
+    xml += f"<FieldData>\n{about}</FieldData>\n" if about else ""
     xml += f'<Piece NumberOfPoints="{len(vtk.points)}" NumberOfCells="{len(vtk.types)}">\n'
     xml += f"<Points>\n{declare('Points', vtk.points)}</Points>\n<Cells>\n"
     xml += declare("connectivity", vtk.connectivity) + declare("offsets", vtk.offsets[1:])
@@ -79,6 +82,13 @@ def write_vtu(
             file.write(b"\n</AppendedData>\n</VTKFile>\n")
     except OSError as error:
         raise MeshError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def time_value(time: float | None) -> str:
+    """Return the array of ``<FieldData>`` by which readers of VTK know the time of a file; empty for None."""
+    if time is None:
+        return ""
+    return f'<DataArray type="Float64" Name="TimeValue" NumberOfTuples="1" format="ascii">{time!r}</DataArray>\n'
 
 
 class _Appended:

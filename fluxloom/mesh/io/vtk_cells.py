@@ -109,6 +109,7 @@ def to_vtk(
     nodal = {name: _sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
     names, sides = None, []
     if patches or (patches is None and not values and not nodal and mesh.patches):
+        mesh.require_names("a VTK file", lambda name: bool(name) and "\n" not in name)
         numbers = [np.full(mesh.n_cells, -1, dtype=np.int32)]
         for number, faces in enumerate(mesh.patches.values()):
             sides += list(faces.blocks.items())

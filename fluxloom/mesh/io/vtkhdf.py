@@ -35,13 +35,14 @@ def write_vtkhdf(
     cell_data: Mapping[str, npt.ArrayLike] | None = None,
     point_data: Mapping[str, npt.ArrayLike] | None = None,
     patches: bool | None = None,
+    time: float | None = None,
 ) -> None:
     """Write a VTKHDF file.
 
     Parameters
     ----------
-    path, mesh, cell_data, point_data, patches
-        As in `fluxloom.mesh.io.vtk.write_vtu`.
+    path, mesh, cell_data, point_data, patches, time
+        As in `fluxloom.mesh.io.vtk.write_vtu`; the file has one step in time then.
 
     Raises
     ------
@@ -70,9 +71,31 @@ def write_vtkhdf(
                     target[name] = values
             if vtk.patch_names is not None:
                 root.create_group("FieldData")[PATCH_NAMES] = vtk.patch_names
+            if time is not None:
+                _write_time(root, time)
         disk.check()
     except OSError as error:
         raise MeshError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _write_time(root: Any, time: float) -> None:
+    """Say the time: as that of one step; of polyhedra, whose steps have more tables, as data of the field."""
+    if "PolyhedronToFaces" in root:
+        root.require_group("FieldData")["TimeValue"] = np.array([time])
+        return
+    steps = root.create_group("Steps")
+    steps.attrs["NSteps"] = np.int64(1)
+    steps["Values"] = np.array([time], dtype=np.float64)
+    zero = np.zeros(1, dtype=np.int64)
+    steps["NumberOfParts"] = zero + 1
+    for name in ("PartOffsets", "PointOffsets"):
+        steps[name] = zero
+    for name in ("CellOffsets", "ConnectivityIdOffsets"):
+        steps[name] = zero[:, None]
+    for group in ("PointData", "CellData"):
+        offsets = steps.create_group(f"{group}Offsets")
+        for name in root[group]:
+            offsets[name] = zero
 
 
 def create_grid(file: Any, points: int, cells: int, connectivity: int) -> Any:
@@ -151,8 +174,8 @@ def _root(path: str, file: Any) -> Any:
 
 
 def is_single(root: Any) -> bool:
-    """Return whether a grid has one part and no steps in time."""
-    return "Steps" not in root and len(root["NumberOfCells"]) == 1
+    """Return whether a grid has one part and at most one step in time."""
+    return len(root["NumberOfCells"]) == 1 and ("Steps" not in root or int(root["Steps"].attrs["NSteps"]) == 1)
 
 
 class _Step(NamedTuple):

@@ -241,6 +241,8 @@ def write_vtkhdf_slices(path: str | Path, comm: Comm, part: MeshSlice, *, patche
     temporary = target.with_name(f".{target.stem}-{os.getpid()}-{id(part):x}{target.suffix}")
     plain = not (part.cell_data or part.point_data)
     listed = bool(part.listed.names) if patches is None and plain else bool(patches)
+    if listed and (bad := next((name for name in part.listed.names if not name or "\n" in name), None)) is not None:
+        raise MeshError(f"{path}: the patch {bad!r} cannot be called so in a VTK file; rename it")
     writer = _Writer(comm, target, temporary)
     try:
         writer.begin(part, listed)

@@ -10,7 +10,7 @@ import base64
 import binascii
 import lzma
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -31,8 +31,10 @@ from fluxloom.mesh.polyhedra import Polyhedra
 __all__ = ["read_vtu"]
 
 _CODES = {word: code for code, word in VTU_TYPES.items() if code != "f2"}
-_UNPACK: dict[str, Callable[[bytes], bytes]] = {"vtkZLibDataCompressor": zlib.decompress}
-_UNPACK["vtkLZMADataCompressor"] = lzma.decompress
+_UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
+    "vtkZLibDataCompressor": zlib.decompress,
+    "vtkLZMADataCompressor": lzma.decompress,
+}
 _APPENDED = b"<AppendedData"
 _FACES = ("face_connectivity", "face_offsets", "polyhedron_to_faces", "polyhedron_offsets")
 
@@ -178,7 +180,8 @@ class _File:
         if not self.compressor:
             head, begin = self._take(text, start, self.header, encoded)
             (size,) = self._sizes(head)
-            if encoded and text[begin - 1 : begin] != b"=":  # header and data are encoded as one
+            marks = -self.header % 3
+            if encoded and text[begin - marks : begin] != b"=" * marks:  # header and data are encoded as one
                 return self._take(text, start, self.header + size, encoded)[0][self.header :]
             return self._take(text, begin, size, encoded)[0]
         (count,) = self._sizes(self._take(text, start, self.header, encoded)[0])
