@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 Piece = tuple[list[list[float]], list[list[int]], list[int], list[float]]
 """Points, nodes of cells, VTK types, cell data ``c``."""
@@ -76,6 +77,26 @@ def vtu(
     if form in ("raw", "base64"):
         foot += f'<AppendedData encoding="{form}">_'.encode() + appended + b"</AppendedData>"
     path.write_bytes(head.encode() + body + foot + b"</VTKFile>")
+    return path
+
+
+def vtkhdf(path: Path, steps: bool) -> Path:
+    """Write the three cells: in two parts, or as one with two steps, the second of them moved by 5."""
+    h5py = pytest.importorskip("h5py")
+    points, cells = np.concatenate([LEFT[0], RIGHT[0]]), [2, 1]
+    with h5py.File(path, "w") as file:
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"], root.attrs["Type"] = [2, 0], np.bytes_("UnstructuredGrid")
+        root["NumberOfPoints"], root["NumberOfCells"], root["NumberOfConnectivityIds"] = [4, 4], cells, [6, 4]
+        root["Points"] = points
+        root["Connectivity"], root["Offsets"] = [0, 1, 3, 0, 3, 2, 0, 1, 3, 2], [0, 3, 6, 0, 4]
+        root["Types"], root["CellData/c"] = np.array([5, 5, 9], dtype=np.uint8), [1.0, 2.0, 3.0]
+        if steps:
+            group = root.create_group("Steps")
+            group.attrs["NSteps"] = 2
+            group["Values"], group["NumberOfParts"], group["PartOffsets"] = [0.5, 0.75], [1, 1], [0, 1]
+            group["PointOffsets"], group["CellOffsets"], group["ConnectivityIdOffsets"] = [0, 4], [[0], [2]], [[0], [6]]
+            group["CellDataOffsets/c"] = [0, 2]
     return path
 
 

@@ -154,7 +154,7 @@ def test_choosing_a_format(tmp_path):
         write(tmp_path / "mesh.su2", mesh, cell_data={"u": [1.0]})
     write(tmp_path / "mesh.txt", mesh, format="su2")
     assert read_data(tmp_path / "mesh.txt", format="su2").n_cells == 1
-    assert formats().names() == ["cgns", "gmsh", "su2", "vtkhdf", "vtu"]
+    assert formats().names() == ["abaqus", "cgns", "gmsh", "su2", "vtkhdf", "vtu"]
 
 
 def test_absent_packages(tmp_path, monkeypatch):
