@@ -90,15 +90,15 @@ def _integers(scan: PlainScanner, count: int, what: str) -> list[int]:
 def _nodes(scan: PlainScanner, raw: RawMesh) -> None:
     if raw.version == "2.2":
         (count,) = _integers(scan, 1, "count of $Nodes")
-        table = scan.reals(count, 4, "nodes ($Nodes)")
+        table = Row.table(scan, count, 4, "nodes ($Nodes)", whole=False)
         raw.node_tags.append(table[:, 0].astype(np.int64))
         raw.points.append(table[:, 1:])
         return
     n_blocks, *_ = _integers(scan, 4, "counts of $Nodes")
     for _ in range(n_blocks):
         *_, count = _integers(scan, 4, "header of a block of $Nodes")
-        raw.node_tags.append(scan.integers(count, 1, "node numbers ($Nodes)")[:, 0])
-        raw.points.append(scan.reals(count, 3, "coordinates ($Nodes)"))
+        raw.node_tags.append(Row.table(scan, count, 1, "node numbers ($Nodes)", whole=True)[:, 0])
+        raw.points.append(Row.table(scan, count, 3, "coordinates ($Nodes)", whole=False))
 
 
 def _elements(scan: PlainScanner, raw: RawMesh) -> None:
@@ -109,7 +109,8 @@ def _elements(scan: PlainScanner, raw: RawMesh) -> None:
     for _ in range(n_blocks):
         dimension, tag, code, count = _integers(scan, 4, "header of a block of $Elements")
         kind = element_type(scan, code, scan.last_line)
-        table = scan.integers(count, 1 + kind.n_nodes, f"{kind.name} elements ($Elements)")
+        what = f"{kind.name} elements ($Elements)"
+        table = Row.table(scan, count, 1 + kind.n_nodes, what, whole=True)
         raw.add_of(kind.name, table[:, 1:], dimension, tag)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.errors import MeshError
+from fluxloom.core.text import real
 from fluxloom.mesh.elements import ElementType, by_code
 from fluxloom.mesh.io.scan import PlainScanner
 
@@ -136,6 +138,33 @@ class Row:
     def pass_reals(self, count: int) -> None:
         """Leave out some reals."""
         self._take(count)
+
+    @classmethod
+    def table(cls, scan: PlainScanner, count: int, width: int, what: str, *, whole: bool) -> npt.NDArray[Any]:
+        """Return rows of numbers, also such as go on over several lines, in which case all of them have to fit.
+
+        Parameters
+        ----------
+        scan, what
+            The file, and what the numbers are.
+        count, width
+            Rows, and numbers in each of them.
+        whole
+            Whether they are integers.
+        """
+        position, line = scan.position, scan.line
+        try:
+            return scan.integers(count, width, what) if whole else scan.reals(count, width, what)
+        except MeshError:
+            scan.position, scan.line = position, line
+            try:
+                rows = cls(scan, what)
+                numbers = [(int if whole else real)(word) for word in rows._take(count * width)]
+                rows.begin()
+                return np.array(numbers).reshape(count, width)
+            except (MeshError, ValueError):
+                pass
+            raise
 
 
 def read_entities(rows: Rows, raw: RawMesh, *, divided: bool = False) -> None:

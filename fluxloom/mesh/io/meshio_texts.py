@@ -34,7 +34,12 @@ def plain_text(path: str | Path) -> Iterator[Path]:
     if suffix not in (*_NASTRAN, *_OTHERS) or not path.is_file():
         yield path
         return
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        head = file.read(4)
+        if suffix in _OTHERS and without_mark(head) == head:
+            yield path
+            return
+        data = head + file.read()
     plain = without_mark(data)
     if suffix in _NASTRAN:
         _check_nastran(path, plain.decode("utf-8", errors="replace").splitlines())

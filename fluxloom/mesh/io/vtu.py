@@ -61,9 +61,9 @@ def read_vtu(path: str | Path) -> Fields:
     grid = root.find("UnstructuredGrid")
     if grid is None:
         raise MeshError(f"{path}: there is no <UnstructuredGrid> in the file; save an unstructured grid")
-    pieces = grid.findall("Piece")
+    pieces = [piece for piece in grid.findall("Piece") if piece.get("NumberOfCells", "").strip() != "0"]
     if not pieces:
-        raise MeshError(f"{path}: there is no <Piece> in the file")
+        raise MeshError(f"{path}: there is no <Piece> with cells in the file")
     file = _File.of(str(path), root, data, start)
     names = _patch_names(file, grid)
     return from_vtk(str(path), join_pieces(path, [_piece(file, piece, names) for piece in pieces]), unused=False)

@@ -28,6 +28,7 @@ from tests.unit.mesh.file_texts import (
     msh2,
     msh4,
     stl,
+    vtkhdf,
     vtu,
 )
 
@@ -79,6 +80,12 @@ def test_copies_of_cells_go_and_seams_close(tmp_path):
     )
     assert noisy != text
     same_three(read_fields(put(tmp_path / "d.vtu", noisy)))
+
+
+def test_empty_pieces_count_for_nothing(tmp_path):
+    text = vtu(tmp_path / "a.vtu", [LEFT, RIGHT]).read_text()
+    empty = '<Piece NumberOfPoints="0" NumberOfCells="0"><Points/><Cells/></Piece>'
+    same_three(read_fields(put(tmp_path / "b.vtu", text.replace("<Piece", empty + "<Piece", 1))))
 
 
 def test_two_points_at_a_seam_are_told(tmp_path):
@@ -284,6 +291,16 @@ def test_marks_wrapped_rows_parameters_and_halos(tmp_path):
     text = wrapped[0] + wrapped[1].split("\n", 1)[1]
     with pytest.warns(UserWarning, match="in several groups"):
         assert size(read_data(put(tmp_path / "c.msh", text))) == 1.0
+    for text in (
+        msh2().replace("5 0.5 0.5 0", "5 0.5\n0.5 0"),
+        msh4(entities=ENTITIES.replace("2 12 13 0", "1 13 0")).replace("\n6 2 3 5\n", "\n6 2\n3 5\n"),
+        msh4(entities=ENTITIES.replace("2 12 13 0", "1 13 0")).replace("\n0.5 0.5 0\n", "\n0.5\n0.5 0\n"),
+    ):
+        assert "5\n0.5" in text or "6 2\n" in text
+        assert size(read_data(put(tmp_path / "w.msh", text))) == 1.0
+    short = msh4().replace("\n6 2 3 5\n", "\n6 2 3\n")
+    with pytest.raises(MeshError, match=r"s\.msh:\d+: a row of the triangle elements .* needs 4 numbers, found 3"):
+        read_data(put(tmp_path / "s.msh", short))
     parameters = msh2(nodes="$ParametricNodes").replace("0.5 0.5 0", "0.5 0.5 0 2 1 0.5 0.5")
     assert size(read_data(put(tmp_path / "d.msh", parameters))) == 1.0
     halo = "MARKER_TAG= SEND_RECEIVE\nMARKER_ELEMS= 2\nSEND_TO= 1\n1 0 0\n1 3 0\n"
