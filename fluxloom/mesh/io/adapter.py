@@ -54,7 +54,10 @@ def read_meshio(path: str | Path) -> Fields:
         contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),  # it prints, and ends the process
         plain_text(path) as plain,
     ):  # fmt: skip
-        return _fields(str(path), meshio.read(plain))
+        found = meshio.read(plain)
+        if "cannot handle" in said.getvalue():  # it prints so, and leaves the cells out
+            raise MeshError(f"{path}: cells of a type that meshio leaves out; save it as VTU, MSH 4.1 or SU2")
+        return _fields(str(path), found)
 
 
 def _fields(path: str, found: Any) -> Fields:

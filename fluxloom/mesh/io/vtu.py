@@ -125,19 +125,13 @@ class _File:
 
     @classmethod
     def of(cls, path: str, root: ElementTree.Element, data: bytes, start: int) -> _File:
-        compressor = root.get("compressor", "")
-        if compressor and compressor not in _UNPACK:
-            raise MeshError(
-                f"{path}: compressed by {compressor}, which is not read; save it with ZLib, LZMA or no compression "
-                "(ParaView: Save Data, Compressor Type)"
-            )
         head = data[start : data.find(b">", start) + 1] if start >= 0 else b""
         begin = data.find(b"_", start + len(head)) + 1
         return cls(
             path,
             ">" if root.get("byte_order") == "BigEndian" else "<",
             8 if root.get("header_type") == "UInt64" else 4,
-            compressor,
+            root.get("compressor", ""),
             data[begin:] if start >= 0 else b"",
             b"base64" in head,
         )
@@ -184,6 +178,11 @@ class _File:
             if encoded and text[begin - marks : begin] != b"=" * marks:  # header and data are encoded as one
                 return self._take(text, start, self.header + size, encoded)[0][self.header :]
             return self._take(text, begin, size, encoded)[0]
+        if self.compressor not in _UNPACK:
+            raise MeshError(
+                f"{self.path}: compressed by {self.compressor}, which is not read; save it with ZLib, LZMA or no "
+                "compression (ParaView: Save Data, Compressor Type)"
+            )
         (count,) = self._sizes(self._take(text, start, self.header, encoded)[0])
         if count > len(text):
             raise ValueError(f"it has {count} blocks")
