@@ -111,7 +111,11 @@ def test_cells_of_other_kinds_of_vtk(tmp_path):
         assert (mesh.cell_counts, size(mesh)) == ({"polygon5": 1}, 2.5)
     with pytest.raises(MeshError, match=r"d\.vtu: VTK cell type 6 is not supported"):
         read_data(vtu(tmp_path / "d.vtu", [(LEFT[0], [[0, 1, 2, 3]], [6], [1.0])]))
-    text = vtu(tmp_path / "e.vtu", [LEFT], "binary").read_text().replace("><Unst", ' compressor="vtkLZ4DataCompressor"><Unst', 1)
+    text = (
+        vtu(tmp_path / "e.vtu", [LEFT], "binary")
+        .read_text()
+        .replace("><Unst", ' compressor="vtkLZ4DataCompressor"><Unst', 1)
+    )
     with pytest.raises(
         MeshError, match=r"e\.vtu: compressed by vtkLZ4DataCompressor, which is not read; save it with ZLib"
     ):
@@ -448,8 +452,10 @@ def test_nastran_and_legacy_vtk(tmp_path):
             assert size(read_data(path)) == 1.0
 
 
-VOXELS = LEGACY.replace("Version 3.0", "Version 5.1").replace("\n9\n", "\n8\n").replace(
-    "CELLS 1 5\n4 0 1 2 3", "CELLS 2 4\nOFFSETS vtktypeint64\n0 4\nCONNECTIVITY vtktypeint64\n0 1 3 2"
+VOXELS = (
+    LEGACY.replace("Version 3.0", "Version 5.1")
+    .replace("\n9\n", "\n8\n")
+    .replace("CELLS 1 5\n4 0 1 2 3", "CELLS 2 4\nOFFSETS vtktypeint64\n0 4\nCONNECTIVITY vtktypeint64\n0 1 3 2")
 )
 
 BROKEN = [
