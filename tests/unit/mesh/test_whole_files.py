@@ -454,8 +454,8 @@ def test_nastran_and_legacy_vtk(tmp_path):
 
 VOXELS = (
     LEGACY.replace("Version 3.0", "Version 5.1")
-    .replace("\n9\n", "\n8\n")
-    .replace("CELLS 1 5\n4 0 1 2 3", "CELLS 2 4\nOFFSETS vtktypeint64\n0 4\nCONNECTIVITY vtktypeint64\n0 1 3 2")
+    .replace("\n9\n", "\n11\n")
+    .replace("CELLS 1 5\n4 0 1 2 3", "CELLS 2 8\nOFFSETS vtktypeint64\n0 8\nCONNECTIVITY vtktypeint64\n0 1 3 2 0 1 3 2")
 )
 
 BROKEN = [
