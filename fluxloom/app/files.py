@@ -110,11 +110,19 @@ def vtk_name(format: str, stem: str = "final") -> str:
     return f"{stem}.{format}"
 
 
-def write_vtk(path: Path, mesh: MeshData, fields: Mapping[str, npt.NDArray[Any]], *, nodal: bool = False) -> None:
-    """Write a mesh with values of cells, or of nodes, as a VTK file; the suffix tells the format."""
+def write_vtk(
+    path: Path,
+    mesh: MeshData,
+    fields: Mapping[str, npt.NDArray[Any]],
+    *,
+    nodal: bool = False,
+    time: float | None = None,
+) -> None:
+    """Write a mesh with values of cells, or of nodes, at a time, as a VTK file; the suffix tells the format."""
     padded = {name: _spatial(np.asarray(values)) for name, values in fields.items()}
     with atomic(path) as temporary:
-        write_mesh(temporary, mesh, cell_data=None if nodal else padded, point_data=padded if nodal else None)
+        on_cells, on_points = (None, padded) if nodal else (padded, None)
+        write_mesh(temporary, mesh, cell_data=on_cells, point_data=on_points, time=time)
 
 
 def _spatial(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fluxloom.app.files import atomic
 from fluxloom.core.errors import FluxloomError
+from fluxloom.mesh.io.vtk import time_value
 
 __all__ = ["write_image"]
 
@@ -28,6 +29,7 @@ def write_image(
     *,
     origin: Sequence[float],
     spacing: float,
+    time: float | None = None,
 ) -> None:
     """Write a file ``.vti``, whole or not at all.
 
@@ -42,6 +44,8 @@ def write_image(
         The lower corner of the box, x first.
     spacing
         Size of a cell.
+    time
+        Of the values, seconds.
 
     Raises
     ------
@@ -63,10 +67,11 @@ def write_image(
         )
         offset += 8 + values.nbytes
     text = "\n".join(lines)
+    about = f"    <FieldData>\n{time_value(time)}    </FieldData>\n" if time is not None else ""
     head = f"""<?xml version="1.0"?>
 <VTKFile type="ImageData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
   <ImageData WholeExtent="{ends}" Origin="{corner}" Spacing="{spacing:.17g} {spacing:.17g} {spacing:.17g}">
-    <Piece Extent="{ends}">
+{about}    <Piece Extent="{ends}">
       <CellData>
 {text}
       </CellData>

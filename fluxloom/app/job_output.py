@@ -109,10 +109,10 @@ class JobOutput:
             return
         if fields:
             nodal = isinstance(runner, Nodal)
-            mesh = runner.mesh()
+            mesh, time = runner.mesh(), getattr(runner, "time", None)
             if name:
                 with folder.attempt(name):
-                    write_vtk(folder / name, mesh, fields, nodal=nodal)
+                    write_vtk(folder / name, mesh, fields, nodal=nodal, time=time)
             for picture in shown:
                 with folder.attempt(f"{picture.field}.png"):
                     from fluxloom.app.pictures import draw_field

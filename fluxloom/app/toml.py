@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.text import without_mark
 
 __all__ = ["Document", "key_lines", "read_toml"]
 
@@ -60,7 +61,7 @@ def read_toml(path: str | Path) -> Document:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = without_mark(path.read_bytes()).decode("utf-8")
     except FileNotFoundError:
         raise CaseError(f"{path}: no such case file{_neighbours(path)}") from None
     except IsADirectoryError:

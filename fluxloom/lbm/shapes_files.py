@@ -1,4 +1,4 @@
-"""Triangles from files, through trimesh: STL, OBJ, PLY, OFF, glTF, 3MF."""
+"""Triangles from files: STL, and through trimesh OBJ, PLY, OFF, glTF, 3MF."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import SolverError, did_you_mean
-from fluxloom.core.optional import require
+from fluxloom.core.errors import MeshError, SolverError, did_you_mean
+from fluxloom.core.optional import guarded, require
+from fluxloom.mesh.io.stl import read_stl_corners
 
 __all__ = ["EXTRA", "read_triangles"]
 
@@ -27,9 +28,14 @@ def read_triangles(path: str | Path) -> npt.NDArray[np.float64]:
     SolverError
         If the file cannot be read, has no triangles, or a corner that is not finite.
     DeviceUnavailable
-        If trimesh is not installed.
+        If trimesh is not installed, for files other than STL.
     """
     path = Path(path)
+    if path.suffix.lower() == ".stl":
+        try:
+            return read_stl_corners(path)
+        except MeshError as error:
+            raise SolverError(str(error)) from None
     trimesh: Any = require("trimesh", EXTRA, f"reading the surface {path}")
     suffix, known = path.suffix[1:].lower(), sorted(trimesh.exchange.load.mesh_formats())
     try:
@@ -39,11 +45,9 @@ def read_triangles(path: str | Path) -> npt.NDArray[np.float64]:
         raise SolverError(f"{path}: cannot be read: {error.strerror}") from error
     if suffix not in known:
         raise SolverError(f"{path}: surfaces are files of {', '.join(known)}{did_you_mean(suffix, known)}")
-    try:
+    with guarded(f"{path}: trimesh cannot read the file", "write it anew", SolverError):
         found: Any = trimesh.load_mesh(str(path), process=False)
         corners = np.array(found.triangles, dtype=np.float64)
-    except Exception as error:  # its readers raise whatever the broken bytes lead to
-        raise SolverError(f"{path}: trimesh cannot read the file: {error}; write it anew") from error
     if not len(corners):
         raise SolverError(f"{path}: the file has no triangles, or is cut off; write it anew")
     if not np.isfinite(corners).all():

@@ -16,7 +16,7 @@ from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
 
-__all__ = ["check", "check_cells"]
+__all__ = ["check", "check_cells", "check_range"]
 
 _FLAT = 1e-15
 """A cell is flat when its volume is below this times the cube (square) of its extent: a few rounding errors."""
@@ -86,29 +86,35 @@ def check_cells(mesh: MeshData, numbers: npt.NDArray[np.int64] | None = None) ->
     _check_volumes(mesh, volumes)
 
 
-def _check_nodes(mesh: MeshData) -> None:
-    """Dimension of the elements, range of the node numbers, coordinates, orphans."""
-    used = np.zeros(mesh.n_points, dtype=bool)
+def check_range(mesh: MeshData) -> None:
+    """Raise `MeshError` naming the element whose node does not exist: what reads a mesh goes no further then."""
     for name, numbers in mesh.cell_ranges.items():
-        kind, block = element(name), mesh.cells[name]
-        if kind.dimension != mesh.dimension:
-            where = mesh.locate_cell(numbers.start)
-            raise MeshError(f"{where}: a {name} cannot be a cell of a mesh in {mesh.dimension} dimensions")
-        bad = _first_bad(block, mesh.n_points)
+        bad = _first_bad(mesh.cells[name], mesh.n_points)
         if bad is not None:
             _fail_cell(
                 mesh, numbers.start + bad[0], f"node {bad[1]} is outside 0 ... {mesh.n_points - 1}; mend the file"
             )
-        used[block] = True
     if mesh.polyhedra is not None:
         check_node_range(mesh, mesh.polyhedra)
-        used[mesh.polyhedra.faces.indices] = True
     for name, faces in mesh.patches.items():
         for kind, block in faces.blocks.items():
             bad = _first_bad(block, mesh.n_points)
             if bad is not None:
                 where = f"{mesh.source.path}: patch {name!r}, {kind} {bad[0]}"
                 raise MeshError(f"{where}: node {bad[1]} is outside 0 ... {mesh.n_points - 1}; mend the file")
+
+
+def _check_nodes(mesh: MeshData) -> None:
+    """Dimension of the elements, range of the node numbers, coordinates, orphans."""
+    check_range(mesh)
+    used = np.zeros(mesh.n_points, dtype=bool)
+    for name, numbers in mesh.cell_ranges.items():
+        if element(name).dimension != mesh.dimension:
+            where = mesh.locate_cell(numbers.start)
+            raise MeshError(f"{where}: a {name} cannot be a cell of a mesh in {mesh.dimension} dimensions")
+        used[mesh.cells[name]] = True
+    if mesh.polyhedra is not None:
+        used[mesh.polyhedra.faces.indices] = True
     broken = np.flatnonzero(~np.isfinite(mesh.points).all(axis=1))
     if len(broken):
         node = int(broken[0])
@@ -236,7 +242,10 @@ def _fail_stray(mesh: MeshData, half: HalfFaces, name: str, index: int, count: i
     if not len(inside):
         reason = "is not a face of any cell"
     elif (inside >= 0).all():
-        reason = "is not a boundary face: it lies between two cells"
+        reason = (
+            "is not a boundary face: it lies between two cells. A wall within the flow needs nodes of its own on each "
+            "side (in Gmsh: Plugin(Crack) before saving); or leave its group out"
+        )
     else:
         reason = "is listed twice, in this patch or in an earlier one"
     more = f" ({count} such faces)" if count > 1 else ""

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fluxloom.core.errors import DeviceUnavailable, FluxloomError, MeshError
+from fluxloom.core.errors import DeviceUnavailable, MeshError
+from fluxloom.core.optional import guarded
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.orient import orient
@@ -51,14 +52,11 @@ def gmsh_session(what: str) -> Iterator[Any]:
         raise MeshError(f"{what}: this program uses Gmsh already; call gmsh.finalize() before")
     gmsh.initialize(["gmsh", "-nopopup"], readConfigFiles=False, interruptible=False)
     try:
-        for name, value in _OPTIONS.items():
-            gmsh.option.setNumber(name, value)
-        gmsh.model.add("fluxloom")
-        yield gmsh
-    except FluxloomError:
-        raise
-    except Exception as error:  # what the functions of gmsh raise is no more than that
-        raise MeshError(f"{what}: Gmsh fails: {error}; try other sizes") from error
+        with guarded(f"{what}: Gmsh fails", "try other sizes", MeshError):
+            for name, value in _OPTIONS.items():
+                gmsh.option.setNumber(name, value)
+            gmsh.model.add("fluxloom")
+            yield gmsh
     finally:
         gmsh.finalize()
 

@@ -7,7 +7,6 @@ flat parts, and where normals turn from one axis to the next.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.io.stl import read_stl_corners
 from fluxloom.mesh.mesh import FloatArray
 
 __all__ = ["Surface", "charts_of", "read_stl"]
@@ -35,8 +35,6 @@ _PREFERENCE = (0.1, 0.05, 0.0)
 """Added to the components of normals, so that faces at 45 degrees to two axes do not waver between them."""
 
 _SMOOTHINGS, _CUTS = 40, 12
-
-_VERTEX = re.compile(rb"vertex\s+(\S+)\s+(\S+)\s+(\S+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,23 +124,7 @@ def read_stl(path: str | Path) -> Surface:
     MeshError
         Where there is no such file, or it is no STL.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise MeshError(f"{path}: cannot be read: {error.strerror or error}") from None
-    count = int.from_bytes(data[80:84], "little")
-    if len(data) == 84 + 50 * count:
-        rows = np.frombuffer(data, dtype=np.uint8)[84:].reshape(-1, 50)[:, 12:48]
-        corners = np.ascontiguousarray(rows).view("<f4").astype(np.float64).reshape(-1, 3)
-    elif data.lstrip()[:5] == b"solid" and len(found := _VERTEX.findall(data)) % 3 == 0:
-        try:
-            corners = np.array(found, dtype="S32").astype(np.float64).reshape(-1, 3)
-        except ValueError:
-            raise MeshError(f"{path}: a vertex has a coordinate that is no number; mend the file") from None
-    else:
-        raise MeshError(f"{path}: not an STL file, or one that was cut short; write it anew")
-    if not len(corners) or not np.isfinite(corners).all():
-        raise MeshError(f"{path}: no triangles, or coordinates that are not finite; write the file anew")
+    corners = read_stl_corners(path).reshape(-1, 3)
     near = np.round(corners / (_SAME * max(float(np.ptp(corners, axis=0).max()), 1e-300)))
     _, where, inverse = np.unique(near, axis=0, return_index=True, return_inverse=True)
     triangles = inverse.reshape(-1, 3).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -213,6 +213,20 @@ class MeshData:
     def with_points(self, points: FloatArray) -> MeshData:
         """Return the same mesh with other coordinates (for instance moved or scaled)."""
         return replace(self, points=points)
+
+    def require_names(self, what: str, good: Callable[[str], bool]) -> None:
+        """Raise `MeshError` for the name of a patch that a file cannot keep.
+
+        Parameters
+        ----------
+        what
+            The kind of file.
+        good
+            Whether a name comes back as it is.
+        """
+        for name in self.patches:
+            if not good(name):
+                raise MeshError(f"{self.source.path}: the patch {name!r} cannot be called so in {what}; rename it")
 
     def require_elements(self, what: str) -> None:
         """Raise `MeshError` when there are polyhedra, or polygons with more than four nodes.

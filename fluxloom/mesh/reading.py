@@ -15,7 +15,7 @@ from fluxloom.mesh.check import check as check_mesh
 from fluxloom.mesh.distribute import Partition, distribute_mesh
 from fluxloom.mesh.io import formats
 from fluxloom.mesh.io import read as read_data
-from fluxloom.mesh.io.vtkhdf_slices import read_vtkhdf_slice
+from fluxloom.mesh.io.vtkhdf_slices import has_slices, read_vtkhdf_slice
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.renumber import MeshRenumbering, Method
 from fluxloom.mesh.renumber import renumber as renumber_mesh
@@ -77,9 +77,10 @@ def read(
     required = tuple(required_patches)
     if context.ranked:
         options = _Options(format, renumber, check, required)
+        sliced = _sliced(Path(path), context.comm, options)
         part = distribute_mesh(
-            _read_slice(Path(path), context.comm, options), context.comm, method=partition, shares=shares, maps=maps,
-            check=check and _sliced(Path(path), options), orient=_sliced(Path(path), options),
+            _read_slice(Path(path), context.comm, options, sliced), context.comm, method=partition, shares=shares,
+            maps=maps, check=check and sliced, orient=sliced,
         )  # fmt: skip
         return Mesh(part, context, dtype=dtype)
     data, renumbering = _read_whole(Path(path), _Options(format, renumber, check, required))
@@ -107,16 +108,18 @@ def _read_whole(path: Path, options: _Options) -> tuple[MeshData, MeshRenumberin
     return renumbering.mesh, renumbering
 
 
-def _sliced(path: Path, options: _Options) -> bool:
-    """Whether every rank reads its own slice of a file."""
+def _sliced(path: Path, comm: Comm, options: _Options) -> bool:
+    """Whether every rank reads its own slice of a file. Collective."""
     suffixes = formats()["vtkhdf"].suffixes
     chosen = options.format == "vtkhdf" or (options.format is None and path.suffix.lower() in suffixes)
-    return chosen and options.renumber is None
+    if not chosen or options.renumber is not None:
+        return False
+    return comm.allgather(together(comm, lambda: comm.rank == 0 and has_slices(path)))[0]
 
 
-def _read_slice(path: Path, comm: Comm, options: _Options) -> MeshSlice:
+def _read_slice(path: Path, comm: Comm, options: _Options, sliced: bool) -> MeshSlice:
     """Return this rank's slice of a file. Collective."""
-    if _sliced(path, options):
+    if sliced:
         part = read_vtkhdf_slice(path, comm, data=False)
         require_patches(part, options.required)
         return part

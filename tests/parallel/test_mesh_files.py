@@ -13,12 +13,13 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.comm.threads import run_threads
-from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, read_fields, write
+from fluxloom.mesh import MeshData, MeshSource, PatchFaces, box2d, box3d, read_data, read_fields, write
 from fluxloom.mesh.io import vtkhdf_slices
 from fluxloom.mesh.io.vtkhdf_slices import read_vtkhdf_slice, write_vtkhdf_slices
 from fluxloom.mesh.slices import MeshSlice, cut
 from tests.parallel.launch import mpiexec
 from tests.parallel.test_mesh import MESHES, assert_parts_fit, mixed2d, raises_on_all, ranked
+from tests.unit.mesh.file_texts import vtkhdf
 
 
 def assert_same(first: MeshData, second: MeshData) -> None:
@@ -157,6 +158,17 @@ def test_no_rank_reads_more_than_its_slice(tmp_path: Path, monkeypatch: pytest.M
     assert sum(rows[rank, "/VTKHDF/Connectivity"] for rank in range(4)) == 4 * data.n_cells + 2 * 140
     assert not any(name.endswith("/u") for _, name in rows)
     assert max(mesh.part.points.shape[0] for mesh in meshes) < data.n_points / 4 + 100
+
+
+def test_parts_and_steps_are_read_whole(tmp_path: Path) -> None:
+    """A file of two parts, or with a time, on two ranks: the same cells as on one."""
+    path = vtkhdf(tmp_path / "parts.vtkhdf", steps=False)
+    whole = read_data(path)
+    meshes = ranked(2, lambda context: fl.mesh.read(path, context, check=False))
+    assert sum(mesh.cells.size for mesh in meshes) == whole.n_cells == 3
+    write(tmp_path / "time.vtkhdf", box2d(4, 4), patches=True, time=0.5)
+    meshes = ranked(2, lambda context: fl.mesh.read(tmp_path / "time.vtkhdf", context))
+    assert sum(mesh.cells.size for mesh in meshes) == 16
 
 
 @pytest.mark.parametrize(

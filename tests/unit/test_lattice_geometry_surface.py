@@ -113,7 +113,7 @@ def test_broken_files(tmp_path: Path) -> None:
     with pytest.raises(SolverError, match="cut off"):
         read_triangles(path)
     path.write_text(whole.read_text().replace("vertex 0", "vertex zero", 1))
-    with pytest.raises(SolverError, match=r"broken\.stl: (trimesh cannot read|the file has no triangles)"):
+    with pytest.raises(SolverError, match=r"broken\.stl:\d+: the coordinate 'zero"):
         read_triangles(path)
     write_text(path, cube()[:0])
     with pytest.raises(SolverError, match="no triangles"):

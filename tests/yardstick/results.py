@@ -113,13 +113,13 @@ def arrays(path: Path) -> Iterator[tuple[str, Array]]:
 
 
 def hdf5_arrays(path: Path) -> Iterator[tuple[str, Array]]:
-    """Yield the data sets of a file of HDF5."""
+    """Yield the data sets of a file of HDF5, but the time."""
     import h5py
 
     found: list[tuple[str, Array]] = []
 
     def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
+        if isinstance(item, h5py.Dataset) and "/Steps/" not in name and not name.endswith("/TimeValue"):
             found.append((name, np.asarray(item[()])))
 
     with h5py.File(path, "r") as file:
@@ -140,6 +140,8 @@ def meshio_arrays(path: Path) -> Iterator[tuple[str, Array]]:
     for name, blocks in mesh.cell_data.items():
         yield f"CellData/{name}", np.concatenate([np.asarray(block) for block in blocks])
     for name, values in mesh.field_data.items():
+        if name == "TimeValue":
+            continue
         yield f"FieldData/{name}", np.asarray(values)
 
 
@@ -151,6 +153,8 @@ def image_arrays(path: Path) -> Iterator[tuple[str, Array]]:
     yield "grid", np.frombuffer(b"".join(re.findall(rb"<(?:ImageData|Piece)[^>]*>", head)), dtype=np.uint8)
     for text in re.findall(r"<DataArray[^>]*>", head.decode()):
         found = dict(re.findall(r'(\w+)="([^"]*)"', text))
+        if "offset" not in found:  # the time
+            continue
         place = start + int(found["offset"])
         size = int.from_bytes(data[place : place + 8], "little")
         kind = np.dtype(found["type"].lower()).newbyteorder("<")

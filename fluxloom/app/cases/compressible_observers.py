@@ -274,7 +274,8 @@ class SnapshotObserver(Observer):
             return
         name = f"snapshot_{flow.steps:06d}{Path(vtk_name('auto')).suffix}"
         fields = gathered(flow.context.comm, flow.spaces.cells.set.part, self._fields())
-        self.folder.write(name, lambda path: write_vtk(path, self._mesh(), fields))
+        time = flow.time or float(flow.steps)  # on the way to a steady flow there is no time: the steps
+        self.folder.write_at(time, name, lambda path: write_vtk(path, self._mesh(), fields, time=time))
 
 
 def _write(path: Path, columns: Mapping[str, Array]) -> None:

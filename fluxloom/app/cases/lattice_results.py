@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -21,15 +22,23 @@ _FEW = 3
 
 
 def write_fields(
-    folder: ResultFolder, name: str, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields
-) -> None:
-    """Write fields as image data: they come together on rank 0, one after the other. Collective."""
+    folder: ResultFolder, name: str, flow: LatticeBoltzmann, units: Units, pieces: Pieces, found: Fields, time: float,
+    *, series: bool = False,
+) -> None:  # fmt: skip
+    """Write fields as image data, of a series or alone: they come together on rank 0 one by one. Collective."""
     parts = {"pressure": found.pressure, "velocity": found.velocity, "vorticity": found.vorticity}
     fields = {name: pieces.whole(values.astype(np.float32)) for name, values in parts.items()}
     known = {name: values for name, values in fields.items() if values is not None}
     if known:
         shown = known | {"fluid": flow.fluid}
-        folder.write(name, lambda path: write_image(path, shown, origin=units.lower, spacing=units.dx))
+
+        def put(path: Path) -> None:
+            write_image(path, shown, origin=units.lower, spacing=units.dx, time=time)
+
+        if series:
+            folder.write_at(time, name, put)
+        else:
+            folder.write(name, put)
 
 
 def draw_fields(

@@ -215,7 +215,7 @@ class LatticeRunner:
             observer.finish()
         found = look_at(self.flow, self.units, self.pieces) if pictures or self.case.output.image else None
         if found is not None and self.case.output.image:
-            write_fields(folder, f"{folder.stem}.vti", self.flow, self.units, self.pieces, found)
+            write_fields(folder, f"{folder.stem}.vti", self.flow, self.units, self.pieces, found, self.time)
         if found is not None and pictures:
             name = self.case.case.name
             text = f"{name}, time {self.time:.6g}"
@@ -227,7 +227,7 @@ class LatticeRunner:
         """Write the fields of the step at which they were taken. Collective."""
         taken, units, pieces = self.beside.snapshot, self.units, self.pieces
         found = fields_of(taken.velocity(), taken.density(), self.flow.fluid, units, pieces)
-        write_fields(self.folder, name, self.flow, units, pieces, found)
+        write_fields(self.folder, name, self.flow, units, pieces, found, taken.step * units.dt, series=True)
 
     @property
     def part(self) -> Part | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,18 @@ import numpy.typing as npt
 from scipy.interpolate import RegularGridInterpolator
 
 from fluxloom.core.errors import CaseError
+from fluxloom.core.text import real, without_mark
 
 __all__ = ["Raster", "read_raster", "read_series"]
 
 FloatArray = npt.NDArray[np.float64]
 
 _HEADER = ("ncols", "nrows", "xllcorner", "xllcenter", "yllcorner", "yllcenter", "cellsize", "nodata_value")
+
+
+_REMARKS = "#%!"
+_COMMA = re.compile(r"[+-]?(\d+,\d+([eEdD][+-]?\d+)?|\d{1,3}(,\d{3})+\.\d*)")
+_DIGITS = re.compile(r"[-+\d, ]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +93,7 @@ def read_raster(path: str | Path) -> Raster:
 
 
 def read_series(path: str | Path) -> tuple[FloatArray, FloatArray]:
-    """Read lines ``time value``, separated by blanks or commas, with or without a heading.
+    """Read lines ``time value``, separated by blanks, commas or semicolons, with or without a heading.
 
     Raises
     ------
@@ -109,7 +116,7 @@ def _require_finite(path: str, table: FloatArray, lines: list[int]) -> None:
 
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
+        return without_mark(Path(path).read_bytes()).decode("utf-8", errors="replace")
     except FileNotFoundError:
         raise CaseError(f"{path}: no such file; paths in case files are relative to {Path.cwd()}") from None
     except OSError as error:
@@ -117,22 +124,42 @@ def _text(path: str | Path) -> str:
 
 
 def _table(path: str, text: str, columns: int) -> tuple[FloatArray, list[int]]:
-    """Return rows of numbers and their lines; one heading line is passed over."""
-    lines = [(k, line.replace(",", " ").split()) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    lines = [(k, words) for k, words in lines if not words[0].startswith("#")]
-    if lines and not _number(lines[0][1][0]):
-        lines = lines[1:]
-    for number, words in lines:
+    """Return rows of numbers and their lines; a heading, whose words are no numbers, is passed over."""
+    lines = [(k, line.strip()) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(k, line) for k, line in lines if line[0] not in _REMARKS]
+    rows = [(k, line.replace(",", " ").replace(";", " ").split()) for k, line in lines]
+    heading = bool(rows) and not any(_number(word) for word in rows[0][1][:columns])
+    lines, rows = lines[heading:], rows[heading:]
+    _refuse_decimal_commas(path, lines, columns)
+    for number, words in rows:
         if len(words) < columns or not all(_number(word) for word in words[:columns]):
-            raise CaseError(f"{path}:{number}: {columns} numbers are expected, got {' '.join(words)[:60]!r}")
-    if not lines:
+            raise CaseError(
+                f"{path}:{number}: {columns} numbers are expected, got {' '.join(words)[:60]!r}; one heading may stand "
+                "above, and remarks behind #"
+            )
+    if not rows:
         raise CaseError(f"{path}: there are no numbers in it")
-    return np.array([[float(word) for word in words[:columns]] for _, words in lines]), [k for k, _ in lines]
+    return np.array([[real(word) for word in words[:columns]] for _, words in rows]), [k for k, _ in rows]
+
+
+def _refuse_decimal_commas(path: str, lines: list[tuple[int, str]], columns: int) -> None:
+    """Raise `CaseError` where a comma stands for the point: within a word among others, or between digits alone."""
+    for number, line in lines:
+        words = line.split("#")[0].replace(";", " ").split()
+        if len(words) > 1 and (word := next((word for word in words if _COMMA.fullmatch(word)), "")):
+            raise CaseError(f"{path}:{number}: a decimal comma in {word!r}; write points, and blanks between columns")
+    counts = {line.count(",") for _, line in lines}
+    digits = all(_DIGITS.fullmatch(line) for _, line in lines)
+    if digits and max(counts, default=0) >= columns and (len(counts) > 1 or counts == {2 * columns - 1}):
+        raise CaseError(
+            f"{path}:{lines[0][0]}: {lines[0][1][:60]!r}: {columns} numbers are expected, and commas between digits "
+            "alone may be decimal commas; write points, or leave out the other columns"
+        )
 
 
 def _number(word: str) -> bool:
     try:
-        float(word)
+        real(word)
     except ValueError:
         return False
     return True
@@ -147,7 +174,7 @@ def _esri(path: str, text: str) -> Raster:
         words = line.split()
         if len(words) != 2 or words[0].lower() not in _HEADER or not _number(words[1]):
             break
-        head[words[0].lower()] = float(words[1])
+        head[words[0].lower()] = real(words[1])
         count += 1
     missing = [name for name in ("ncols", "nrows", "cellsize") if name not in head]
     missing += [f"{a}llcorner" for a in "xy" if f"{a}llcorner" not in head and f"{a}llcenter" not in head]

@@ -46,7 +46,7 @@ class TsunamiApplication:
     def estimate(self, case: TsunamiCase) -> Estimate:
         """Return the size of a case; a mesh from a file is read for it."""
         if case.mesh.file:
-            data = read_data(case.mesh.file)
+            data = read_data(case.mesh.file, zone=case.mesh.zone)
             cells, points = data.n_cells, data.n_points
         else:
             cells, points = 2 * case.mesh.nx * case.mesh.ny, (case.mesh.nx + 1) * (case.mesh.ny + 1)
@@ -144,8 +144,8 @@ def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] 
         return box2d(table.nx, table.ny, lengths, "triangle", origin=origin, perturb=table.perturb), None
     values = None
     if case.bathymetry.field:
-        values = _field(table.file, case.bathymetry.field)
-    data = read_data(table.file, orient=values is None)
+        values = _field(table.file, case.bathymetry.field, table.zone)
+    data = read_data(table.file, orient=values is None, zone=table.zone)
     if data.dimension != 2:
         raise CaseError(f"mesh.file: {table.file} has {data.dimension} dimensions; the water needs a plane mesh")
     check_mesh(data)
@@ -156,9 +156,9 @@ def _mesh_and_bed(case: TsunamiCase) -> tuple[MeshData, npt.NDArray[np.float64] 
     return data, values
 
 
-def _field(path: str, name: str) -> npt.NDArray[np.float64]:
+def _field(path: str, name: str, zone: str | int) -> npt.NDArray[np.float64]:
     """Return a cell field of a mesh file; a field on the nodes is averaged."""
-    fields = read_fields(path)
+    fields = read_fields(path, zone=zone)
     known = [*fields.cell_data, *fields.point_data]
     if name not in known:
         text = ", ".join(known) or "none"

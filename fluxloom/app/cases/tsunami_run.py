@@ -204,7 +204,8 @@ class TsunamiRunner:
         """Write the fields."""
         fields = self._gathered()
         name = f"snapshot_{number:04d}{Path(vtk_name('auto')).suffix}"
-        self.folder.write(name, lambda path: write_vtk(path, self.mesh(), fields))
+        time = self.time
+        self.folder.write_at(time, name, lambda path: write_vtk(path, self.mesh(), fields, time=time))
 
     def _gathered(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the fields of all cells on rank 0."""

@@ -36,6 +36,8 @@ class TsunamiMeshTable(Table):
     ----------
     file
         SU2, Gmsh, VTU, VTKHDF or what meshio reads.
+    zone
+        Of a file with several meshes, the one to take: number of a zone of SU2, name of a base or zone of CGNS.
     x, y
         Ends of the rectangle, metres.
     nx, ny
@@ -47,6 +49,7 @@ class TsunamiMeshTable(Table):
     """
 
     file: str = ""
+    zone: str | int = ""
     x: list[float] = Field(default=[0.0, 1.0], min_length=2, max_length=2)
     y: list[float] = Field(default=[0.0, 1.0], min_length=2, max_length=2)
     nx: Annotated[int, Field(ge=1, le=50_000)] = 100
@@ -56,6 +59,8 @@ class TsunamiMeshTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> TsunamiMeshTable:
+        if self.zone != "" and not self.file:
+            raise ValueError("zone belongs to a mesh from a file: give file, or leave zone out")
         if self.file and (extra := self.changed(("x", "y", "nx", "ny", "perturb"))):
             raise ValueError(f"a mesh from a file has no {extra[0]}")
         if self.x[0] >= self.x[1] or self.y[0] >= self.y[1]:

@@ -20,7 +20,7 @@ from fluxloom.app.cli.listening import Listening
 from fluxloom.app.files import atomic, prepare_file, write_json
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.activity import activity
-from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.errors import CaseError, MeshError, did_you_mean
 from fluxloom.dsl.decompose import PartitionReport
 from fluxloom.mesh import (
     RankedMesh,
@@ -52,6 +52,19 @@ Format = Annotated[
     str | None,
     typer.Option("--format", metavar="NAME", help="Format, when the suffix does not tell.", show_default=False),
 ]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        "--zone",
+        metavar="ZONE",
+        help="Of several meshes in a file: zone of SU2, base or zone of CGNS.",
+        show_default=False,
+    ),
+]
+Step = Annotated[
+    int | None,
+    typer.Option("--step", metavar="N", help="Of several times in a VTKHDF file, from 0.", show_default="the last"),
+]
 SHAPES = ("airfoil", "box2d", "box3d")
 _MOST_PARTS = 4096
 """Parts of a mesh: each of them is a thread while it is divided."""
@@ -79,9 +92,9 @@ def _listen(group: typer.Context) -> None:
     group.with_resource(Listening())
 
 
-def _info(file: Source, format: Format = None) -> None:
-    """Say what a mesh file holds, without judging it."""
-    fields = read_fields(file, format=format)
+def _info(file: Source, format: Format = None, zone: Zone = None, step: Step = None) -> None:
+    """Say what a mesh file holds, and what `check` and runs would refuse."""
+    fields = read_fields(file, format=format, zone=zone, step=step)
     mesh = fields.mesh
     kinds = ", ".join(f"{count:,} {name}" for name, count in mesh.cell_counts.items())
     box = " x ".join(
@@ -97,8 +110,18 @@ def _info(file: Source, format: Format = None) -> None:
             ("bounding box", box),
             ("cell data", ", ".join(fields.cell_data) or "none"),
             ("point data", ", ".join(fields.point_data) or "none"),
+            ("check", _verdict(mesh) or "sound"),
         ]
     )
+
+
+def _verdict(mesh: MeshData) -> str:
+    """Return why a run refuses a mesh; empty when it does not."""
+    try:
+        check(orient(mesh)[0])
+    except MeshError as error:
+        return str(error)
+    return ""
 
 
 def _check(
@@ -108,11 +131,13 @@ def _check(
     ] = None,
     json: JsonOption = None,
     format: Format = None,
+    zone: Zone = None,
+    step: Step = None,
 ) -> None:
     """Check a mesh for errors and report its quality: how measures are distributed, and where they are worst."""
     if json is not None:
         prepare_file(json)
-    mesh, turned = orient(read_data(file, format=format, orient=False))
+    mesh, turned = orient(read_data(file, format=format, orient=False, zone=zone, step=step))
     with activity("checking the mesh", f"{mesh.n_cells:,} cells"):
         report = check(mesh, patch or ())
         found = quality(mesh)
@@ -126,9 +151,12 @@ def _check(
     messages().print(f"{file}: sound", style="green", soft_wrap=True, markup=False)
 
 
-def _convert(file: Source, new: Target, format: Format = None) -> None:
+def _convert(file: Source, new: Target, format: Format = None, zone: Zone = None, step: Step = None) -> None:
     """Write a mesh, with its data where the format holds them, in another format."""
-    fields = read_fields(file, format=format)
+    fields = read_fields(file, format=format, zone=zone, step=step)
+    if verdict := _verdict(fields.mesh):
+        text = f"warning: a run would refuse this mesh: {verdict}"
+        messages().print(text, style="yellow", soft_wrap=True, markup=False)
     data = {"cell_data": fields.cell_data, "point_data": fields.point_data}
     has_data = any(data.values())
     if has_data and new.suffix not in (".vtu", ".vtkhdf", ".hdf"):
@@ -174,9 +202,10 @@ def _refine(
     new: Target,
     times: Annotated[int, typer.Option("--times", min=1, metavar="N", help="How often.")] = 1,
     format: Format = None,
+    zone: Zone = None,
 ) -> None:
     """Divide every cell uniformly: 4 cells of one in two dimensions, 8 in three, 10 of a pyramid."""
-    data = read_data(file, format=format)
+    data = read_data(file, format=format, zone=zone)
     with activity("refining the mesh", f"{data.n_cells:,} cells"):
         fine = refine(data, times)
     _save(new, fine)
@@ -187,12 +216,13 @@ def _renumber(
     new: Target,
     method: Annotated[str, typer.Option("--method", metavar="NAME", help="rcm or gps.")] = "rcm",
     format: Format = None,
+    zone: Zone = None,
 ) -> None:
     """Renumber cells by their graph and points by first touch, for locality."""
     known = get_args(Method)
     if method not in known:
         raise CaseError(f"unknown method {method!r}{did_you_mean(method, known)} (allowed: {', '.join(known)})")
-    result = renumber(read_data(file, format=format), cast("Method", method))
+    result = renumber(read_data(file, format=format, zone=zone), cast("Method", method))
     _save(new, result.mesh)
     facts(
         [
@@ -202,9 +232,9 @@ def _renumber(
     )
 
 
-def _dual(file: Source, new: Target, format: Format = None) -> None:
+def _dual(file: Source, new: Target, format: Format = None, zone: Zone = None) -> None:
     """Put a cell about each point: polyhedra of tetrahedra, polygons of triangles; write .vtkhdf (or .vtu in 2D)."""
-    data = read_data(file, format=format)
+    data = read_data(file, format=format, zone=zone)
     with activity("a cell about each point", f"{data.n_points:,} points"):
         found = dual(data)
     _save(new, found)
@@ -224,6 +254,7 @@ def _partition(
     ] = None,
     json: JsonOption = None,
     format: Format = None,
+    zone: Zone = None,
 ) -> None:
     """Divide a mesh among ranks and say what each of them gets; nothing runs on several ranks."""
     known = get_args(Partition)
@@ -238,7 +269,7 @@ def _partition(
         if path is not None:
             prepare_file(path)
     with activity("dividing the mesh", f"{parts} parts"):
-        ranked, mesh = _divide(file, format, parts, cast("Partition", method), given)
+        ranked, mesh = _divide(file, {"format": format, "zone": zone}, parts, cast("Partition", method), given)
     report = ranked[0].decomposition.report()
     _show(file, report, every_rank=show)
     if json is not None:
@@ -253,7 +284,7 @@ def _partition(
 
 
 def _divide(
-    file: str, format: str | None, parts: int, method: Partition, shares: Sequence[float] | None
+    file: str, how: dict[str, Any], parts: int, method: Partition, shares: Sequence[float] | None
 ) -> tuple[list[RankedMesh], MeshData]:
     """Return what each rank would have, and the mesh; the ranks are threads of this process."""
     shape, _, size = file.partition(":")
@@ -263,7 +294,7 @@ def _divide(
         airfoil = airfoil_mesh(*counts)
         found = run_threads(parts, lambda comm: distribute(airfoil, comm, method=method, shares=shares))
         return found, airfoil.to_mesh_data()
-    data = read_data(file, format=format)
+    data = read_data(file, **how)
     _require_cells(data.n_cells, parts)
     divided = run_threads(
         parts, lambda comm: distribute_mesh(cut(data, comm.rank, comm.size), comm, method=method, shares=shares)

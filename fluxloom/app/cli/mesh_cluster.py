@@ -32,11 +32,15 @@ def command(
     spread: Annotated[
         float, typer.Option("--spread", metavar="X", help="The same by the square of the distance, far away.")
     ] = 0.05,
+    zone: Annotated[
+        str | None,
+        typer.Option("--zone", metavar="ZONE", help="Of several meshes in a file.", show_default=False),
+    ] = None,
 ) -> None:
     """Place the points on the lines above walls anew, and more of them: thin first cells that grow by a factor."""
     if not new.parent.is_dir():
         raise CaseError(f"{new}: the directory {new.parent} does not exist")
-    mesh = cluster(read_data(file), wall, Clustering(first, growth, layers, slope, spread))
+    mesh = cluster(read_data(file, zone=zone), wall, Clustering(first, growth, layers, slope, spread))
     with atomic(new) as temporary:
         write(temporary, mesh)
     messages().print(f"{new}: {mesh.n_points:,} points, {mesh.n_cells:,} cells", soft_wrap=True, markup=False)

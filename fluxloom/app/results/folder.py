@@ -13,6 +13,7 @@ from typing import Any
 
 from fluxloom.app.files import FULL, reason_of, write_json
 from fluxloom.app.results.lock import FolderLock
+from fluxloom.app.results.series import Series
 from fluxloom.app.results.tables import PART, Lines
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError, OtherRankFailed
 
@@ -21,9 +22,9 @@ __all__ = ["RECORD", "ResultFolder", "known_results"]
 RECORD = "run.json"
 _RESULTS = (
     "residual.csv", "history.csv", "probes.csv", "profile.csv", "gauges.csv", "final.*", "diverged.*",
-    "snapshot_*.vt*", "checkpoint.h5*", "checkpoint.npz",
+    "snapshot_*.vt*", "*.pvd", "*.series", "checkpoint.h5*", "checkpoint.npz",
 )  # fmt: skip
-_SUFFIX = re.compile(r"\.(csv|gif|mp4|png|vtkhdf|vti|vtu|h5(\.\d+)?|npz)$")
+_SUFFIX = re.compile(r"\.(csv|gif|mp4|png|pvd|vtkhdf(\.series)?|vti|vtu|h5(\.\d+)?|npz)$")
 """Of files that a run writes; other names in a record are not believed."""
 
 _ORPHAN = re.compile(r"\.[^/]+-(\d+)-[0-9a-f]+(\.\w+)?$")
@@ -146,6 +147,16 @@ class ResultFolder:
         if self.path is not None:
             with self.attempt(name):
                 action(self.path / name)
+
+    def write_at(self, time: float, name: str, action: Callable[[Path], object]) -> None:
+        """Let an action write a file of a series, and name it with its time in the list of the series, see `Series`."""
+        self.write(name, action)
+        if self.path is None or name not in self.written:
+            return
+        series = Series.of(name)
+        times = series.times(self.path) if series.name in self.written else {}
+        kept = {file: at for file, at in (times | {name: time}).items() if file in self.written}
+        self.write(series.name, lambda path: series.write(path, kept))
 
     @contextlib.contextmanager
     def attempt(self, name: str, *, keep: bool = True) -> Iterator[None]:

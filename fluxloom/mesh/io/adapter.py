@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import require
-from fluxloom.mesh.elements import ELEMENTS, element
-from fluxloom.mesh.io.vtk_cells import Array, Fields
+from fluxloom.core.optional import guarded, require
+from fluxloom.mesh.elements import ELEMENTS, element, face_name
+from fluxloom.mesh.io.collect import plane_points, without_unused
+from fluxloom.mesh.io.meshio_texts import plain_text
+from fluxloom.mesh.io.vtk_cells import REFERENCES, Array, Fields
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
 _WORDS = {"wedge": "prism"}
-_REFERENCES = ("gmsh:physical", "medit:ref", "CellEntityIds", "cell_tags", "patch")
 
 
 def meshio_suffixes() -> frozenset[str]:
@@ -46,20 +48,26 @@ def read_meshio(path: str | Path) -> Fields:
     """
     meshio = require("meshio", "mesh", f"reading {Path(path).suffix} files")
     said = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):  # it prints, and ends the process
-            found: Any = meshio.read(path)
-    except (meshio.ReadError, OSError, ValueError, KeyError, SystemExit) as error:
-        why = " ".join(said.getvalue().split()) if isinstance(error, SystemExit) else str(error)
-        raise MeshError(f"{path}: meshio cannot read the file: {why}") from error
-    names = [_WORDS.get(str(block.type), str(block.type)) for block in found.cells]
-    strange = [name for name in names if name not in ELEMENTS]
+    what = f"{path}: meshio cannot read the file"
+    with (
+        guarded(what, "save it as VTU, MSH 4.1 or SU2", MeshError, lambda: said.getvalue().split("Error: Couldn't")[0]),
+        contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),  # it prints, and ends the process
+        plain_text(path) as plain,
+    ):  # fmt: skip
+        found = meshio.read(plain)
+        if "cannot handle" in said.getvalue():  # it prints so, and leaves the cells out
+            raise MeshError(f"{path}: cells of a type that meshio leaves out; save it as VTU, MSH 4.1 or SU2")
+        return _fields(str(path), found)
+
+
+def _fields(path: str, found: Any) -> Fields:
+    """Return what meshio has read."""
+    names = [_name(block) for block in found.cells]
+    strange = [name for name in names if name not in ELEMENTS and not name.startswith("polygon")]
     if strange:
         raise MeshError(f"{path}: elements of type {strange[0]!r} are not supported; export linear elements")
     dimension = max((element(name).dimension for name in names), default=0)
     points = np.asarray(found.points, dtype=np.float64)
-    if dimension < 3 and points.shape[1] == 3 and not (points[:, 2] == 0.0).all():
-        raise MeshError(f"{path}: a surface in space is not a mesh of cells; give plane (z = 0) or solid elements")
     if dimension < 2:
         raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
     cells: dict[str, IntArray] = {}
@@ -72,8 +80,23 @@ def read_meshio(path: str | Path) -> Fields:
     order = [k for indices in parts.values() for k in indices]
     data = {key: np.concatenate([np.asarray(blocks[k]) for k in order]) for key, blocks in found.cell_data.items()}
     patches = _patches(found, names, dimension)
-    mesh = MeshData(points[:, :dimension], cells, patches, MeshSource(str(path)))
-    return Fields(mesh, {key: np.asarray(value) for key, value in found.point_data.items()}, data)
+    if any(block.type == "polygon" for block in found.cells) and not data:
+        warn(f"{path}: values on polygons are not read; save them as VTU")
+    used = np.concatenate([block.reshape(-1) for block in cells.values()])
+    if used.size and not 0 <= int(used.min()) <= int(used.max()) < len(points):
+        raise MeshError(f"{path}: an element has a node that is not there (0 ... {len(points) - 1}); mend the file")
+    if dimension == 2:
+        points = plane_points(path, points, used)
+    mesh, kept = without_unused(MeshData(points, cells, patches, MeshSource(path)))
+    return Fields(mesh, {key: np.asarray(value)[kept] for key, value in found.point_data.items()}, data)
+
+
+def _name(block: Any) -> str:
+    """Return what elements of a block are called here."""
+    name = str(block.type)
+    if name == "polygon":
+        return face_name(np.asarray(block.data).shape[1])
+    return _WORDS.get(name, name)
 
 
 def _patches(found: Any, names: list[str], dimension: int) -> dict[str, PatchFaces]:
@@ -87,7 +110,7 @@ def _patches(found: Any, names: list[str], dimension: int) -> dict[str, PatchFac
                 rows = found.cells[k].data[np.asarray(chosen)]
                 blocks.setdefault(label, {}).setdefault(names[k], []).append(rows)
     if not blocks:
-        key = next((key for key in _REFERENCES if key in found.cell_data), None)
+        key = next((key for key in REFERENCES if key in found.cell_data), None)
         words = {int(number): word for word, (number, depth) in found.field_data.items() if depth == dimension - 1}
         for k in faces if key is not None else []:
             references = np.asarray(found.cell_data[key][k])
@@ -129,7 +152,12 @@ def write_meshio(
         for key, values in (cell_data or {}).items()
     }
     nodal = {key: np.asarray(values) for key, values in (point_data or {}).items()}
-    try:
+    if mesh.patches:
+        kept = ", ".join(mesh.patches)
+        warn(f"{path}: the patches ({kept}) are left out; .msh, .su2, .vtu and .vtkhdf files have them")
+    said = io.StringIO()
+    with (
+        guarded(f"{path}: meshio cannot write the mesh", "write .vtu, .msh or .su2", MeshError, said.getvalue),
+        contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
+    ):  # fmt: skip
         meshio.Mesh(points, blocks, point_data=nodal, cell_data=split).write(path)
-    except (meshio.WriteError, OSError, ValueError) as error:
-        raise MeshError(f"{path}: meshio cannot write the mesh: {error}") from error

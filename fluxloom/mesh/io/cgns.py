@@ -27,7 +27,8 @@ from fluxloom.mesh.io.cgns_structured import read_structured
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_unstructured import read_unstructured
 from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, Zone, add_blocks, families
-from fluxloom.mesh.mesh import FloatArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.io.collect import plane_points
+from fluxloom.mesh.mesh import MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.polyhedra import Polyhedra
 
 __all__ = ["open_cgns", "read_cgns"]
@@ -35,15 +36,15 @@ __all__ = ["open_cgns", "read_cgns"]
 _MOST = np.iinfo(np.int32).max
 
 
-def read_cgns(path: str | Path, *, base: str | None = None) -> MeshData:
+def read_cgns(path: str | Path, *, zone: str | int | None = None) -> MeshData:
     """Read a CGNS mesh.
 
     Parameters
     ----------
     path
         A ``.cgns`` file (or ``.cgns.gz``): HDF5, which needs h5py, or ADF.
-    base
-        Which ``CGNSBase_t``, when the file has several.
+    zone
+        Name of the ``CGNSBase_t`` to read, when the file has several, or of one ``Zone_t`` of the only base.
 
     Returns
     -------
@@ -60,12 +61,12 @@ def read_cgns(path: str | Path, *, base: str | None = None) -> MeshData:
         For HDF5 when h5py is not installed.
     """
     with open_cgns(path) as root:
-        chosen = _base(root, base)
+        chosen, wanted = _base(root, None if zone is None else str(zone))
         dimension = int(chosen.integers(2)[0])
         if dimension not in (2, 3):
             raise MeshError(f"{chosen.where}: cells of {dimension} dimensions are not supported, only 2 and 3")
         below = families(chosen)
-        zones = [_zone(node, dimension, below) for node in chosen.all("Zone_t")]
+        zones = [_zone(node, dimension, below) for node in chosen.all("Zone_t") if wanted in (None, node.name)]
     if not zones:
         raise MeshError(f"{chosen.where}: the base holds no zones")
     return _assemble(str(path), zones, dimension)
@@ -105,15 +106,22 @@ def open_cgns(path: str | Path) -> Iterator[Node]:
         raise MeshError(f"{path}: cannot be read: {error}") from None
 
 
-def _base(root: Node, name: str | None) -> Node:
-    """Return the base with a name, or the only one."""
+def _base(root: Node, name: str | None) -> tuple[Node, str | None]:
+    """Return the base with a name, or the only one, and of this the zone with the name."""
     bases = {node.name: node for node in root.all("CGNSBase_t")}
     known = ", ".join(bases) or "none"
-    if name is not None and name not in bases:
-        raise MeshError(f"{root.where}: no base {name!r} (bases: {known})")
-    if name is None and len(bases) != 1:
-        raise MeshError(f"{root.where}: one base is wanted, or its name: base=... (bases: {known})")
-    return bases[next(iter(bases)) if name is None else name]
+    if name in bases:
+        return bases[name], None
+    if len(bases) != 1:
+        missing = "one of them is wanted" if name is None else f"no base {name!r}"
+        raise MeshError(
+            f"{root.where}: {missing} (bases: {known}); give --zone NAME, [mesh] zone = NAME, or zone=NAME in Python"
+        )
+    base = next(iter(bases.values()))
+    zones = [node.name for node in base.all("Zone_t")]
+    if name is not None and name not in zones:
+        raise MeshError(f"{root.where}: no base or zone {name!r} (base: {known}; zones: {', '.join(zones) or 'none'})")
+    return base, name
 
 
 def _zone(node: Node, dimension: int, below: Mapping[str, str]) -> Zone:
@@ -130,6 +138,8 @@ def _zone(node: Node, dimension: int, below: Mapping[str, str]) -> Zone:
 def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
     """Return the mesh of all zones."""
     widths = {zone.points.shape[1] for zone in zones}
+    if max(widths) < dimension:
+        raise MeshError(f"{path}: solid cells need three coordinates")
     if len(widths) != 1:
         raise MeshError(f"{path}: some zones have two coordinates and some three")
     kept, number = merge_points(path, zones)
@@ -151,7 +161,7 @@ def _assemble(path: str, zones: list[Zone], dimension: int) -> MeshData:
     numbers = [place[own] for own in numbers]
     listed = _gathered([zone.patches for zone in zones], numbers)
     mesh = MeshData(
-        _plane(path, points[used], dimension),
+        points[used] if dimension == 3 else plane_points(path, points[used], np.ones(int(used.sum()), dtype=bool)),
         narrow({name: place[block] for name, block in cells.items()}),
         {} if joined else {name: PatchFaces(narrow(blocks)) for name, blocks in listed.items()},
         MeshSource(path, 0, narrow(zones[0].numbers) if len(zones) == 1 else {}),
@@ -169,16 +179,3 @@ def _gathered(parts: list[dict[str, Blocks]], numbers: list[Index]) -> dict[str,
         for name, blocks in part.items():
             add_blocks(found, name, {kind: own[block] for kind, block in blocks.items()})
     return found
-
-
-def _plane(path: str, points: FloatArray, dimension: int) -> FloatArray:
-    """Return points with as many coordinates as the cells have dimensions."""
-    if points.shape[1] == dimension:
-        return points
-    if points.shape[1] < dimension:
-        raise MeshError(f"{path}: solid cells need three coordinates")
-    extent = points.max(axis=0) - points.min(axis=0)
-    flat = np.flatnonzero(extent <= 1e-12 * extent.max())
-    if not flat.size:
-        raise MeshError(f"{path}: a surface in space is not a mesh of cells; give plane or solid elements")
-    return np.delete(points, flat[-1], axis=1)

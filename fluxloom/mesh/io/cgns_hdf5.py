@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import require
+from fluxloom.core.optional import guarded, require
 from fluxloom.mesh.io.cgns_tree import Array, Node, no_array
 
 __all__ = ["is_hdf5", "open_hdf5"]
@@ -47,11 +47,11 @@ def open_hdf5(path: Path, content: bytes | None = None) -> Iterator[Node]:
         When h5py is not installed.
     """
     h5py = require("h5py", "mesh", "reading CGNS files of the HDF5 kind")
-    try:
-        with h5py.File(path if content is None else io.BytesIO(content), "r") as file:
-            yield _node(str(path), file, "", 0, h5py)
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of them
-        raise MeshError(f"{path}: not an HDF5 file, or damaged: {error}") from None
+    with (
+        guarded(f"{path}: not an HDF5 file, or damaged", "write it anew", MeshError),
+        h5py.File(path if content is None else io.BytesIO(content), "r") as file,
+    ):
+        yield _node(str(path), file, "", 0, h5py)
 
 
 def _node(path: str, group: Any, below: str, depth: int, h5py: Any) -> Node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry, load_object
+from fluxloom.mesh.io.collect import first_patches
 from fluxloom.mesh.io.vtk_cells import Fields
 from fluxloom.mesh.mesh import MeshData
 
@@ -32,27 +33,41 @@ class MeshFormat:
         ``write(path, mesh, **options)``; options may hold ``cell_data`` and ``point_data``.
     data
         Whether it holds values on points and cells.
+    zones, steps
+        Whether ``read`` takes ``zone``, one of several meshes in a file, and ``step``, one of several times.
     """
 
     suffixes: tuple[str, ...]
     read: Callable[..., Fields] | None
     write: Callable[..., None] | None
     data: bool = False
+    zones: bool = False
+    steps: bool = False
 
 
 def formats() -> Registry[MeshFormat]:
     """Return a registry of the built-in formats, open to the entry points ``fluxloom.mesh_formats``."""
     registry: Registry[MeshFormat] = Registry("mesh format", group="fluxloom.mesh_formats", error=MeshError)
-    registry.register("su2", MeshFormat((".su2",), _plain(_late("su2:read_su2")), _late("su2:write_su2")))
+    registry.register("su2", MeshFormat((".su2",), _plain(_late("su2:read_su2")), _late("su2:write_su2"), zones=True))
     registry.register("gmsh", MeshFormat((".msh",), _plain(_late("gmsh:read_gmsh")), _late("gmsh:write_gmsh")))
-    registry.register("cgns", MeshFormat((".cgns",), _plain(_late("cgns:read_cgns")), None))
-    registry.register("vtu", MeshFormat((".vtu",), _read_vtu, _late("vtk:write_vtu"), data=True))
+    registry.register("cgns", MeshFormat((".cgns",), _plain(_late("cgns:read_cgns")), None, zones=True))
+    registry.register("vtu", MeshFormat((".vtu",), _late("vtu:read_vtu"), _late("vtk:write_vtu"), data=True))
+    inp = MeshFormat((".inp",), _plain(_late("abaqus:read_abaqus")), _late("adapter:write_meshio"))
+    registry.register("abaqus", inp)
     read, write = _late("vtkhdf:read_vtkhdf"), _late("vtkhdf:write_vtkhdf")
-    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True))
+    registry.register("vtkhdf", MeshFormat((".vtkhdf", ".hdf"), read, write, data=True, steps=True))
     return registry
 
 
-def read(path: str | Path, *, format: str | None = None, orient: bool = True, **options: Any) -> MeshData:
+def read(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    orient: bool = True,
+    zone: str | int | None = None,
+    step: int | None = None,
+    **options: Any,
+) -> MeshData:
     """Read a mesh.
 
     Parameters
@@ -63,8 +78,13 @@ def read(path: str | Path, *, format: str | None = None, orient: bool = True, **
         Name of the format, when the suffix does not tell.
     orient
         Whether cells with negative volume are turned round (see `fluxloom.mesh.orient.orient`).
+    zone
+        Of a file with several meshes, the one to read: number of a zone of SU2 (from 1), name of a base or of a zone of
+        CGNS.
+    step
+        Of a VTKHDF file with several steps in time, the one to read (from 0); by default the last.
     **options
-        Of the format: ``zone`` for SU2 files, ``base`` for CGNS files, ``native=False`` for text files.
+        Of the format: ``native=False`` for text files.
 
     Returns
     -------
@@ -79,19 +99,38 @@ def read(path: str | Path, *, format: str | None = None, orient: bool = True, **
     """
     from fluxloom.mesh.orient import orient as orient_cells
 
-    mesh = read_fields(path, format=format, **options).mesh
+    mesh = read_fields(path, format=format, zone=zone, step=step, **options).mesh
     return orient_cells(mesh)[0] if orient else mesh
 
 
-def read_fields(path: str | Path, *, format: str | None = None, **options: Any) -> Fields:
-    """Read a mesh and the values on its points and cells (cells as they stand in the file)."""
+def read_fields(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    zone: str | int | None = None,
+    step: int | None = None,
+    **options: Any,
+) -> Fields:
+    """Read a mesh and the values on its points and cells (cells as they stand in the file), as `read` does it."""
+    from fluxloom.mesh.check import check_range
+
     if Path(path).is_dir():
         raise MeshError(f"{path}: is a directory; name a mesh file")
     name, chosen = _choose(path, format)
     if chosen is not None and chosen.read is None:
         raise MeshError(f"{path}: the format {name!r} can be written but not read")
+    for word, value, allowed in (
+        ("zone", None if zone == "" else zone, chosen is not None and chosen.zones),
+        ("step", step, chosen is not None and chosen.steps),
+    ):
+        if value is not None and not allowed:
+            raise MeshError(f"{path}: {name} files have no {word}s; leave {word} out")
+        if value is not None:
+            options[word] = value
     with activity("reading the mesh", str(path)):
-        return _read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
+        found = _read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
+    check_range(found.mesh)
+    return replace(found, mesh=first_patches(found.mesh))
 
 
 def write(
@@ -166,13 +205,6 @@ def _plain(reader: Callable[..., MeshData]) -> Callable[..., Fields]:
         return Fields(reader(path, **options))
 
     return wrapped
-
-
-def _read_vtu(path: str | Path) -> Fields:
-    """Read raw VTU files natively, others through meshio."""
-    from fluxloom.mesh.io.vtk import is_raw_vtu, read_vtu
-
-    return read_vtu(path) if is_raw_vtu(path) else _read_meshio(path)
 
 
 def _read_meshio(path: str | Path) -> Fields:

@@ -7,6 +7,7 @@ Source: Gmsh reference manual, "MSH file format" and "MSH file format version 2 
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import by_code, element
+from fluxloom.mesh.io.collect import add_faces, first_group, plane_points, tell_shared
 from fluxloom.mesh.io.gmsh_binary import read_binary
-from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type, skip_section
+from fluxloom.mesh.io.gmsh_raw import RawMesh, Row, element_type, read_entities, skip_section
 from fluxloom.mesh.io.scan import PlainScanner, open_scanner
 from fluxloom.mesh.io.text import TextWriter
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
@@ -61,9 +63,9 @@ def read_gmsh(path: str | Path, *, native: bool = True) -> MeshData:
             scan.fail("the file does not begin with $MeshFormat; it is not a Gmsh mesh", scan.line - 1)
         elif name == "$PhysicalNames":
             raw.read_names(scan)
-        elif name == "$Entities":
-            _entities(scan, raw)
-        elif name == "$Nodes":
+        elif name in ("$Entities", "$PartitionedEntities"):
+            read_entities(Row(scan, name), raw, divided=name != "$Entities")
+        elif name in ("$Nodes", "$ParametricNodes"):
             _nodes(scan, raw)
         elif name == "$Elements":
             _elements(scan, raw)
@@ -85,32 +87,18 @@ def _integers(scan: PlainScanner, count: int, what: str) -> list[int]:
     return [int(value) for value in scan.integers(1, count, what)[0]]
 
 
-def _entities(scan: PlainScanner, raw: RawMesh) -> None:
-    """Read the first physical tag of every entity (4.1)."""
-    sizes = _integers(scan, 4, "counts of $Entities")
-    for dimension, count in enumerate(sizes):
-        skip = 4 if dimension == 0 else 7
-        for _ in range(count):
-            words = (scan.next_line() or "").split()
-            try:
-                tag, n_groups = int(words[0]), int(words[skip])
-                raw.groups[dimension, tag] = abs(int(words[skip + 1])) if n_groups else 0
-            except (IndexError, ValueError):
-                scan.fail("a row of $Entities is damaged or missing; the file is truncated", scan.line - 1)
-
-
 def _nodes(scan: PlainScanner, raw: RawMesh) -> None:
     if raw.version == "2.2":
         (count,) = _integers(scan, 1, "count of $Nodes")
-        table = scan.reals(count, 4, "nodes ($Nodes)")
+        table = Row.table(scan, count, 4, "nodes ($Nodes)", whole=False)
         raw.node_tags.append(table[:, 0].astype(np.int64))
         raw.points.append(table[:, 1:])
         return
     n_blocks, *_ = _integers(scan, 4, "counts of $Nodes")
     for _ in range(n_blocks):
         *_, count = _integers(scan, 4, "header of a block of $Nodes")
-        raw.node_tags.append(scan.integers(count, 1, "node numbers ($Nodes)")[:, 0])
-        raw.points.append(scan.reals(count, 3, "coordinates ($Nodes)"))
+        raw.node_tags.append(Row.table(scan, count, 1, "node numbers ($Nodes)", whole=True)[:, 0])
+        raw.points.append(Row.table(scan, count, 3, "coordinates ($Nodes)", whole=False))
 
 
 def _elements(scan: PlainScanner, raw: RawMesh) -> None:
@@ -121,9 +109,9 @@ def _elements(scan: PlainScanner, raw: RawMesh) -> None:
     for _ in range(n_blocks):
         dimension, tag, code, count = _integers(scan, 4, "header of a block of $Elements")
         kind = element_type(scan, code, scan.last_line)
-        table = scan.integers(count, 1 + kind.n_nodes, f"{kind.name} elements ($Elements)")
-        group = raw.groups.get((dimension, tag), 0)
-        raw.add(kind.name, table[:, 1:], np.full(count, group, dtype=np.int64))
+        what = f"{kind.name} elements ($Elements)"
+        table = Row.table(scan, count, 1 + kind.n_nodes, what, whole=True)
+        raw.add_of(kind.name, table[:, 1:], dimension, tag)
 
 
 def _elements_2(scan: PlainScanner, raw: RawMesh) -> None:
@@ -158,28 +146,55 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
     dimension = max(element(name).dimension for name in raw.elements)
     if dimension < 2:
         raise MeshError(f"{scan.path}: no cells of two or three dimensions; mesh the surface or volume, then save")
-    if dimension == 2 and points.shape[1] == 3 and (points[:, 2] != 0.0).any():
-        raise MeshError(f"{scan.path}: the surface mesh is not in the plane z = 0; save the volume elements")
+    cells: dict[str, npt.NDArray[np.int64]] = {}
+    grouped: dict[int, dict[str, npt.NDArray[np.int64]]] = {}
     used = np.zeros(len(points), dtype=bool)
-    for name, blocks in index.items():
-        if element(name).dimension == dimension:
-            used[blocks] = True
-    number = np.cumsum(used, dtype=np.int64) - 1
-    number[~used] = -1
-    cells: dict[str, IntArray] = {}
-    grouped: dict[int, dict[str, IntArray]] = {}
     for name, nodes in index.items():
         depth = element(name).dimension
+        if depth < dimension - 1:
+            continue
+        groups = np.concatenate([groups for _, groups in raw.elements[name]])
+        nodes, groups = _once(raw, depth, nodes, groups)
         if depth == dimension:
-            cells[name] = number[nodes].astype(np.int32)
-        elif depth == dimension - 1:
-            groups = np.concatenate([groups for _, groups in raw.elements[name]])
-            for group in np.unique(groups[groups > 0]).tolist():
-                grouped.setdefault(group, {})[name] = number[nodes[groups == group]].astype(np.int32)
-    patches: dict[str, PatchFaces] = {}
+            cells[name] = nodes
+            used[nodes] = True
+            continue
+        for group in np.unique(groups[groups > 0]).tolist():
+            grouped.setdefault(group, {})[name] = nodes[groups == group]
+    shared = Counter[tuple[str, str]]()
+    for (depth, other, first), count in raw.shared.items():
+        if depth >= dimension - 1:
+            shared[raw.name(depth, other), raw.name(depth, first)] += count
+    tell_shared(scan.path, shared, "elements")
+    number = np.where(used, np.cumsum(used, dtype=np.int64) - 1, -1)
+    patches: dict[str, dict[str, IntArray]] = {}
     for group, blocks in sorted(grouped.items()):
-        patches[raw.names.get((dimension - 1, group), str(group))] = PatchFaces(blocks)
-    return MeshData(points[used, :dimension], cells, patches, MeshSource(scan.path))
+        for name, nodes in blocks.items():
+            add_faces(patches, raw.name(dimension - 1, group), name, number[nodes])
+    if dimension == 2:
+        points = plane_points(scan.path, points, used)
+    return MeshData(
+        points[used],
+        {name: number[nodes].astype(np.int32) for name, nodes in cells.items()},
+        {name: PatchFaces(blocks) for name, blocks in patches.items()},
+        MeshSource(scan.path),
+    )
+
+
+def _once(
+    raw: RawMesh, depth: int, nodes: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return elements without those that an earlier group has: version 2.2 writes one for each group."""
+    grouped = np.flatnonzero(groups > 0)
+    if raw.version != "2.2" or not len(grouped):
+        return nodes, groups
+    first = first_group(nodes[grouped], groups[grouped])
+    again = grouped[first != groups[grouped]]
+    for (other, one), count in Counter(
+        zip(groups[again].tolist(), first[first != groups[grouped]].tolist(), strict=True)
+    ).items():
+        raw.share(depth, other, one, count)
+    return np.delete(nodes, again, axis=0), np.delete(groups, again)
 
 
 def _node_index(scan: PlainScanner, tags: npt.NDArray[np.int64], raw: RawMesh) -> dict[str, npt.NDArray[np.int64]]:
@@ -224,6 +239,7 @@ def write_gmsh(path: str | Path, mesh: MeshData, *, native: bool = True) -> None
     points = np.zeros((mesh.n_points, 3))
     points[:, : mesh.dimension] = mesh.points
     mesh.require_elements("a Gmsh file")
+    mesh.require_names("a Gmsh file", lambda name: bool(name) and not set(name) & set("\r\n"))
     with TextWriter(path, native=native) as out:
         out.line("$MeshFormat\n2.2 0 8\n$EndMeshFormat")
         out.line(f"$PhysicalNames\n{len(mesh.patches) + 1}")

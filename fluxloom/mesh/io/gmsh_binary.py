@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type, skip_section
+from fluxloom.mesh.io.gmsh_raw import RawMesh, element_type, read_entities, skip_section
 from fluxloom.mesh.io.scan import PlainScanner
 
 __all__ = ["read_binary"]
@@ -31,10 +31,12 @@ def read_binary(scan: PlainScanner, raw: RawMesh) -> None:
             continue
         if name == "$PhysicalNames":
             raw.read_names(scan)
-        elif name == "$Entities":
-            _entities(body, raw)
+        elif name in ("$Entities", "$PartitionedEntities"):
+            read_entities(body, raw, divided=name != "$Entities")
         elif name == "$Nodes":
             _nodes_2(body, raw) if raw.version == "2.2" else _nodes_4(body, raw)
+        elif name == "$ParametricNodes":
+            _nodes_parametric(body, raw)
         elif name == "$Elements":
             _elements_2(body, raw) if raw.version == "2.2" else _elements_4(body, raw)
         else:
@@ -60,22 +62,20 @@ class _Body:
         self.scan.position += size
         return np.frombuffer(self.scan.data, dtype, count=count, offset=start)
 
-    def sizes(self, count: int, what: str) -> list[int]:
+    def sizes(self, count: int, what: str = "entities") -> list[int]:
         """Return 64-bit sizes."""
         return [int(value) for value in self.take("u8", count, what)]
 
+    def integers(self, count: int) -> list[int]:
+        """Return 32-bit integers."""
+        return [int(value) for value in self.take("i4", count, "entities")]
 
-def _entities(body: _Body, raw: RawMesh) -> None:
-    for dimension, count in enumerate(body.sizes(4, "counts of $Entities")):
-        for _ in range(count):
-            tag = int(body.take("i4", 1, "$Entities")[0])
-            body.take("f8", 3 if dimension == 0 else 6, "$Entities")
-            (n_groups,) = body.sizes(1, "$Entities")
-            groups = body.take("i4", n_groups, "$Entities")
-            raw.groups[dimension, tag] = abs(int(groups[0])) if n_groups else 0
-            if dimension:
-                (n_bounding,) = body.sizes(1, "$Entities")
-                body.take("i4", n_bounding, "$Entities")
+    def pass_reals(self, count: int) -> None:
+        """Leave out some reals."""
+        self.take("f8", count, "entities")
+
+    def begin(self) -> None:
+        """Begin a row: nothing, in bytes."""
 
 
 def _nodes_4(body: _Body, raw: RawMesh) -> None:
@@ -95,8 +95,7 @@ def _elements_4(body: _Body, raw: RawMesh) -> None:
         (count,) = body.sizes(1, "$Elements")
         kind = element_type(body.scan, code, body.scan.line)
         table = body.take("u8", count * (1 + kind.n_nodes), "elements").reshape(count, -1)
-        group = raw.groups.get((dimension, tag), 0)
-        raw.add(kind.name, table[:, 1:].astype(np.int64), np.full(count, group, dtype=np.int64))
+        raw.add_of(kind.name, table[:, 1:].astype(np.int64), dimension, tag)
 
 
 def _nodes_2(body: _Body, raw: RawMesh) -> None:
@@ -104,6 +103,19 @@ def _nodes_2(body: _Body, raw: RawMesh) -> None:
     table = body.take([("tag", "i4"), ("x", "f8", 3)], count, "nodes")
     raw.node_tags.append(table["tag"].astype(np.int64))
     raw.points.append(table["x"].astype(np.float64))
+
+
+def _nodes_parametric(body: _Body, raw: RawMesh) -> None:
+    """Read nodes with their place on an entity: its dimension and tag; on curves and surfaces as many parameters."""
+    count = int(body.scan.integers(1, 1, "count of $ParametricNodes")[0, 0])
+    tags, points = np.empty(count, dtype=np.int64), np.empty((count, 3))
+    for row in range(count):
+        tags[row] = body.integers(1)[0]
+        points[row] = body.take("f8", 3, "nodes")
+        dimension, _ = body.integers(2)
+        body.pass_reals(dimension if dimension < 3 else 0)
+    raw.node_tags.append(tags)
+    raw.points.append(points)
 
 
 def _elements_2(body: _Body, raw: RawMesh) -> None:

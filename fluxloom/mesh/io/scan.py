@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CompileError, FluxloomError, MeshError
+from fluxloom.core.text import without_mark
 from fluxloom.mesh.mesh import IntArray
 
 __all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "read_bytes"]
@@ -51,7 +52,7 @@ def native_library() -> ctypes.CDLL | None:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return the bytes of a file, decompressed when its name ends in ``.gz``.
+    """Return the bytes of a file without a byte-order mark, decompressed when its name ends in ``.gz``.
 
     Raises
     ------
@@ -62,8 +63,8 @@ def read_bytes(path: str | Path) -> bytes:
     try:
         if path.suffix == ".gz":
             with gzip.open(path, "rb") as file:
-                return file.read()
-        return path.read_bytes()
+                return without_mark(file.read())
+        return without_mark(path.read_bytes())
     except FileNotFoundError:
         raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

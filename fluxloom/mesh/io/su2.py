@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import by_code, element, vtk_order
+from fluxloom.mesh.io.collect import add_faces
 from fluxloom.mesh.io.scan import PlainScanner, open_scanner
 from fluxloom.mesh.io.text import TextWriter
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
@@ -20,7 +21,7 @@ from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Patch
 __all__ = ["read_su2", "write_su2"]
 
 _LIMIT = 9  # type, eight nodes; a running number after the nodes is not needed
-_HALO = ("SEND_RECEIVE", "SEND_RECV")
+_HALO, _HALO_KEYS = ("SEND_RECEIVE", "SEND_RECV"), ("SEND_TO", "RECEIVE_FROM", "SEND_RECV", "SEND_RECEIVE")
 
 
 @dataclass
@@ -32,10 +33,10 @@ class _Zone:
     cells: dict[str, IntArray] | None = None
     numbers: dict[str, IntArray] = field(default_factory=dict)
     first_line: int = 0
-    patches: dict[str, PatchFaces] = field(default_factory=dict)
+    patches: dict[str, dict[str, IntArray]] = field(default_factory=dict)
 
 
-def read_su2(path: str | Path, *, zone: int | None = None, native: bool = True) -> MeshData:
+def read_su2(path: str | Path, *, zone: str | int | None = None, native: bool = True) -> MeshData:
     """Read an SU2 mesh.
 
     Parameters
@@ -50,8 +51,8 @@ def read_su2(path: str | Path, *, zone: int | None = None, native: bool = True) 
     Returns
     -------
     MeshData
-        Cells in blocks by type; within a block in the order of the file.  Markers become patches; halo markers
-        (``SEND_RECEIVE``), periodic tables and free-form deformation boxes are skipped.
+        Cells in blocks by type; within a block in the order of the file.  Markers become patches, those of one name
+        one; halo markers (``SEND_RECEIVE``), periodic tables and free-form deformation boxes are skipped.
 
     Raises
     ------
@@ -60,6 +61,19 @@ def read_su2(path: str | Path, *, zone: int | None = None, native: bool = True) 
         zones without ``zone``.
     """
     scan = open_scanner(path, native=native)
+    chosen = None if zone is None else _chosen(scan, zone)
+    return _read(scan, chosen)
+
+
+def _chosen(scan: PlainScanner, zone: str | int) -> int:
+    try:
+        return int(zone)
+    except ValueError:
+        scan.fail(f"zones of SU2 files have numbers, from 1; there is no zone {zone!r}")
+
+
+def _read(scan: PlainScanner, zone: int | None) -> MeshData:
+    """Read the zone that is wanted, or the only one."""
     read = _Zone()
     current, tag = 1, ""
     while (text := scan.next_line()) is not None:
@@ -106,7 +120,8 @@ def _number(scan: PlainScanner, key: str, value: str) -> int:
 
 def _check_zones(scan: PlainScanner, count: int, zone: int | None) -> None:
     if count > 1 and zone is None:
-        scan.fail(f"the file has {count} zones; choose one with zone=1 ... zone={count}", scan.line - 1)
+        how = f"choose one: --zone N, [mesh] zone = N, or zone=N, from 1 to {count}"
+        scan.fail(f"the file has {count} zones; {how}", scan.line - 1)
     if zone is not None and not 1 <= zone <= count:
         scan.fail(f"there is no zone {zone}: the file has {count}", scan.line - 1)
 
@@ -125,12 +140,23 @@ def _marker(scan: PlainScanner, read: _Zone, tag: str, n: int) -> None:
     if not tag:
         scan.fail("MARKER_ELEMS comes before MARKER_TAG", scan.line - 1)
     if tag.upper() in _HALO:
-        scan.ragged(n, _LIMIT, what)
+        _skip_halo(scan, n, what)
         return
-    if tag in read.patches:
-        scan.fail(f"marker {tag!r} is given twice; rename one", scan.line - 1)
     blocks, _ = _elements(scan, n, what, read.dimension - 1)
-    read.patches[tag] = PatchFaces(blocks)
+    read.patches.setdefault(tag, {})
+    for kind, faces in blocks.items():
+        add_faces(read.patches, tag, kind, faces)
+
+
+def _skip_halo(scan: PlainScanner, n: int, what: str) -> None:
+    """Leave out the rows of a halo marker, before which may stand to or from which rank they go."""
+    position, line = scan.position, scan.line
+    text = scan.next_line()
+    while text is not None and (not text.strip() or text.lstrip().upper().startswith(_HALO_KEYS)):
+        position, line = scan.position, scan.line
+        text = scan.next_line()
+    scan.position, scan.line = position, line
+    scan.ragged(n, _LIMIT, what)
 
 
 def _elements(scan: PlainScanner, n: int, what: str, dimension: int) -> tuple[dict[str, IntArray], dict[str, IntArray]]:
@@ -200,7 +226,8 @@ def _finish(scan: PlainScanner, read: _Zone, zone: int | None) -> MeshData:
         name = "NELEM=" if cells is None else "NPOIN="
         scan.fail(f"the file ends without {name}{place}; it is truncated or not an SU2 mesh")
     source = MeshSource(scan.path, read.first_line, read.numbers)
-    mesh = MeshData(points, cells, read.patches, source)
+    patches = {name: PatchFaces(blocks) for name, blocks in read.patches.items()}
+    mesh = MeshData(points, cells, patches, source)
     start = 0
     for block in mesh.cells.values():
         bad = _out_of_range(block, mesh.n_points)
@@ -224,6 +251,11 @@ def _out_of_range(block: npt.NDArray[np.int32], n_points: int) -> tuple[int, int
     return int(row), int(block[row, column])
 
 
+def _keeps(name: str) -> bool:
+    """Whether the name of a marker comes back as it is."""
+    return bool(name) and name == name.strip() and not set(name) & set("%\r\n") and name.upper() not in _HALO
+
+
 def write_su2(path: str | Path, mesh: MeshData, *, native: bool = True) -> None:
     """Write an SU2 mesh (``.su2`` or ``.su2.gz``); coordinates read back equal.
 
@@ -242,6 +274,7 @@ def write_su2(path: str | Path, mesh: MeshData, *, native: bool = True) -> None:
         When the file cannot be written.
     """
     mesh.require_elements("an SU2 file")
+    mesh.require_names("an SU2 file", _keeps)
     with TextWriter(path, native=native) as out:
         out.line(f"NDIME= {mesh.dimension}")
         out.line(f"NELEM= {mesh.n_cells}")

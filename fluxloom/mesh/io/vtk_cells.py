@@ -7,21 +7,35 @@ holds -1 for cells and the patch's number for them, the field array ``patch_name
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import VTK_POLYGON, ElementType, by_code, element, face_name, vtk_order
+from fluxloom.mesh.io.collect import add_faces, plane_points, without_unused
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 from fluxloom.mesh.polyhedra import Polyhedra
 
-__all__ = ["PATCH", "PATCH_NAMES", "VTK_POLYHEDRON", "Fields", "VtkCells", "from_vtk", "to_vtk"]
+__all__ = [
+    "PATCH",
+    "PATCH_NAMES",
+    "REFERENCES",
+    "VTK_POLYHEDRON",
+    "Fields",
+    "VtkCells",
+    "from_vtk",
+    "require_sound",
+    "to_vtk",
+]
 
 PATCH = "patch"
 PATCH_NAMES = "patch_names"
 VTK_POLYHEDRON = 42
+REFERENCES = ("gmsh:physical", "medit:ref", "CellEntityIds", "cell_tags", "nastran:ref", "patch")
+"""Cell data by which other programs number the patches."""
 
 Array = npt.NDArray[np.generic]
 
@@ -95,6 +109,7 @@ def to_vtk(
     nodal = {name: _sized(name, data, mesh.n_points, "points") for name, data in (point_data or {}).items()}
     names, sides = None, []
     if patches or (patches is None and not values and not nodal and mesh.patches):
+        mesh.require_names("a VTK file", lambda name: bool(name) and "\n" not in name)
         numbers = [np.full(mesh.n_cells, -1, dtype=np.int32)]
         for number, faces in enumerate(mesh.patches.values()):
             sides += list(faces.blocks.items())
@@ -120,49 +135,99 @@ def _rows(name: str, block: IntArray) -> tuple[IntArray, npt.NDArray[np.int64], 
     return vtk_order(name, block).reshape(-1), widths, np.full(count, element(name).vtk, dtype=np.uint8)
 
 
-def from_vtk(path: str, vtk: VtkCells) -> Fields:
+def from_vtk(path: str, vtk: VtkCells, *, unused: bool = True) -> Fields:
     """Return the mesh and data of a VTK file's arrays.
 
-    The mesh has two dimensions when it has no 3D cells and all z are zero.
+    The mesh has two dimensions when it has no 3D cells and lies in a plane. Voxels and pixels are hexahedra and
+    quadrilaterals. Elements one dimension lower are patches, as `to_vtk` writes them or by numbers of other programs.
+
+    Parameters
+    ----------
+    path, vtk
+        The file and its arrays.
+    unused
+        Whether points stay that no cell has.
 
     Raises
     ------
     MeshError
         For cell types that are not linear elements, and arrays that do not fit each other.
     """
-    _require_sound(path, vtk)
+    require_sound(path, vtk)
+    vtk = _without_voxels(vtk)
     known = by_code("vtk")
     codes = _codes(vtk)
     present, first = np.unique(codes, return_index=True)
     unknown = [int(code) for code in present if 0 < code < _WIDE and int(code) not in known]
     if unknown:
-        raise MeshError(f"{path}: VTK cell type {unknown[0]} is not supported (known: {sorted(known)})")
-    patch = vtk.cell_data.get(PATCH) if vtk.patch_names is not None else None
+        raise MeshError(
+            f"{path}: VTK cell type {unknown[0]} is not supported (known: {sorted(known)}); save linear cells: of "
+            "strips and curved cells ParaView's filter Triangulate or Tessellate makes them"
+        )
+    patch, names = _patch_numbers(vtk)
     kinds = [(int(code), _kind(int(code))) for code in present[np.argsort(first)] if code > 0]
-    solid = any(kind.dimension == 3 for _, kind in kinds) or bool((vtk.points[:, 2] != 0.0).any())
-    solid |= vtk.polyhedra is not None
-    dimension = 3 if solid else 2
+    dimension = max([kind.dimension for _, kind in kinds] + ([0] if vtk.polyhedra is None else [3]), default=0)
+    if dimension < 2:
+        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
     cells: dict[str, IntArray] = {}
     rows: list[npt.NDArray[np.int64]] = []
+    sides = np.zeros(len(codes), dtype=bool)
     for code, kind in kinds:
         chosen = codes == code
-        if patch is not None:
-            chosen &= np.asarray(patch, dtype=np.int64) < 0
+        if kind.dimension == dimension and vtk.patch_names is not None and patch is not None:
+            chosen &= patch < 0
         row = np.flatnonzero(chosen)
         if kind.dimension == dimension and len(row):
             cells[kind.name] = vtk_order(kind.name, _nodes(path, vtk, row, kind.n_nodes))
             rows.append(row)
+        sides |= chosen & (kind.dimension == dimension - 1)
     if vtk.polyhedra is not None:
         rows.append(np.flatnonzero(codes == 0))
     order = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
-    data = {name: values[order] for name, values in vtk.cell_data.items() if patch is None or name != PATCH}
-    patches = _patches(path, vtk, patch) if patch is not None else {}
-    mesh = MeshData(vtk.points[:, :dimension], cells, patches, MeshSource(path), vtk.polyhedra)
-    return Fields(mesh, vtk.point_data, data)
+    data = {k: v[order] for k, v in vtk.cell_data.items() if k != PATCH or vtk.patch_names is None}
+    if patch is None and sides.any():
+        warn(f"{path}: {int(sides.sum())} elements of {dimension - 1} dimensions are in no patch; they are left out")
+    patches = {} if patch is None else _patches(path, vtk, codes, np.where(sides, patch, -1), names)
+    points = vtk.points
+    if dimension == 2:
+        points = plane_points(path, points, np.concatenate([block.reshape(-1) for block in cells.values()]))
+    mesh = MeshData(points, cells, patches, MeshSource(path), vtk.polyhedra)
+    if unused:
+        return Fields(mesh, vtk.point_data, data)
+    mesh, kept = without_unused(mesh)
+    return Fields(mesh, {name: values[kept] for name, values in vtk.point_data.items()}, data)
 
 
 _WIDE = 1000
 """From here on codes are those of polygons: this, and the number of nodes."""
+
+
+_AS_BRICKS = {11: ("hexahedron", [0, 1, 3, 2, 4, 5, 7, 6]), 8: ("quad", [0, 1, 3, 2])}
+"""Codes of voxels and pixels: what they are, and its nodes in theirs."""
+
+
+def _without_voxels(vtk: VtkCells) -> VtkCells:
+    """Return arrays with hexahedra for voxels and quadrilaterals for pixels."""
+    for code, (name, order) in _AS_BRICKS.items():
+        rows = np.flatnonzero(vtk.types == code)
+        if len(rows):
+            nodes, types = vtk.connectivity.copy(), vtk.types.copy()
+            place = vtk.offsets[rows][:, None] + np.arange(len(order))
+            types[rows] = element(name).vtk
+            nodes[place] = nodes[np.minimum(place, len(nodes) - 1)][:, order]
+            vtk = replace(vtk, connectivity=nodes, types=types)
+    return vtk
+
+
+def _patch_numbers(vtk: VtkCells) -> tuple[npt.NDArray[np.int64] | None, Mapping[int, str]]:
+    """Return the number of the patch of each element, -1 for none, and the names by number."""
+    if vtk.patch_names is not None:
+        found = vtk.cell_data.get(PATCH)
+        text = vtk.patch_names.tobytes().decode()
+        names = dict(enumerate(text.split("\n"))) if text else {}
+        return (None if found is None else found.astype(np.int64)), names
+    key = next((key for key in REFERENCES if key in vtk.cell_data and vtk.cell_data[key].ndim == 1), None)
+    return (None, {}) if key is None else (vtk.cell_data[key].astype(np.int64), {})
 
 
 def _codes(vtk: VtkCells) -> npt.NDArray[np.int64]:
@@ -183,7 +248,7 @@ def _kind(code: int) -> ElementType:
     return element(face_name(code - _WIDE)) if code >= _WIDE else by_code("vtk")[code]
 
 
-def _require_sound(path: str, vtk: VtkCells) -> None:
+def require_sound(path: str, vtk: VtkCells) -> None:
     """Raise `MeshError` unless arrays of a file fit each other."""
     offsets, nodes = vtk.offsets, vtk.connectivity
     if vtk.points.ndim != 2 or vtk.points.shape[1] != 3:
@@ -202,20 +267,18 @@ def _require_sound(path: str, vtk: VtkCells) -> None:
                 raise MeshError(f"{path}: data {name!r} of shape {values.shape} do not fit {count} {what}")
 
 
-def _patches(path: str, vtk: VtkCells, patch: Array) -> dict[str, PatchFaces]:
-    """Return the patches written as elements of their own."""
-    codes = _codes(vtk)
-    text = b"" if vtk.patch_names is None else vtk.patch_names.tobytes()
-    names = text.decode().split("\n") if text else []
-    patches: dict[str, PatchFaces] = {}
-    for number, name in enumerate(names):
+def _patches(
+    path: str, vtk: VtkCells, codes: npt.NDArray[np.int64], patch: npt.NDArray[np.int64], names: Mapping[int, str]
+) -> dict[str, PatchFaces]:
+    """Return the patches written as elements of their own; ``patch`` is -1 for all others."""
+    patches: dict[str, dict[str, IntArray]] = {name: {} for name in names.values()}
+    for number in np.unique(patch[patch >= 0]).tolist():
         rows = np.flatnonzero(patch == number)
-        blocks: dict[str, IntArray] = {}
         for code in dict.fromkeys(codes[rows].tolist()):
-            kind = _kind(code)
-            blocks[kind.name] = _nodes(path, vtk, rows[codes[rows] == code], kind.n_nodes)
-        patches[name] = PatchFaces(blocks)
-    return patches
+            kind, some = _kind(code), rows[codes[rows] == code]
+            name = names.get(number, str(number))
+            add_faces(patches, name, kind.name, _nodes(path, vtk, some, kind.n_nodes))
+    return {name: PatchFaces(blocks) for name, blocks in patches.items()}
 
 
 def _nodes(path: str, vtk: VtkCells, rows: npt.NDArray[np.int64], width: int) -> IntArray:

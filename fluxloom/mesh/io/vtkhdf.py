@@ -8,22 +8,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.disk import Disk
+from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
-from fluxloom.core.optional import require
-from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, Array, Fields, VtkCells, from_vtk, to_vtk
+from fluxloom.core.optional import guarded, require
+from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Fields, VtkCells, from_vtk, to_vtk
+from fluxloom.mesh.io.vtk_pieces import join_pieces
 from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["create_grid", "open_grid", "read_vtkhdf", "write_vtkhdf"]
+__all__ = ["create_grid", "is_single", "open_grid", "read_vtkhdf", "write_vtkhdf"]
 
 _VERSION, _POLYHEDRAL = (2, 0), (2, 5)
-_NEEDED = ("Points", "Connectivity", "Offsets", "Types")
+_NEEDED = ("Points", "Connectivity", "Offsets", "Types", "NumberOfPoints", "NumberOfCells", "NumberOfConnectivityIds")
 
 
 def write_vtkhdf(
@@ -33,13 +35,14 @@ def write_vtkhdf(
     cell_data: Mapping[str, npt.ArrayLike] | None = None,
     point_data: Mapping[str, npt.ArrayLike] | None = None,
     patches: bool | None = None,
+    time: float | None = None,
 ) -> None:
     """Write a VTKHDF file.
 
     Parameters
     ----------
-    path, mesh, cell_data, point_data, patches
-        As in `fluxloom.mesh.io.vtk.write_vtu`.
+    path, mesh, cell_data, point_data, patches, time
+        As in `fluxloom.mesh.io.vtk.write_vtu`; the file has one step in time then.
 
     Raises
     ------
@@ -68,9 +71,31 @@ def write_vtkhdf(
                     target[name] = values
             if vtk.patch_names is not None:
                 root.create_group("FieldData")[PATCH_NAMES] = vtk.patch_names
+            if time is not None:
+                _write_time(root, time)
         disk.check()
     except OSError as error:
         raise MeshError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _write_time(root: Any, time: float) -> None:
+    """Say the time: as that of one step; of polyhedra, whose steps have more tables, as data of the field."""
+    if "PolyhedronToFaces" in root:
+        root.require_group("FieldData")["TimeValue"] = np.array([time])
+        return
+    steps = root.create_group("Steps")
+    steps.attrs["NSteps"] = np.int64(1)
+    steps["Values"] = np.array([time], dtype=np.float64)
+    zero = np.zeros(1, dtype=np.int64)
+    steps["NumberOfParts"] = zero + 1
+    for name in ("PartOffsets", "PointOffsets"):
+        steps[name] = zero
+    for name in ("CellOffsets", "ConnectivityIdOffsets"):
+        steps[name] = zero[:, None]
+    for group in ("PointData", "CellData"):
+        offsets = steps.create_group(f"{group}Offsets")
+        for name in root[group]:
+            offsets[name] = zero
 
 
 def create_grid(file: Any, points: int, cells: int, connectivity: int) -> Any:
@@ -86,13 +111,20 @@ def create_grid(file: Any, points: int, cells: int, connectivity: int) -> Any:
     return root
 
 
-def read_vtkhdf(path: str | Path) -> Fields:
-    """Read an UnstructuredGrid VTKHDF file of one partition and one time.
+def read_vtkhdf(path: str | Path, *, step: int | None = None) -> Fields:
+    """Read an UnstructuredGrid VTKHDF file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    step
+        Of a file with several steps in time, the one to read, from 0; by default the last one.
 
     Returns
     -------
     Fields
-        The mesh, with patches where the file has them, and its data.
+        All parts as one mesh, with patches where the file has them, and its data.
 
     Raises
     ------
@@ -102,13 +134,13 @@ def read_vtkhdf(path: str | Path) -> Fields:
         When h5py is not installed.
     """
     with open_grid(path) as root:
-        vtk = _load(root)
+        vtk = join_pieces(path, _load(str(path), root, step))
     return from_vtk(str(path), vtk)
 
 
 @contextlib.contextmanager
 def open_grid(path: str | Path) -> Iterator[Any]:
-    """Open the group of an UnstructuredGrid of one partition and one time, after a look at what is there.
+    """Open the group of an UnstructuredGrid, after a look at what is there.
 
     Raises
     ------
@@ -118,15 +150,12 @@ def open_grid(path: str | Path) -> Iterator[Any]:
         When h5py is not installed.
     """
     h5py = require("h5py", "mesh", "reading VTKHDF files")
-    try:
-        with h5py.File(path, "r") as file:
-            yield _root(str(path), file)
-    except FileNotFoundError:
-        raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})") from None
-    except IsADirectoryError:
-        raise MeshError(f"{path}: is a directory; name a mesh file") from None
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of them
-        raise MeshError(f"{path}: not an HDF5 file, or damaged: {error}") from None
+    if not Path(path).exists():
+        raise MeshError(f"{path}: no such mesh file; check the path (relative to {Path.cwd()})")
+    if Path(path).is_dir():
+        raise MeshError(f"{path}: is a directory; name a mesh file")
+    with guarded(f"{path}: not an HDF5 file, or damaged", "write it anew", MeshError), h5py.File(path, "r") as file:
+        yield _root(str(path), file)
 
 
 def _root(path: str, file: Any) -> Any:
@@ -141,26 +170,102 @@ def _root(path: str, file: Any) -> Any:
     absent = [name for name in _NEEDED if name not in root]
     if absent:
         raise MeshError(f"{path}: the data set {absent[0]} is missing")
-    if len(root["NumberOfCells"]) != 1:
-        count = len(root["NumberOfCells"])
-        raise MeshError(f"{path}: the file holds {count} partitions or times; only files with one are read")
     return root
 
 
-def _load(root: Any) -> VtkCells:
-    """Return the arrays of an open file."""
+def is_single(root: Any) -> bool:
+    """Return whether a grid has one part and at most one step in time."""
+    return len(root["NumberOfCells"]) == 1 and ("Steps" not in root or int(root["Steps"].attrs["NSteps"]) == 1)
 
-    def section(name: str) -> dict[str, Array]:
-        return {key: value[()] for key, value in root[name].items()} if name in root else {}
 
-    names = section("FieldData").get(PATCH_NAMES)
-    return VtkCells(
-        points=np.asarray(root["Points"], dtype=np.float64),
-        connectivity=np.asarray(root["Connectivity"]).astype(np.int32),
-        offsets=np.asarray(root["Offsets"], dtype=np.int64),
-        types=np.asarray(root["Types"], dtype=np.uint8),
-        point_data=section("PointData"),
-        cell_data=section("CellData"),
-        patch_names=None if names is None else names.astype(np.uint8),
-        polyhedra=read_polyhedra(root),
+class _Step(NamedTuple):
+    """Where a step begins in the data sets, and its parts."""
+
+    parts: range
+    points: int = 0
+    cells: int = 0
+    nodes: int = 0
+    number: int = -1
+
+
+def _step(path: str, root: Any, step: int | None) -> _Step:
+    """Return the step that is wanted, of a grid without steps all of it."""
+    steps = root.get("Steps")
+    if steps is None:
+        if step not in (None, 0):
+            raise MeshError(f"{path}: there is no step {step}: the file has no steps in time")
+        return _Step(range(len(root["NumberOfCells"])))
+    count = int(steps.attrs["NSteps"])
+    if step is None and count > 1:
+        times = np.asarray(steps["Values"], dtype=np.float64)
+        warn(
+            f"{path}: the last of {count} steps is read (t = {times[-1]:g}); --step 0 ... {count - 1} chooses one"
+        )
+    number = count - 1 if step is None else step
+    if not 0 <= number < count:
+        raise MeshError(f"{path}: there is no step {number}; give --step 0 ... {count - 1}")
+
+    def of(name: str, default: int) -> int:
+        return int(np.asarray(steps[name]).reshape(count, -1)[number, 0]) if name in steps else default
+
+    many = of("NumberOfParts", len(root["NumberOfCells"]) // (count if "PartOffsets" in steps else 1))
+    first = of("PartOffsets", 0)
+    return _Step(
+        range(first, first + many), of("PointOffsets", 0), of("CellOffsets", 0), of("ConnectivityIdOffsets", 0), number
     )
+
+
+def _load(path: str, root: Any, wanted: int | None) -> list[VtkCells]:
+    """Return the arrays of all parts of a step of an open file."""
+    names = root["FieldData"].get(PATCH_NAMES) if "FieldData" in root else None
+    text = None if names is None else np.asarray(names).astype(np.uint8)
+    step = _step(path, root, wanted)
+    counts = [np.asarray(root[f"NumberOf{what}"], dtype=np.int64) for what in ("Points", "Cells", "ConnectivityIds")]
+    point, cell, node = step.points, step.cells, step.nodes
+    polyhedra = read_polyhedra(root) if is_single(root) else None
+    pieces = []
+    for part in step.parts:
+        points, cells, nodes = (int(values[part]) for values in counts)
+        types = _rows(path, root, "Types", cell, cells).astype(np.uint8)
+        if polyhedra is None and (types == VTK_POLYHEDRON).any():
+            raise MeshError(
+                f"{path}: polyhedra are read from files of one part without steps; save one step, merged"
+            )
+        data = [
+            {
+                name: _rows(path, root, f"{group}/{name}", _data_offset(root, group, name, step, start) + past, count)
+                for name in root.get(group, {})
+            }
+            for group, start, past, count in (
+                ("PointData", step.points, point - step.points, points),
+                ("CellData", step.cells, cell - step.cells, cells),
+            )
+        ]
+        pieces.append(
+            VtkCells(
+                points=_rows(path, root, "Points", point, points).astype(np.float64),
+                connectivity=_rows(path, root, "Connectivity", node, nodes).astype(np.int32),
+                offsets=_rows(path, root, "Offsets", cell + part, cells + 1).astype(np.int64),
+                types=types,
+                point_data=data[0],
+                cell_data=data[1],
+                patch_names=text,
+                polyhedra=polyhedra,
+            )
+        )
+        point, cell, node = point + points, cell + cells, node + nodes
+    return pieces
+
+
+def _rows(path: str, root: Any, name: str, start: int, count: int) -> Array:
+    """Return rows of a data set."""
+    found = np.asarray(root[name][start : start + count])
+    if start < 0 or len(found) != count:
+        raise MeshError(f"{path}: {name} has {len(root[name])} rows, {start + count} are wanted; the file is damaged")
+    return found
+
+
+def _data_offset(root: Any, group: str, name: str, step: _Step, start: int) -> int:
+    """Return where the values of a step begin."""
+    offsets = root.get(f"Steps/{group}Offsets")
+    return start if step.number < 0 or offsets is None or name not in offsets else int(offsets[name][step.number])

@@ -16,13 +16,14 @@ from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
+from fluxloom.mesh.io.collect import level_axis
 from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES
-from fluxloom.mesh.io.vtkhdf import create_grid, open_grid
+from fluxloom.mesh.io.vtkhdf import create_grid, is_single, open_grid
 from fluxloom.mesh.mesh import IntArray
 from fluxloom.mesh.rows import before, block_starts, place, together
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, face_width
 
-__all__ = ["read_vtkhdf_slice", "write_vtkhdf_slices"]
+__all__ = ["has_slices", "read_vtkhdf_slice", "write_vtkhdf_slices"]
 
 Array = npt.NDArray[Any]
 _CELL = -1
@@ -40,6 +41,20 @@ class _Rows(NamedTuple):
     names: tuple[str, ...]
     point_data: dict[str, Array]
     cell_data: dict[str, Array]
+
+
+def has_slices(path: str | Path) -> bool:
+    """Return whether ranks can read slices of a file: one part, no steps.
+
+    Raises
+    ------
+    MeshError
+        When it is no such file.
+    DeviceUnavailable
+        When h5py is not installed.
+    """
+    with open_grid(path) as root:
+        return is_single(root)
 
 
 def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> MeshSlice:
@@ -65,7 +80,8 @@ def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> Mes
         When h5py is not installed.
     """
     rows = together(comm, lambda: _read(Path(path), comm.rank, comm.size, data))
-    kinds, dimension = _kinds(comm, str(path), rows)
+    kinds, axes = _kinds(comm, str(path), rows)
+    dimension = len(axes)
     solid = np.array([code for code, kind in kinds.items() if kind.dimension == dimension], dtype=np.uint8)
     chosen = (rows.patch == _CELL) & np.isin(rows.types, solid)
     counts = comm.allgather({int(code): int((rows.types[chosen] == code).sum()) for code in solid})
@@ -85,7 +101,7 @@ def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> Mes
     kept = np.flatnonzero(numbers >= 0)
     values = {name: place(comm, numbers[kept], found[kept], starts) for name, found in rows.cell_data.items()}
     return MeshSlice(
-        comm.rank, comm.size, rows.n_points, blocks, np.ascontiguousarray(rows.points[:, :dimension]), cells,
+        comm.rank, comm.size, rows.n_points, blocks, np.ascontiguousarray(rows.points[:, axes]), cells,
         _listed(comm, str(path), rows, dimension), str(path), rows.point_data, values,
     )  # fmt: skip
 
@@ -93,6 +109,8 @@ def read_vtkhdf_slice(path: str | Path, comm: Comm, *, data: bool = True) -> Mes
 def _read(path: Path, rank: int, ranks: int, data: bool) -> _Rows:
     """Read this rank's rows of every data set. Not collective."""
     with open_grid(path) as root:
+        if not is_single(root):
+            raise MeshError(f"{path}: several parts or steps are no slices; `fluxloom mesh convert` makes them one")
         n_points, n_elements = len(root["Points"]), len(root["Types"])
         points = slice(*(int(n) for n in block_starts(n_points, ranks)[rank : rank + 2]))
         elements = slice(*(int(n) for n in block_starts(n_elements, ranks)[rank : rank + 2]))
@@ -123,20 +141,31 @@ def _read(path: Path, rank: int, ranks: int, data: bool) -> _Rows:
         )
 
 
-def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], int]:
-    """Return the element types of the file by code, in the order in which they come, and the dimension."""
+def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], list[int]]:
+    """Return the element types of the file by code, in the order in which they come, and the axes of the mesh."""
     present, first = np.unique(rows.types, return_index=True)
     mine = [(int(code), int(spot)) for code, spot in zip(present, first, strict=True)]
-    found = comm.allgather((sorted(mine, key=lambda item: item[1]), bool((rows.points[:, 2] != 0.0).any())))
-    codes = list(dict.fromkeys(code for items, _ in found for code, _ in items))
+    low = rows.points.min(axis=0, initial=np.inf)
+    high = rows.points.max(axis=0, initial=-np.inf)
+    found = comm.allgather((sorted(mine, key=lambda item: item[1]), low, high))
+    codes = list(dict.fromkeys(code for items, _, _ in found for code, _ in items))
     known = by_code("vtk")
     unknown = sorted(code for code in codes if code not in known)
     if unknown:
-        raise MeshError(f"{path}: VTK cell type {unknown[0]} is not supported (known: {sorted(known)})")
+        raise MeshError(
+            f"{path}: VTK cell type {unknown[0]} is not supported (known on several ranks: {sorted(known)}); `fluxloom "
+            "mesh convert` writes voxels, pixels and small polygons as one of these"
+        )
     together(comm, lambda: _check_widths(path, rows))
     kinds = {code: known[code] for code in codes}
-    solid = any(kind.dimension == 3 for kind in kinds.values()) or any(lifted for _, lifted in found)
-    return kinds, 3 if solid else 2
+    dimension = max((kind.dimension for kind in kinds.values()), default=0)
+    if dimension < 2:
+        raise MeshError(f"{path}: the file holds no cells of two or three dimensions")
+    if dimension == 3:
+        return kinds, [0, 1, 2]
+    low, high = np.min([low for _, low, _ in found], axis=0), np.max([high for _, _, high in found], axis=0)
+    level = level_axis(path, low, high)
+    return kinds, [axis for axis in range(3) if axis != level]
 
 
 def _check_widths(path: str, rows: _Rows) -> None:
@@ -212,6 +241,8 @@ def write_vtkhdf_slices(path: str | Path, comm: Comm, part: MeshSlice, *, patche
     temporary = target.with_name(f".{target.stem}-{os.getpid()}-{id(part):x}{target.suffix}")
     plain = not (part.cell_data or part.point_data)
     listed = bool(part.listed.names) if patches is None and plain else bool(patches)
+    if listed and (bad := next((name for name in part.listed.names if not name or "\n" in name), None)) is not None:
+        raise MeshError(f"{path}: the patch {bad!r} cannot be called so in a VTK file; rename it")
     writer = _Writer(comm, target, temporary)
     try:
         writer.begin(part, listed)

@@ -231,11 +231,11 @@ def test_bases(tmp_path, two_quads):
     sections, _ = sections_of(two_quads)
     zone = unstructured("Z", two_quads.points, 2, *sections)
     path = write_adf(tmp_path / "a.cgns", file_of(base(2, zone, name="first"), base(2, zone, name="second")))
-    with pytest.raises(MeshError, match=r"one base is wanted, or its name: base=\.\.\. \(bases: first, second\)"):
+    with pytest.raises(MeshError, match=r"one of them is wanted \(bases: first, second\); give --zone NAME"):
         read_data(path)
-    assert read_data(path, base="second").n_cells == 2
+    assert read_data(path, zone="second").n_cells == 2
     with pytest.raises(MeshError, match=r"no base 'third' \(bases: first, second\)"):
-        read_data(path, base="third")
+        read_data(path, zone="third")
     with pytest.raises(MeshError, match="the base holds no zones"):
         read_data(write_adf(tmp_path / "b.cgns", file_of(base(2))))
 

@@ -10,7 +10,8 @@ import pytest
 from fluxloom.core.errors import DeviceUnavailable, MeshError
 from fluxloom.mesh import box2d, box3d, check, read_data, read_fields, write
 from fluxloom.mesh.io import formats
-from fluxloom.mesh.io.vtk import read_vtu, write_vtu
+from fluxloom.mesh.io.vtk import write_vtu
+from fluxloom.mesh.io.vtu import read_vtu
 from fluxloom.mesh.mesh import MeshData
 
 
@@ -153,7 +154,7 @@ def test_choosing_a_format(tmp_path):
         write(tmp_path / "mesh.su2", mesh, cell_data={"u": [1.0]})
     write(tmp_path / "mesh.txt", mesh, format="su2")
     assert read_data(tmp_path / "mesh.txt", format="su2").n_cells == 1
-    assert formats().names() == ["cgns", "gmsh", "su2", "vtkhdf", "vtu"]
+    assert formats().names() == ["abaqus", "cgns", "gmsh", "su2", "vtkhdf", "vtu"]
 
 
 def test_absent_packages(tmp_path, monkeypatch):
@@ -173,10 +174,10 @@ def test_broken_vtu(tmp_path):
     write_vtu(path, box2d(3, 3))
     whole = path.read_bytes()
     path.write_bytes(whole[:-200])
-    with pytest.raises(MeshError, match=r"mesh\.vtu: array '\w+' is cut off; the file is truncated"):
+    with pytest.raises(MeshError, match=r"mesh\.vtu: array '\w+' is damaged or cut off: the file is truncated"):
         read_vtu(path)
     path.write_bytes(b"hello")
-    with pytest.raises(MeshError, match="not a VTU file with raw appended data"):
+    with pytest.raises(MeshError, match="not a VTU file, or its XML is damaged or cut off"):
         read_vtu(path)
 
 
@@ -203,9 +204,9 @@ def test_broken_vtkhdf(tmp_path):
         ("Connectivity", lambda a: a + 100, "an element has the node 1.., but there are 16 points"),
         ("Offsets", lambda a: a[::-1], "the offsets of the 21 elements do not fit"),
         ("Offsets", lambda a: np.append(0, a[:-1] + 1), "the offsets of the 22 elements do not fit|another number"),
-        ("Types", lambda a: a[:-1], "the offsets of the 20 elements do not fit"),
+        ("Types", lambda a: a[:-1], "Types has 20 rows, 21 are wanted; the file is damaged"),
         ("Points", lambda a: a[:, :2], r"the points have shape \(16, 2\)"),
-        ("CellData/patch", lambda a: a[:3], r"data 'patch' of shape \(3,\) do not fit 21 cells"),
+        ("CellData/patch", lambda a: a[:3], "CellData/patch has 3 rows, 21 are wanted"),
     ],
 )
 def test_arrays_that_do_not_fit(tmp_path, name, change, message):

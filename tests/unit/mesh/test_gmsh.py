@@ -114,7 +114,7 @@ BROKEN = [
     (SMALL_4.replace("2 1 2 2\n5 1 2 3", "2 1 9 2\n5 1 2 3"), r":37: Gmsh element type 9"),
     (SMALL_4[: SMALL_4.index("6 1 3 4")], r"expected 2 rows of triangle elements .* found 1|bytes follow"),
     (SMALL_4.replace("2 0 0 0 1 1 0 1 2 2 1 -1", "2 0 0"), r":13: a row of \$Entities is damaged"),
-    (SMALL_2.replace("30 1 1 0", "30 1 1 3"), "not in the plane z = 0"),
+    (SMALL_2.replace("30 1 1 0", "30 1 1 3"), "a surface in space is not a mesh of cells: z goes from 0 to 3"),
 ]
 
 

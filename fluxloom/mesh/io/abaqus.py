@@ -1,0 +1,231 @@
+"""Abaqus input files: nodes, linear elements, sets of elements and surfaces of element sides, of one part.
+
+Elements one dimension lower that are in sets become patches, and so do surfaces; of several, the first one has a face.
+
+Source: Abaqus "Input Syntax Rules" and "Keywords": *NODE, *ELEMENT, *ELSET, *SURFACE; numbers of element sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from fluxloom.core.errors import MeshError
+from fluxloom.core.text import real
+from fluxloom.mesh.elements import element, face_name
+from fluxloom.mesh.io.collect import add_faces, plane_points, without_unused
+from fluxloom.mesh.io.scan import read_bytes
+from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
+
+__all__ = ["read_abaqus"]
+
+_PLANE, _SOLID = (
+    r"(?:CPS|CPE|CPEG|CAX|CGAX|S|STRI|M3D|R3D|SFM3D|DS|DC2D|DCAX|AC2D|ACAX|F2D)",
+    r"(?:C3D|D?CC3D|DC3D|AC3D|FC3D)",
+)
+_TYPES = tuple(
+    (re.compile(rf"{head}{count}(?!\d)\w*"), name)
+    for head, count, name in (
+        (_PLANE, 3, "triangle"), (_PLANE, 4, "quad"),
+        (_SOLID, 4, "tetra"), (_SOLID, 5, "pyramid"), (_SOLID, 6, "prism"), (_SOLID, 8, "hexahedron"),
+        ("(?:T2D|T3D|R2D|RAX|AC1D|DC1D)", 2, "line"), ("(?:B2|B3|PIPE2|PIPE3|SAX|MAX)", 1, "line"),
+        ("B[23]", 3, "line"),
+    )
+)  # fmt: skip
+_SIDES = {
+    "triangle": ((0, 1), (1, 2), (2, 0)),
+    "quad": ((0, 1), (1, 2), (2, 3), (3, 0)),
+    "tetra": ((0, 1, 2), (0, 3, 1), (1, 3, 2), (2, 3, 0)),
+    "pyramid": ((0, 1, 2, 3), (0, 4, 1), (1, 4, 2), (2, 4, 3), (3, 4, 0)),
+    "prism": ((0, 1, 2), (3, 5, 4), (0, 3, 4, 1), (1, 4, 5, 2), (2, 5, 3, 0)),
+    "hexahedron": ((0, 1, 2, 3), (4, 7, 6, 5), (0, 4, 5, 1), (1, 5, 6, 2), (2, 6, 7, 3), (3, 7, 4, 0)),
+}
+_MADE = ("INCLUDE", "NGEN", "NFILL", "NCOPY", "NMAP", "ELGEN", "ELCOPY", "SYSTEM")
+
+
+@dataclass
+class _Raw:
+    """What the file holds: places of nodes and elements by label, sets by name in capitals."""
+
+    path: str
+    points: dict[int, list[float]] = field(default_factory=dict)
+    kinds: dict[int, str] = field(default_factory=dict)
+    nodes: dict[int, list[int]] = field(default_factory=dict)
+    sets: dict[str, list[int]] = field(default_factory=dict)
+    surfaces: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def fail(self, line: int, message: str) -> NoReturn:
+        raise MeshError(f"{self.path}:{line}: {message}")
+
+    def members(self, name: str) -> list[int]:
+        """Return the elements of a set, whose name is kept as it is written first."""
+        self.names.setdefault(name.upper(), name)
+        return self.sets.setdefault(name.upper(), [])
+
+
+def read_abaqus(path: str | Path) -> MeshData:
+    """Read an Abaqus input file.
+
+    Parameters
+    ----------
+    path
+        The file (or ``.inp.gz``): one part, its nodes in Cartesian coordinates of the file.
+
+    Returns
+    -------
+    MeshData
+        Cells of the highest dimension; nodes that no cell uses are dropped with a warning.
+
+    Raises
+    ------
+    MeshError
+        With file and line: for several parts, moved instances, nodes or elements that are to be made, included files,
+        curved and unknown elements, and rows that are no numbers.
+    """
+    raw = _Raw(str(path))
+    instances = 0
+    for line, word, options, rows in _blocks(read_bytes(path).decode("utf-8", errors="replace").splitlines()):
+        instances += word == "INSTANCE"
+        if word in _MADE:
+            raw.fail(line, f"*{word} is not followed; write one file with all nodes and elements")
+        if word == "INSTANCE" and (rows or instances > 1):
+            raw.fail(line, "moved or several instances of parts are not put together; write a flat file of one part")
+        try:
+            if word == "NODE" and options.get("SYSTEM", "R").upper() == "R":
+                _nodes(raw, rows)
+            elif word == "NODE":
+                raw.fail(line, "nodes in other than Cartesian coordinates are not read")
+            elif word == "ELEMENT":
+                _elements(raw, line, options, rows)
+            elif word == "ELSET":
+                _set(raw, options, rows)
+            elif word == "SURFACE" and options.get("TYPE", "ELEMENT").upper() == "ELEMENT":
+                _surface(raw, options, rows)
+        except (ValueError, IndexError):
+            raw.fail(line, f"a row of *{word} is damaged, or no numbers")
+    return _assemble(raw)
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[int, str, dict[str, str], list[tuple[int, list[str]]]]]:
+    """Yield keywords: their line, word, options and rows of data."""
+    starts = [k for k, line in enumerate(lines) if line.startswith("*") and not line.startswith("**")]
+    for first, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        words = [word.strip() for word in lines[first][1:].split(",")]
+        begin = first + 1
+        while begin < stop and lines[begin - 1].rstrip().endswith(","):  # a keyword may go on
+            words += [word.strip() for word in lines[begin].split(",")]
+            begin += 1
+        options = {
+            key.strip().upper(): value.strip().strip('"') for key, _, value in (w.partition("=") for w in words[1:])
+        }
+        rows = [
+            (number + 1, [word.strip() for word in lines[number].split(",") if word.strip()])
+            for number in range(begin, stop)
+            if lines[number].strip() and not lines[number].startswith("**")
+        ]
+        yield first + 1, words[0].upper(), options, rows
+
+
+def _nodes(raw: _Raw, rows: list[tuple[int, list[str]]]) -> None:
+    for line, words in rows:
+        label = int(words[0])
+        if label in raw.points:
+            raw.fail(
+                line, f"node {label} is given twice: several parts are not put together; write a flat file of one part"
+            )
+        raw.points[label] = [real(word) for word in (*words[1:4], "0", "0")[:3]]
+
+
+def _elements(raw: _Raw, line: int, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
+    kind = options.get("TYPE", "").upper()
+    name = next((name for pattern, name in _TYPES if pattern.fullmatch(kind)), "")
+    if not name:
+        raw.fail(line, f"elements of the type {kind!r} (curved, or none of a mesh) are not read; write linear elements")
+    width, words = element(name).n_nodes + 1, [word for _, row in rows for word in row]
+    if len(words) % width:
+        raw.fail(line, f"elements {kind} have {width - 1} nodes each, and there are {len(words)} numbers in all")
+    members = raw.members(options["ELSET"]) if "ELSET" in options else []
+    for k in range(0, len(words), width):
+        label, *nodes = (int(word) for word in words[k : k + width])
+        if label in raw.kinds:
+            raw.fail(line, f"element {label} is given twice: several parts are not put together; write a flat file")
+        raw.kinds[label], raw.nodes[label] = name, nodes
+        members.append(label)
+
+
+def _labels(raw: _Raw, line: int, word: str) -> list[int]:
+    """Return the elements that a label or the name of a set stands for."""
+    if word.isdecimal():
+        return [int(word)]
+    name = word.strip('"').split(".")[-1].upper()
+    if name not in raw.sets:
+        raw.fail(line, f"there is no set {word!r} before this line")
+    return raw.sets[name]
+
+
+def _set(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
+    members = raw.members(options.get("ELSET", ""))
+    for line, words in rows:
+        if "GENERATE" in options:
+            first, last, step = (int(word) for word in (*words, "1")[:3])
+            members += range(first, last + 1, step)
+        else:
+            members += [label for word in words for label in _labels(raw, line, word)]
+
+
+def _surface(raw: _Raw, options: dict[str, str], rows: list[tuple[int, list[str]]]) -> None:
+    name = options.get("NAME", "")
+    raw.names.setdefault(f"surface {name.upper()}", name)
+    sides = raw.surfaces.setdefault(f"surface {name.upper()}", [])
+    for line, words in rows:
+        side = words[1].upper() if len(words) > 1 else ""
+        if not re.fullmatch(r"S\d", side):
+            raw.fail(line, f"the surface {name!r} names no side S1, S2 ... of its elements; name the sides")
+        sides += [(label, int(side[1]) - 1) for label in _labels(raw, line, words[0])]
+
+
+def _assemble(raw: _Raw) -> MeshData:
+    """Number the nodes, pick the cells, make patches of sets and surfaces."""
+    dimension = max((element(name).dimension for name in raw.kinds.values()), default=0)
+    if dimension < 2:
+        raise MeshError(f"{raw.path}: no cells of two or three dimensions (*ELEMENT); the file holds no mesh")
+    place = {label: k for k, label in enumerate(raw.points)}
+    numbers: dict[int, list[int]] = {}
+    for label, nodes in raw.nodes.items():
+        try:
+            numbers[label] = [place[node] for node in nodes]
+        except KeyError as missing:
+            raise MeshError(f"{raw.path}: element {label} has the node {missing}, which is not in *NODE") from None
+    cells: dict[str, list[list[int]]] = {}
+    for label, name in raw.kinds.items():
+        if element(name).dimension == dimension:
+            cells.setdefault(name, []).append(numbers[label])
+    patches: dict[str, dict[str, IntArray]] = {}
+    for key, members in raw.sets.items():
+        faces = [label for label in dict.fromkeys(members) if label in raw.kinds]
+        _add(patches, raw.names[key], [numbers[k] for k in faces if element(raw.kinds[k]).dimension == dimension - 1])
+    for key, sides in raw.surfaces.items():
+        found = []
+        for label, side in dict.fromkeys(sides):
+            corners = _SIDES.get(raw.kinds.get(label, ""), ())
+            if side >= len(corners) or element(raw.kinds[label]).dimension != dimension:
+                raise MeshError(f"{raw.path}: the surface {raw.names[key]!r}: element {label} has no side S{side + 1}")
+            found.append([numbers[label][corner] for corner in corners[side]])
+        _add(patches, raw.names[key], found)
+    points = np.array(list(raw.points.values()), dtype=np.float64)
+    blocks = {name: np.array(rows, dtype=np.int32) for name, rows in cells.items()}
+    if dimension == 2:
+        points = plane_points(raw.path, points, np.concatenate([block.reshape(-1) for block in blocks.values()]))
+    named = {name: PatchFaces(found) for name, found in patches.items()}
+    return without_unused(MeshData(points, blocks, named, MeshSource(raw.path)))[0]
+
+
+def _add(patches: dict[str, dict[str, IntArray]], name: str, faces: list[list[int]]) -> None:
+    for width in sorted({len(face) for face in faces}):
+        add_faces(patches, name, face_name(width), np.array([face for face in faces if len(face) == width]))

@@ -1,0 +1,179 @@
+"""What every reader does with what a file holds: plane meshes, groups that share elements, points without a cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fluxloom.core.advice import warn
+from fluxloom.core.errors import MeshError
+from fluxloom.mesh.face_pairs import face_keys
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, PatchFaces
+
+__all__ = ["add_faces", "first_group", "first_patches", "level_axis", "plane_points", "tell_shared", "without_unused"]
+
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_LEVEL = 1e-12
+"""A mesh is plane when its extent along an axis is at most this part of its largest."""
+
+
+def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.integer] | Mask) -> FloatArray:
+    """Return the points of plane cells with two coordinates: without z, or the axis along which all are level.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    points : (n, 2) or (n, 3)
+        Coordinates.
+    used
+        Which of them cells have; others may be anywhere.
+
+    Raises
+    ------
+    MeshError
+        When the cells do not lie in such a plane.
+    """
+    if points.shape[1] == 2:
+        return points
+    some = points[used]
+    low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (np.zeros(3), np.zeros(3))
+    return np.delete(points, level_axis(path, low, high), axis=1)
+
+
+def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
+    """Return the axis along which a mesh has no extent, z first.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    low, high : (3,)
+        Ends of the box around its cells.
+
+    Raises
+    ------
+    MeshError
+        When there is none.
+    """
+    extent = high - low
+    level = np.flatnonzero(extent <= _LEVEL * extent.max())
+    if not level.size:
+        raise MeshError(
+            f"{path}: a surface in space is not a mesh of cells: z goes from {low[2]:.6g} to {high[2]:.6g}; give cells "
+            "of a plane (one z for all nodes, to 1e-12 of the size), or save the solid elements"
+        )
+    axis = int(level[-1])
+    if axis != 2:
+        rest = " and ".join(name for k, name in enumerate("xyz") if k != axis)
+        warn(f"{path}: the mesh lies in the plane {'xyz'[axis]} = {low[axis]:.6g}: its two coordinates are {rest}")
+    return axis
+
+
+def add_faces(patches: dict[str, dict[str, IntArray]], name: str, kind: str, faces: npt.NDArray[np.integer]) -> None:
+    """Add faces to a patch; groups of one name are one patch."""
+    blocks, rows = patches.setdefault(name, {}), faces.astype(np.int32)
+    blocks[kind] = np.concatenate([blocks[kind], rows]) if kind in blocks else rows
+
+
+def first_group(nodes: npt.NDArray[np.integer], groups: npt.NDArray[np.integer]) -> Index:
+    """Return, for each of some elements, the first group that has it.
+
+    Parameters
+    ----------
+    nodes : (n, k)
+        Nodes of elements, from 0, padded with -1.
+    groups : (n,)
+        Their groups; the first one of equal elements is that which comes first here.
+    """
+    if len(nodes) < 2 or (groups == groups[0]).all():
+        return groups.astype(np.int64)
+    keys = face_keys(nodes.astype(np.int32), int(nodes.max()) + 1)
+    order = np.argsort(keys, kind="stable")
+    rows = np.sort(nodes, axis=1)[order]
+    same = (keys[order][1:] == keys[order][:-1]) & (rows[1:] == rows[:-1]).all(axis=1)
+    start = np.concatenate([[True], ~same])
+    found = np.empty(len(nodes), dtype=np.int64)
+    found[order] = groups[order[np.flatnonzero(start)[np.cumsum(start) - 1]]]
+    return found
+
+
+def tell_shared(path: str | Path, shared: Counter[tuple[str, str]], what: str) -> None:
+    """Say which groups lack elements since another one has them: ``(other, first)`` to their number."""
+    lost = [
+        f"{count} of {other!r} belong to {first!r} too" for (other, first), count in shared.items() if other != first
+    ]
+    if lost:
+        warn(f"{path}: {what} in several groups: {'; '.join(lost)}; the group that comes first has them")
+
+
+def first_patches(mesh: MeshData) -> MeshData:
+    """Return a mesh in which a face belongs to the first patch that has it, and say so where there were others.
+
+    A face that one patch has twice stays so; `fluxloom.mesh.check` refuses it.
+    """
+    blocks = [(k, kind, rows) for k, faces in enumerate(mesh.patches.values()) for kind, rows in faces.blocks.items()]
+    width = max((rows.shape[1] for _, _, rows in blocks), default=0)
+    if len(mesh.patches) < 2 or not width:
+        return mesh
+    nodes = np.concatenate([_padded(rows, width) for _, _, rows in blocks])
+    groups = np.concatenate([np.full(len(rows), k) for k, _, rows in blocks])
+    if not nodes.size or nodes.min() < -1 or nodes.max() >= mesh.n_points:
+        return mesh
+    first = first_group(nodes, groups)
+    kept, names = first == groups, list(mesh.patches)
+    if kept.all():
+        return mesh
+    pairs = zip(groups[~kept].tolist(), first[~kept].tolist(), strict=True)
+    tell_shared(mesh.source.path, Counter((names[other], names[one]) for other, one in pairs), "faces")
+    patches: dict[str, dict[str, IntArray]] = {}
+    start = 0
+    for k, kind, rows in blocks:
+        left = rows[kept[start : start + len(rows)]]
+        start += len(rows)
+        if len(left):
+            add_faces(patches, names[k], kind, left)
+    return replace(mesh, patches={name: PatchFaces(found) for name, found in patches.items()})
+
+
+def _padded(rows: IntArray, width: int) -> IntArray:
+    out = np.full((len(rows), width), -1, dtype=np.int32)
+    out[:, : rows.shape[1]] = rows
+    return out
+
+
+def without_unused(mesh: MeshData, say: bool = True) -> tuple[MeshData, Index]:
+    """Return a mesh without the points that no cell and no patch has, and the numbers of those that stay.
+
+    Parameters
+    ----------
+    mesh
+        The mesh.
+    say
+        Whether a warning tells how many went.
+    """
+    tables: Sequence[IntArray] = [*mesh.cells.values(), *(b for p in mesh.patches.values() for b in p.blocks.values())]
+    used = np.zeros(mesh.n_points, dtype=bool)
+    for table in tables:
+        if table.size and not 0 <= int(table.min()) <= int(table.max()) < mesh.n_points:
+            return mesh, np.arange(mesh.n_points)  # the check names the element
+        used[table] = True
+    if mesh.polyhedra is not None:
+        used[mesh.polyhedra.faces.indices] = True
+    kept = np.flatnonzero(used)
+    if len(kept) == mesh.n_points:
+        return mesh, kept
+    if say:
+        warn(f"{mesh.source.path}: points that no cell has are left out ({mesh.n_points - len(kept)})")
+    place = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
+    cells = {name: place[block] for name, block in mesh.cells.items()}
+    patches = {n: PatchFaces({k: place[b] for k, b in faces.blocks.items()}) for n, faces in mesh.patches.items()}
+    more = None if mesh.polyhedra is None else mesh.polyhedra.renamed(place)
+    return replace(mesh, points=mesh.points[kept], cells=cells, patches=patches, polyhedra=more), kept
