@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh.elements import element
+from fluxloom.mesh.jacobians import folded_elements
 from fluxloom.mesh.mesh import FloatArray, MeshData
 
 __all__ = ["crossed"]
@@ -36,11 +37,16 @@ def crossed(mesh: MeshData, cells: npt.NDArray[np.int64]) -> Mask:
     for name, numbers in mesh.cell_ranges.items():
         rows = np.flatnonzero((cells >= numbers.start) & (cells < numbers.stop))
         block = mesh.cells[name][cells[rows] - numbers.start]
+        if name == "hexahedron":  # the determinant tells, of which faces as triangles are an approximation
+            folded = folded_elements(mesh.points, block, name)[1]
+            rows, block = rows[folded], block[folded]
         for start in range(0, rows.size, _CHUNK):
             some = slice(start, start + _CHUNK)
             found[rows[some]] = _crossed(mesh.points[block[some]], element(name).faces)
     more = mesh.polyhedra
-    for row in np.flatnonzero(cells >= mesh.n_elements) if more is not None else ():
+    if more is None:
+        return found
+    for row in np.flatnonzero(cells >= mesh.n_elements):
         one = more.take(np.array([cells[row] - mesh.n_elements]))
         nodes, local = np.unique(one.faces.indices, return_inverse=True)
         faces = np.split(local, one.faces.offsets[1:-1])

@@ -91,7 +91,7 @@ def hanging(points: FloatArray, faces: Ragged, nodes: IntArray) -> tuple[Index, 
             own = (table[face] == node[:, None]).any(axis=1)
             face, node = face[~own], node[~own]
             on = _on_face(corners[face], points[node], reach[face])
-            found.append(np.stack([some[face[on]], node[on]]))
+            found.append(np.stack([some[face[on]], node[on]]).astype(np.int64))
     pairs = np.concatenate(found, axis=1)
     return pairs[0], pairs[1].astype(np.int32)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.geometry import Geometry, corners_of, in_chunks
+from fluxloom.mesh.geometry import corners_of, in_chunks
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 
 __all__ = ["concave_cells", "folded_elements", "require_elements_sound"]
@@ -68,17 +68,25 @@ def require_elements_sound(mesh: MeshData, block: IntArray, kind: str) -> FloatA
     return size
 
 
-def concave_cells(mesh: MeshData, terms: Geometry) -> npt.NDArray[np.int64]:
+def concave_cells(mesh: MeshData, hidden: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the concave cells of a sound mesh, ascending: control volumes may be concave, elements not.
 
     Of quads and hexahedra those whose determinant changes its sign, of polygons those with a corner of more than 180
     degrees; of other cells those that are not seen as a whole from the mean of their nodes.
+
+    Parameters
+    ----------
+    mesh
+        The mesh.
+    hidden
+        Cells that are not seen so, from `fluxloom.mesh.sound.hidden_cells`.
     """
-    found = terms.cell_parts < -_ROUND * terms.cell_volumes
+    found = np.zeros(mesh.n_cells, dtype=bool)
+    found[hidden] = True
     for kind, numbers in mesh.cell_ranges.items():
         block, part = mesh.cells[kind], slice(numbers.start, numbers.stop)
         if kind in ("quad", "hexahedron"):
-            found[part] |= folded_elements(mesh.points, block, kind)[1]
+            found[part] = folded_elements(mesh.points, block, kind)[1]
         elif mesh.dimension == 2 and kind != "triangle":
             sides = mesh.points[np.roll(block, -1, axis=1)] - mesh.points[block]
             before = np.roll(sides, 1, axis=1)

@@ -13,6 +13,7 @@ from fluxloom.mesh.geometry import Geometry
 from fluxloom.mesh.jacobians import concave_cells
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.quality import closure_error, non_orthogonality, volume_ratio
+from fluxloom.mesh.sound import hidden_cells
 
 __all__ = ["MeshReport", "make_report"]
 
@@ -95,7 +96,8 @@ class MeshReport:
 
 def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshReport:
     """Return the report of a mesh that has passed the checks."""
-    angle, concave = non_orthogonality(links, terms), concave_cells(mesh, terms)
+    angle = non_orthogonality(links, terms)
+    concave = concave_cells(mesh, hidden_cells(mesh.dimension, terms.cell_volumes, terms.cell_parts))
     return MeshReport(
         path=mesh.source.path,
         dimension=mesh.dimension,

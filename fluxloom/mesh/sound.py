@@ -37,8 +37,9 @@ __all__ = [
 
 Index = npt.NDArray[np.int64]
 
-_PART = 1e-9
-"""A part of a cell counts as negative below this times the volume: far above round-off."""
+_PART = {2: 1e-9, 3: 1e-2}
+"""A part of a cell counts as negative below this times the volume: far above round-off, and above what the middle of a
+warped face may stick through the face on the other side of a thin cell."""
 
 
 def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, parts: FloatArray) -> None:
@@ -135,14 +136,14 @@ def fail_over(mesh: MeshData, cell: int, beside: str, count: int) -> NoReturn:
     )  # fmt: skip
 
 
-def hidden_cells(volumes: FloatArray, parts: FloatArray) -> Index:
+def hidden_cells(dimension: int, volumes: FloatArray, parts: FloatArray) -> Index:
     """Return the cells of positive volume that are not seen as a whole from the mean of their nodes."""
-    return np.flatnonzero((parts < -_PART * volumes) & (volumes > 0.0))
+    return np.flatnonzero((parts < -_PART[dimension] * volumes) & (volumes > 0.0))
 
 
 def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) -> None:
     """Refuse cells that cross themselves; parameters are those of `require_sound`."""
-    hidden = hidden_cells(volumes, parts)
+    hidden = hidden_cells(mesh.dimension, volumes, parts)
     if not hidden.size:
         return
     found = hidden[crossed(mesh, hidden)]
