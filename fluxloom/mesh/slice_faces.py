@@ -300,4 +300,3 @@ def _fail_unlisted(
             f"one of them has the nodes {', '.join(map(str, nodes))} near ({near}); add them to a patch "
             f"(patches: {known})"
         )
-

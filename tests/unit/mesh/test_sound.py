@@ -205,8 +205,11 @@ def test_a_slit_is_no_hanging_node() -> None:
     low, high = box2d(4, 1, (4.0, 1.0)), box2d(3, 1, (4.0, 1.0), origin=(0.0, 1.0))
     points = np.concatenate([low.points, high.points])
     cells = {"quad": np.concatenate([low.cells["quad"], high.cells["quad"] + low.n_points])}
-    sides = {f"{name} {k}": PatchFaces({"line": faces.blocks["line"] + start})
-             for k, start, mesh in ((0, 0, low), (1, low.n_points, high)) for name, faces in mesh.patches.items()}  # fmt: skip
+    sides = {
+        f"{name} {k}": PatchFaces({"line": faces.blocks["line"] + start})
+        for k, start, part in ((0, 0, low), (1, low.n_points, high))
+        for name, faces in part.patches.items()
+    }
     mesh = MeshData(points, cells, sides)
     assert check(mesh).concave == 0
     assert control_volumes(mesh).cells == 7
