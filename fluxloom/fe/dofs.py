@@ -18,7 +18,10 @@ from fluxloom.fe.cell_dofs import DofRanges, cell_dofs, cell_points, edge_points
 from fluxloom.fe.elements import Lagrange
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.face_pairs import pair_keys
+from fluxloom.mesh.hanging import require_no_hanging
+from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.sound import require_unfolded
 
 __all__ = ["Dofs", "lagrange_dofs"]
 
@@ -139,8 +142,8 @@ def lagrange_dofs(mesh: MeshData, order: int) -> Dofs:
     Raises
     ------
     MeshError
-        For cells of several kinds or another kind, points that no cell uses, broken patches and cells, and more than
-        2^31 - 1 dofs.
+        For cells of several kinds or another kind, points that no cell uses, broken patches and cells, cells that are
+        flat, concave, tangled or turned over, hanging nodes, and more than 2^31 - 1 dofs.
     SolverError
         For an order that `Lagrange` does not have.
     """
@@ -164,6 +167,9 @@ def _numbering(mesh: MeshData, order: int) -> _Numbering:
             f"{mesh.source.path}: no cell uses point {int(np.argmax(unused))} ({int(unused.sum())} such points); "
             "remove them from the points and renumber the cells and patches"
         )
+    size = require_elements_sound(mesh, block, lagrange.kind.name)
+    require_unfolded(mesh, graph.interior_cells, graph.alike, size)
+    require_no_hanging(mesh, graph)
     keys = pair_keys(graph.edges, mesh.n_points)
     ranges = DofRanges.of(lagrange, mesh.n_points, len(keys), graph.n_faces, len(block))
     if ranges.size > _MOST:

@@ -22,7 +22,8 @@ from fluxloom.fe.dofs import Dofs
 from fluxloom.fe.elements import Lagrange
 from fluxloom.mesh.distribute import MeshPart
 from fluxloom.mesh.face_pairs import pair_keys
-from fluxloom.mesh.mesh import FloatArray, IntArray
+from fluxloom.mesh.jacobians import require_elements_sound
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource
 from fluxloom.mesh.rows import Post, before, block_starts, owner_of, together
 
 __all__ = ["shared_dofs"]
@@ -49,12 +50,14 @@ def shared_dofs(part: MeshPart, order: int) -> Dofs:
     Raises
     ------
     MeshError
-        On every rank: for cells of several kinds or another kind, points that no cell uses, and a map that is missing.
+        On every rank: for cells of several kinds or another kind, points that no cell uses, cells that are flat,
+        concave or tangled, and a map that is missing.
     SolverError
         For an order that `fluxloom.fe.elements.Lagrange` does not have.
     """
     lagrange = element_of(part.path, [name for name, count in part.blocks.items() if count], order)
     together(part.comm, lambda: _check_points(part, lagrange))
+    together(part.comm, lambda: _check_elements(part, lagrange))
     numbering = _numbering(part, lagrange)
     cells = np.empty((len(numbering.local), lagrange.size), dtype=np.int64)
     executed = part.part("cells").numbers[: len(cells)]
@@ -111,6 +114,14 @@ class _Numbering:
 def _local_cells(part: MeshPart, lagrange: Lagrange) -> IntArray:
     """Return the points of the cells that this rank executes, in local numbers."""
     return part.table("cell_nodes")[:, : lagrange.corners]
+
+
+def _check_elements(part: MeshPart, lagrange: Lagrange) -> None:
+    """Refuse cells that are flat, or whose determinant changes its sign."""
+    cells, kind, nodes = part.part("cells"), lagrange.kind.name, _local_cells(part, lagrange)
+    block, numbers = nodes[: cells.owned], cells.numbers[: cells.owned].astype(np.int32)
+    source = MeshSource(part.path, cell_numbers={kind: numbers})
+    require_elements_sound(MeshData(part.points, {kind: block}, {}, source), block, kind)
 
 
 def _check_points(part: MeshPart, lagrange: Lagrange) -> None:

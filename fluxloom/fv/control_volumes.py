@@ -20,6 +20,7 @@ from fluxloom.dsl.parts import Part
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.geometry import Geometry, face_moments, geometry
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.sound import require_positive, require_sound
 
 __all__ = [
     "ControlVolumes",
@@ -225,11 +226,13 @@ def control_volumes(
     Raises
     ------
     MeshError
-        If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, or a boundary face
-        is in no patch.
+        If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, a boundary face is
+        in no patch, or the mesh is not sound: see `fluxloom.mesh.sound`.
     """
     links = mesh.connectivity() if links is None else links
     terms = geometry(mesh, links)
+    require_sound(mesh, links, terms.cell_volumes, terms.cell_parts)
+    require_positive(mesh, terms.cell_volumes)
     if (links.boundary_patch < 0).any():
         count = int(np.count_nonzero(links.boundary_patch < 0))
         raise MeshError(f"{mesh.source.path}: {count} boundary faces are in no patch: put them into one")

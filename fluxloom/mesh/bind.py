@@ -23,13 +23,15 @@ from fluxloom.dsl.sets import Set, Subset
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import cell_geometry, face_geometry
+from fluxloom.mesh.geometry import cell_measures, face_geometry
 from fluxloom.mesh.inverse import InverseRows, inverse_rows
 from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
+from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import MeshSlice, as_slice
+from fluxloom.mesh.sound import require_positive, require_sound
 from fluxloom.mesh.writing import Values, arrays_of, write_part
 
 __all__ = ["Mesh", "Patches", "bind"]
@@ -143,11 +145,13 @@ class Mesh:
         Raises
         ------
         MeshError
-            On several ranks.
+            On several ranks, and for a mesh that is not sound (see `fluxloom.mesh.sound`).
         """
         if self.part is not None:
             raise MeshError(f"{self.path}: on several ranks no rank has the whole connectivity: use maps, or mesh.part")
-        return self.data.connectivity()
+        links = self.data.connectivity()
+        require_sound(self.data, links, self._measures[0], self._measures[2])
+        return links
 
     # -------------------------------------------------------------------------------------- sets
     @Once
@@ -319,8 +323,15 @@ class Mesh:
         """Centroids of the boundary faces, ``(d,)``."""
         return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")
 
+    @Once
+    def _measures(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return cell_measures(self.data)
+
     def _cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        return cell_geometry(self.data) if self.part is None else self.part.cell_geometry()
+        if self.part is not None:
+            return together(self.part.comm, self.part.cell_geometry)
+        require_positive(self.data, self._measures[0])
+        return self._measures[:2]
 
     def _face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
         if self.part is not None:

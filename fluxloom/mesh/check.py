@@ -11,10 +11,12 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.connectivity import HalfFaces, connectivity, face_keys, half_faces, match_patches
 from fluxloom.mesh.elements import element, face_name
-from fluxloom.mesh.geometry import cell_geometry, geometry
+from fluxloom.mesh.geometry import cell_measures, geometry
+from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
+from fluxloom.mesh.sound import require_mendable, require_sound, require_sound_cells
 
 __all__ = ["check", "check_cells", "check_range"]
 
@@ -42,8 +44,9 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
     MeshError
         Naming the file, the element (with its line, where the file has one element a line), the node, and what to
         do: for elements of the wrong dimension, node numbers out of range, coordinates that are not finite, orphan
-        nodes, repeated nodes, duplicate cells, inverted, flat and open cells, faces of three or more cells, boundary
-        faces in no patch, patch faces that are not on the boundary, and absent required patches.
+        nodes, repeated nodes, duplicate cells, inverted, tangled, flat and open cells, cells that lie over their
+        neighbours, hanging nodes, faces of three or more cells, boundary faces in no patch, patch faces that are not
+        on the boundary, and absent required patches.
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
@@ -59,7 +62,9 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
             hint = did_you_mean(name, mesh.patches)
             raise MeshError(f"{mesh.source.path}: the required patch {name!r} is missing{hint} (patches: {known})")
     links = connectivity(mesh, half)
-    return make_report(mesh, links, geometry(mesh, links))
+    terms = geometry(mesh, links)
+    require_sound(mesh, links, terms.cell_volumes, terms.cell_parts)
+    return make_report(mesh, links, terms)
 
 
 def check_cells(mesh: MeshData, numbers: npt.NDArray[np.int64] | None = None) -> None:
@@ -75,14 +80,15 @@ def check_cells(mesh: MeshData, numbers: npt.NDArray[np.int64] | None = None) ->
     Raises
     ------
     MeshError
-        Naming the element: for repeated nodes, duplicate, flat and inverted cells.
+        Naming the element: for repeated nodes, duplicate, tangled, flat and inverted cells.
     """
     for name in mesh.cells:
         _check_repeated(mesh, name, numbers)
         _check_duplicates(mesh, name)
     if mesh.polyhedra is not None:
         check_polyhedra(mesh, mesh.polyhedra)
-    volumes, _ = cell_geometry(mesh)
+    volumes, _, parts = cell_measures(mesh)
+    require_sound_cells(mesh, volumes, parts)
     _check_volumes(mesh, volumes)
 
 
@@ -179,6 +185,7 @@ def _check_volumes(mesh: MeshData, volumes: FloatArray) -> None:
     inverted = np.flatnonzero(volumes < 0.0)
     if len(inverted):
         cell = int(inverted[0])
+        require_mendable(mesh, volumes)
         _fail_cell(
             mesh,
             cell,
@@ -217,6 +224,7 @@ def _check_patches(mesh: MeshData, half: HalfFaces) -> None:
         _fail_stray(mesh, half, *stray[0], len(stray))
     free = outer[order[patch < 0]]
     if len(free):
+        require_no_hanging(mesh, connectivity(mesh, half))
         face = int(free[0])
         nodes = half.nodes[face]
         middle = mesh.points[nodes[nodes >= 0]].mean(axis=0)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.face_pairs import face_keys, pair_keys, paired
+from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
 from fluxloom.mesh.polyhedra import Polyhedra
 
@@ -52,6 +52,8 @@ class Connectivity:
         Names of the patches, by number.
     patch_offsets : (n_patches + 1,) int64
         Boundary faces of patch ``p`` are ``patch_offsets[p]`` to ``patch_offsets[p + 1]``.
+    alike : (m,) int64
+        Interior faces that both cells go round in the same way: one of the two is turned over.
     """
 
     n_points: int
@@ -66,6 +68,7 @@ class Connectivity:
     patch_names: tuple[str, ...]
     patch_offsets: npt.NDArray[np.int64]
     edge_table: tuple[tuple[str, range], ...]
+    alike: npt.NDArray[np.int64]
     polyhedra: Polyhedra | None = None
 
     @property
@@ -191,12 +194,13 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
     face_of[second] = face_of[first]
     face_of[outer] = np.arange(len(first), len(first) + len(outer), dtype=np.int32)
     counts = np.bincount(patch[patch >= 0], minlength=len(mesh.patches))
+    inner = half.nodes[first]
     return Connectivity(
         n_points=mesh.n_points,
         n_cells=mesh.n_cells,
         cell_nodes=mesh.cell_nodes(),
         cell_faces=Ragged(_face_offsets(mesh), face_of),
-        interior_nodes=Ragged.from_padded(half.nodes[first]),
+        interior_nodes=Ragged.from_padded(inner),
         interior_cells=np.stack([half.cells[first], half.cells[second]], axis=1),
         boundary_nodes=Ragged.from_padded(half.nodes[outer]),
         boundary_cells=half.cells[outer],
@@ -204,6 +208,7 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
         patch_names=tuple(mesh.patches),
         patch_offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         edge_table=tuple(mesh.cell_ranges.items()),
+        alike=np.flatnonzero(face_senses(inner) == face_senses(half.nodes[second])),
         polyhedra=mesh.polyhedra,
     )
 

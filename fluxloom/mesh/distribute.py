@@ -20,12 +20,14 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.parts import Part
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import cell_geometry, face_geometry
+from fluxloom.mesh.geometry import cell_geometry, cell_measures, face_geometry
+from fluxloom.mesh.hanging import fail_hanging, hanging
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
+from fluxloom.mesh.sound import require_sound_cells
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -222,7 +224,9 @@ def distribute_mesh(
     together(comm, lambda: check_slice(part))
     corners, nodes = corner_mesh(comm, part)
     part, corners = check_cells_of(comm, part, corners, nodes, check=check, orient=orient)
-    faces = derive_faces(comm, part, corners, nodes, check=check)
+    faces = derive_faces(comm, part, corners, nodes, negative=_negative(comm, corners), check=check)
+    if faces.unlisted:
+        _require_no_hanging(comm, part, faces)
     middle = part.points
     if on == "cells":
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
@@ -237,6 +241,34 @@ def distribute_mesh(
     numbers = ranked.parts["nodes"].numbers
     points = fetch(comm, part.points, part.point_starts, numbers)
     return MeshPart(ranked, comm, points, part.blocks, part.listed, part.path)
+
+
+def _negative(comm: Comm, corners: MeshData) -> npt.NDArray[np.bool_]:
+    """Refuse cells that cross themselves, and return which have a negative volume. Collective."""
+    volumes, _, parts = cell_measures(corners)
+    together(comm, lambda: require_sound_cells(corners, volumes, parts))
+    return volumes < 0.0
+
+
+def _require_no_hanging(comm: Comm, part: MeshSlice, faces: SliceFaces) -> None:
+    """Refuse nodes in the middle of faces that are in no patch. Collective."""
+    starts = block_starts(faces.n_boundary, comm.size)
+    free = np.arange(starts[comm.rank], starts[comm.rank + 1]) >= part.listed.total
+    mine, cells = faces.boundary_nodes[free], faces.boundary_cells[free]
+    numbers = np.unique(np.concatenate(comm.allgather(mine), axis=None))
+    numbers = numbers[numbers >= 0]
+    points = fetch(comm, part.points, part.point_starts, numbers)
+
+    def look() -> None:
+        local = Ragged.from_padded(np.where(mine < 0, -1, np.searchsorted(numbers, mine)).astype(np.int32))
+        found, nodes = hanging(points, local, np.arange(len(numbers), dtype=np.int32))
+        if found.size:
+            fail_hanging(
+                f"{part.path}: cell {cells[found[0]]}", mine[found[0]], int(numbers[nodes[0]]), points[nodes[0]],
+                np.unique(nodes).size,
+            )  # fmt: skip
+
+    together(comm, look)
 
 
 def _tables(
@@ -321,7 +353,13 @@ class MeshPart:
         return all(self.comm.allgather(not bool((self.table(name)[:, -1] < 0).any())))
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells."""
+        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells.
+
+        Raises
+        ------
+        MeshError
+            For a cell without a positive volume.
+        """
         owned = self.part("cells").owned
         volumes, centroids = np.empty(owned), np.empty((owned, self.dimension))
         table = self.table("cell_nodes")[:owned]
@@ -329,6 +367,13 @@ class MeshPart:
             rows = np.flatnonzero(self.cell_types[:owned] == number)
             block = MeshData(self.points, {name: table[rows, : element(name).n_nodes]})
             volumes[rows], centroids[rows] = cell_geometry(block)
+        wrong = np.flatnonzero(~(volumes > 0.0))
+        if wrong.size:
+            number, word = self.part("cells").numbers[wrong[0]], "area" if self.dimension == 2 else "volume"
+            raise MeshError(
+                f"{self.path}: cell {number}: inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} such cells "
+                "on its rank); number its nodes anticlockwise (VTK order): fluxloom.mesh.orient does"
+            )
         return volumes, centroids
 
     def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.mesh.mesh import IntArray
 
-__all__ = ["face_keys", "pair_keys", "paired"]
+__all__ = ["face_keys", "face_senses", "pair_keys", "paired"]
 
 _NONE = -1
 _CHUNK = 1 << 15
@@ -37,6 +37,31 @@ def face_keys(nodes: IntArray, n_points: int) -> npt.NDArray[np.uint64]:
         part >>= np.uint64(32)
         total[start : start + _CHUNK] = part | (lowest.astype(np.uint64) << np.uint64(32))
     return total
+
+
+def face_senses(nodes: IntArray) -> npt.NDArray[np.bool_]:
+    """Return which way each face goes round, ``(n,)``: two cells on either side of a face go round it differently.
+
+    Whether the node before the lowest one is above the node behind it; of the two nodes of an edge, whether the second
+    is. Rows are padded with -1 at the end.
+    """
+    if nodes.shape[1] == 2:
+        return nodes[:, 0] < nodes[:, 1]
+    found, width = np.empty(len(nodes), dtype=bool), nodes.shape[1]
+    for start in range(0, len(nodes), _CHUNK):
+        part = np.ascontiguousarray(nodes[start : start + _CHUNK].T)
+        lowest = part.view(np.uint32).min(axis=0).view(np.int32)
+        sense = np.zeros(part.shape[1], dtype=bool)
+        for k in range(width):
+            before, behind = part[k - 1], part[(k + 1) % width]
+            if k == 0:
+                for j in range(width - 2, 1, -1):
+                    before = np.where(before < 0, part[j], before)
+            elif k + 1 < width:
+                behind = np.where(behind < 0, part[0], behind)
+            sense |= (part[k] == lowest) & (before > behind)
+        found[start : start + _CHUNK] = sense
+    return found
 
 
 def pair_keys(pairs: npt.NDArray[np.integer], n_points: int) -> npt.NDArray[np.int64]:

@@ -20,7 +20,17 @@ from fluxloom.mesh.elements import ElementType, element
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.polyhedra import Polyhedra
 
-__all__ = ["Geometry", "cell_geometry", "closure", "face_geometry", "face_moments", "geometry"]
+__all__ = [
+    "Geometry",
+    "cell_geometry",
+    "cell_measures",
+    "closure",
+    "corners_of",
+    "face_geometry",
+    "face_moments",
+    "geometry",
+    "in_chunks",
+]
 
 Columns = tuple[FloatArray, ...]
 """The components of vectors, each an array of its own."""
@@ -39,6 +49,8 @@ class Geometry:
         Signed; positive for a well-oriented cell.
     cell_centroids : (n_cells, d) float64
         Centroids.
+    cell_parts : (n_cells,) float64
+        The smallest part of each cell, see `cell_measures`.
     face_normals : (n_interior, d) float64
         Area vectors, from the owner to the neighbour.
     face_centres : (n_interior, d) float64
@@ -49,6 +61,7 @@ class Geometry:
 
     cell_volumes: FloatArray
     cell_centroids: FloatArray
+    cell_parts: FloatArray
     face_normals: FloatArray
     face_centres: FloatArray
     boundary_normals: FloatArray
@@ -65,20 +78,33 @@ def geometry(mesh: MeshData, links: Connectivity) -> Geometry:
     links
         Its connectivity, ``mesh.connectivity()``.
     """
-    volumes, centroids = cell_geometry(mesh)
+    volumes, centroids, parts = cell_measures(mesh)
     normals, centres = face_geometry(mesh.points, links.interior_nodes)
     boundary_normals, boundary_centres = face_geometry(mesh.points, links.boundary_nodes)
-    return Geometry(volumes, centroids, normals, centres, boundary_normals, boundary_centres)
+    return Geometry(volumes, centroids, parts, normals, centres, boundary_normals, boundary_centres)
 
 
 def cell_geometry(mesh: MeshData) -> tuple[FloatArray, FloatArray]:
-    """Return signed cell volumes ``(n_cells,)`` and centroids ``(n_cells, d)`` in global cell order.
+    """Return signed cell volumes ``(n_cells,)`` and centroids ``(n_cells, d)``: the first of `cell_measures`."""
+    return cell_measures(mesh)[:2]
+
+
+def cell_measures(mesh: MeshData) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return signed cell volumes, centroids and smallest parts in global cell order.
 
     In 2D the volume is ``1/2 sum (p_k - p_0) x (p_k+1 - p_0)``; in 3D the sum over the triangles of the
     cell's outward faces of the tetrahedra they span with the mean of the cell's nodes.  The centroid is
     the volume-weighted mean of the simplices' centroids (the mean of the nodes where the volume is zero).
+
+    Returns
+    -------
+    volumes : (n_cells,)
+    centroids : (n_cells, d)
+    parts : (n_cells,)
+        The smallest signed volume of these simplices. Where it is positive, the cell is seen as a whole from the mean
+        of its nodes, so that its faces do not cross each other.
     """
-    volumes = np.empty(mesh.n_cells)
+    volumes, parts = np.empty(mesh.n_cells), np.empty(mesh.n_cells)
     centroids = np.empty((mesh.n_cells, mesh.dimension))
     measure = _polygon if mesh.dimension == 2 else _polyhedron
     columns = np.ascontiguousarray(mesh.points.T)
@@ -87,15 +113,15 @@ def cell_geometry(mesh: MeshData) -> tuple[FloatArray, FloatArray]:
 
         def piece(start: int, stop: int, kind: ElementType = kind, block: IntArray = block, first: int = numbers.start):
             part = slice(first + start, first + stop)
-            volumes[part], centroid = measure(_corners(columns, block[start:stop]), kind)
+            volumes[part], centroid, parts[part] = measure(corners_of(columns, block[start:stop]), kind)
             for axis, values in enumerate(centroid):
                 centroids[part, axis] = values
 
-        _in_chunks(len(block), piece)
+        in_chunks(len(block), piece)
     if mesh.polyhedra is not None:
         part = slice(mesh.n_elements, mesh.n_cells)
-        volumes[part], centroids[part] = _general(columns, mesh.polyhedra)
-    return volumes, centroids
+        volumes[part], centroids[part], parts[part] = _general(columns, mesh.polyhedra)
+    return volumes, centroids, parts
 
 
 def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatArray]:
@@ -126,11 +152,11 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
                 nodes = faces.indices[start * width : stop * width].reshape(-1, width)
             else:
                 nodes = faces.indices[faces.offsets[part][:, None] + np.arange(width)]
-            normal, centre = _face(_corners(columns, nodes))
+            normal, centre = _face(corners_of(columns, nodes))
             for axis in range(points.shape[1]):
                 normals[part, axis], centres[part, axis] = normal[axis], centre[axis]
 
-        _in_chunks(len(faces) if rows is None else rows.size, piece)
+        in_chunks(len(faces) if rows is None else rows.size, piece)
     return normals, centres
 
 
@@ -169,7 +195,7 @@ def closure(mesh: MeshData, links: Connectivity, terms: Geometry) -> FloatArray:
     return total
 
 
-def _in_chunks(n: int, piece: Callable[[int, int], None]) -> None:
+def in_chunks(n: int, piece: Callable[[int, int], None]) -> None:
     """Do something for ranges that bound the temporary memory; NumPy lets threads work side by side."""
     ranges = [(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
     if len(ranges) < 2:
@@ -180,7 +206,7 @@ def _in_chunks(n: int, piece: Callable[[int, int], None]) -> None:
         list(threads.map(lambda bounds: piece(*bounds), ranges))
 
 
-def _corners(columns: FloatArray, nodes: IntArray) -> FloatArray:
+def corners_of(columns: FloatArray, nodes: IntArray) -> FloatArray:
     """Return the coordinates ``(d, k, m)`` of nodes ``(m, k)``, given those of all points ``(d, n)``."""
     return columns[:, nodes.T.astype(np.intp)]
 
@@ -204,48 +230,50 @@ def _dot(a: FloatArray | Columns, b: FloatArray | Columns) -> FloatArray:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def _polygon(corners: FloatArray, kind: ElementType) -> tuple[FloatArray, FloatArray]:
-    """Return signed areas and centroids ``(2, m)`` of polygons ``(2, k, m)``."""
+def _polygon(corners: FloatArray, kind: ElementType) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return signed areas, centroids ``(2, m)`` and smallest parts of polygons ``(2, k, m)``."""
     origin = _mean(corners)
     local = corners - origin[:, None]
-    area, moment = np.zeros(corners.shape[2]), np.zeros_like(origin)
+    area, moment, least = np.zeros(corners.shape[2]), np.zeros_like(origin), np.full(corners.shape[2], np.inf)
     for a, b in kind.edges:
         (twice,) = _cross(local[:, a], local[:, b])
         area += 0.5 * twice
+        np.minimum(least, twice, out=least)
         moment += (twice / 6.0) * (local[:, a] + local[:, b])
-    return area, origin + _ratio(moment, area)
+    return area, origin + _ratio(moment, area), 0.5 * least
 
 
-def _polyhedron(corners: FloatArray, kind: ElementType) -> tuple[FloatArray, FloatArray]:
-    """Return signed volumes and centroids ``(3, m)`` of cells ``(3, k, m)``."""
+def _polyhedron(corners: FloatArray, kind: ElementType) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return signed volumes, centroids ``(3, m)`` and smallest parts of cells ``(3, k, m)``."""
     origin = _mean(corners)
     local = corners - origin[:, None]
-    six, moment = np.zeros(corners.shape[2]), np.zeros_like(origin)
+    six, moment, least = np.zeros(corners.shape[2]), np.zeros_like(origin), np.full(corners.shape[2], np.inf)
     for face in kind.faces:
-        volume, first = _pyramids([local[:, node] for node in face])
+        volume, first, part = _pyramids([local[:, node] for node in face])
         six += volume
         moment += first
-    return six / 6.0, origin + _ratio(moment, 4.0 * six)
+        np.minimum(least, part, out=least)
+    return six / 6.0, origin + _ratio(moment, 4.0 * six), least / 6.0
 
 
-def _general(columns: FloatArray, cells: Polyhedra) -> tuple[FloatArray, FloatArray]:
-    """Return signed volumes and centroids ``(m, 3)`` of polyhedra, given the coordinates of all points ``(3, n)``."""
+def _general(columns: FloatArray, cells: Polyhedra) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what `cell_measures` does for polyhedra, given the coordinates of all points ``(3, n)``."""
     faces, owners, firsts = cells.faces, cells.owners, cells.offsets[:-1]
     middles = np.add.reduceat(columns[:, faces.indices], faces.offsets[:-1], axis=1) / faces.counts
     origin = np.add.reduceat(middles, firsts, axis=1) / np.diff(cells.offsets)
-    six, moment = np.empty(len(faces)), np.empty((3, len(faces)))
+    six, moment, least = np.empty(len(faces)), np.empty((3, len(faces))), np.empty(len(faces))
     for width in np.unique(faces.counts).tolist():
         rows = np.flatnonzero(faces.counts == width)
         for start in range(0, rows.size, _CHUNK):
             part = rows[start : start + _CHUNK]
-            corners = _corners(columns, faces.indices[faces.offsets[part][:, None] + np.arange(width)])
+            corners = corners_of(columns, faces.indices[faces.offsets[part][:, None] + np.arange(width)])
             corners -= origin[:, owners[part]][:, None]
-            six[part], moment[:, part] = _pyramids([corners[:, k] for k in range(width)])
+            six[part], moment[:, part], least[part] = _pyramids([corners[:, k] for k in range(width)])
     six, moment = np.add.reduceat(six, firsts), np.add.reduceat(moment, firsts, axis=1)
-    return six / 6.0, (origin + _ratio(moment, 4.0 * six)).T
+    return six / 6.0, (origin + _ratio(moment, 4.0 * six)).T, np.minimum.reduceat(least, firsts) / 6.0
 
 
-def _pyramids(loop: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+def _pyramids(loop: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what the tetrahedra over the triangles of a face add, with the origin as their apex.
 
     Parameters
@@ -259,18 +287,23 @@ def _pyramids(loop: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         Six times their volume.
     moment : (3, m)
         Twenty-four times their first moment: six times the volume of each, times the sum of its three corners.
+    least : (m,)
+        Six times the smallest volume of one.
     """
     if len(loop) == 3:
         a, b, c = loop
         volume = _dot(a, _cross(b, c))
-        return volume, volume * (a + b + c)
+        return volume, volume * (a + b + c), volume
     middle = sum(loop[1:], loop[0]) / len(loop)
     parts = [_dot(middle, _cross(a, b)) for a, b in zip(loop, [*loop[1:], loop[0]], strict=True)]
     volume = sum(parts[1:], parts[0])
     moment = volume * middle
     for k, node in enumerate(loop):
         moment += (parts[k] + parts[k - 1]) * node
-    return volume, moment
+    least = parts[0]
+    for other in parts[1:]:
+        least = np.minimum(least, other)
+    return volume, moment, least
 
 
 def _face(corners: FloatArray) -> tuple[FloatArray | Columns, FloatArray]:

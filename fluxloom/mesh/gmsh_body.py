@@ -121,6 +121,7 @@ class GmshBody:
 
         whole = read_stl(self.file)
         whole.check_closed()
+        whole = whole.outward()
         near, points = _TOUCHING * whole.extent, whole.points
         height = points[:, 2] - self.z[0]
         lowest, highest = points.min(axis=0), points.max(axis=0)

@@ -95,6 +95,26 @@ class Surface:
                     f"triangle {owner[at]}: {remedy}, or merge corners that ought to be one"
                 )
 
+    def outward(self) -> Surface:
+        """Return the closed surface with those of its parts turned round whose normals point into the body.
+
+        Such a part has a negative volume, and does not lie within the box around another one, of which it may be a
+        hollow.
+        """
+        first, second, _ = _neighbours(self)
+        part = _parts(len(self.triangles), first, second)
+        count, corners = int(part.max()) + 1, self.points[self.triangles]
+        volume = np.bincount(part, np.einsum("td,td->t", self.vectors(), corners.mean(axis=1) - corners.mean((0, 1))))
+        low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
+        np.minimum.at(low, part, corners.min(axis=1))
+        np.maximum.at(high, part, corners.max(axis=1))
+        for k in np.flatnonzero(volume < 0.0):
+            if np.all((low < low[k]) & (high > high[k]), axis=1).any():
+                volume[k] = 0.0
+        turned = (volume < 0.0)[part]
+        triangles = np.where(turned[:, None], self.triangles[:, ::-1], self.triangles)
+        return Surface(self.path, self.points, triangles)
+
     def samples(self, size: float) -> tuple[FloatArray, FloatArray]:
         """Return places on the surface about a size apart, ``(n, 3)``, and the unit normals there."""
         vectors = self.vectors()

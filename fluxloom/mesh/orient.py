@@ -9,6 +9,7 @@ import numpy as np
 
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import IntArray, MeshData
+from fluxloom.mesh.sound import require_mendable
 
 __all__ = ["MIRROR", "orient"]
 
@@ -43,6 +44,12 @@ def orient(mesh: MeshData) -> tuple[MeshData, int]:
         The same object when there was nothing to turn.
     turned : int
         Number of cells turned.
+
+    Raises
+    ------
+    MeshError
+        For a cell with a negative volume whose faces go round as those of its neighbours do, or the other way about:
+        it lies over them, however it is turned.
     """
     if not mesh.n_cells:
         return mesh, 0
@@ -51,6 +58,7 @@ def orient(mesh: MeshData) -> tuple[MeshData, int]:
     turned = int(negative.sum())
     if not turned:
         return mesh, 0
+    require_mendable(mesh, volumes)
     cells: dict[str, IntArray] = {}
     for name, numbers in mesh.cell_ranges.items():
         wrong = np.flatnonzero(negative[numbers.start : numbers.stop])

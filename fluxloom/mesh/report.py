@@ -10,8 +10,10 @@ import numpy as np
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import Geometry
+from fluxloom.mesh.jacobians import concave_cells
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.quality import closure_error, non_orthogonality, volume_ratio
+from fluxloom.mesh.sound import hidden_cells
 
 __all__ = ["MeshReport", "make_report"]
 
@@ -42,6 +44,9 @@ class MeshReport:
         Of two cells that share a face, the larger volume over the smaller.
     closure_max
         Largest sum of a cell's outward area vectors over the sum of their lengths; round-off in a sound mesh.
+    concave, concave_first
+        Number of cells that are concave, which finite volumes take and finite elements refuse, and the first one; -1:
+        there is none.
     """
 
     path: str
@@ -62,6 +67,8 @@ class MeshReport:
     non_orthogonality_mean: float
     volume_ratio_max: float
     closure_max: float
+    concave: int
+    concave_first: int
 
     def __str__(self) -> str:
         word = "area" if self.dimension == 2 else "volume"
@@ -82,12 +89,15 @@ class MeshReport:
             (f"{word} ratio", f"at most {self.volume_ratio_max:.4g}"),
             ("closure", f"{self.closure_max:.2e}"),
         )
+        if self.concave:
+            rows += (("concave cells", f"{self.concave}, the first is cell {self.concave_first}"),)
         return "\n".join(f"{name:<18} {text}" for name, text in rows)
 
 
 def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshReport:
     """Return the report of a mesh that has passed the checks."""
     angle = non_orthogonality(links, terms)
+    concave = concave_cells(mesh, hidden_cells(mesh.dimension, terms.cell_volumes, terms.cell_parts))
     return MeshReport(
         path=mesh.source.path,
         dimension=mesh.dimension,
@@ -107,6 +117,8 @@ def make_report(mesh: MeshData, links: Connectivity, terms: Geometry) -> MeshRep
         non_orthogonality_mean=float(angle.mean()) if len(angle) else 0.0,
         volume_ratio_max=float(volume_ratio(links, terms).max(initial=1.0)),
         closure_max=float(closure_error(mesh, links, terms).max()),
+        concave=len(concave),
+        concave_first=int(concave[0]) if len(concave) else -1,
     )
 
 

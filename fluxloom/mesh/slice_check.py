@@ -84,7 +84,7 @@ def check_cells_of(
     if check:
         together(comm, lambda: _check_points(part))
     if orient:
-        turned, count = orient_cells(corners)
+        turned, count = together(comm, lambda: orient_cells(corners))
         if count:
             cells = {name: nodes[block].astype(np.int32) for name, block in turned.cells.items()}
             part, corners = replace(part, cells=cells), turned

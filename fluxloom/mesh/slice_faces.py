@@ -17,13 +17,16 @@ from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import HalfFaces, half_faces
 from fluxloom.mesh.elements import element
+from fluxloom.mesh.face_pairs import face_senses
 from fluxloom.mesh.mesh import IntArray, MeshData
 from fluxloom.mesh.rows import Post, before, block_starts, distinct, owner_of, place, together
 from fluxloom.mesh.slices import MeshSlice, face_width
+from fluxloom.mesh.sound import fail_over
 
 __all__ = ["SliceFaces", "derive_edges", "derive_faces"]
 
 Long = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 _NONE = -1
 
 
@@ -57,15 +60,16 @@ class SliceFaces:
 
 
 class _Twins(NamedTuple):
-    """For each half face of this rank: the twin's place in the walk over all cells, its cell, its listed place."""
+    """For each half face of this rank: the twin's place in the walk over all cells, its cell, sense, listed place."""
 
     place: Long
     cell: Long
+    sense: Long
     listed: Long
 
 
 def derive_faces(
-    comm: Comm, part: MeshSlice, corners: MeshData, nodes: Long, *, check: bool = False
+    comm: Comm, part: MeshSlice, corners: MeshData, nodes: Long, *, negative: Mask | None = None, check: bool = False
 ) -> SliceFaces:
     """Find the faces of a mesh. Collective.
 
@@ -78,6 +82,8 @@ def derive_faces(
     corners, nodes
         Its cells as a mesh of their own and the global numbers of its points, from
         `fluxloom.mesh.slices.corner_mesh`.
+    negative : (cells,)
+        Cells with a negative volume; none by default.
     check
         Whether to look also for a third cell at a face that two cells of one slice share, which all faces have
         to travel for, and to ask that every boundary face is in a patch.
@@ -85,15 +91,19 @@ def derive_faces(
     Raises
     ------
     MeshError
-        On all ranks: when three or more cells share a face, or a patch lists a face that is not on the
-        boundary or was listed before; with ``check``, when a boundary face is in no patch.
+        On all ranks: when three or more cells share a face, two lie on the same side of it, or a patch lists a face
+        that is not on the boundary or was listed before; with ``check``, when a boundary face is in no patch.
     """
     half = together(comm, lambda: _half_faces(part, corners))
     base, _ = before(comm, len(half.twins))
     outward = np.append(nodes, _NONE)[half.nodes].astype(np.int32)
-    twins = _twins(comm, part, half, outward, base, check)
+    sense = face_senses(outward)
+    if negative is not None:
+        sense ^= negative[half.cells]
+    twins = _twins(comm, part, half, outward, sense, base, check)
     own = np.arange(base, base + len(half.twins))
     cells = half.cells.astype(np.int64) + int(part.cell_starts[comm.rank])
+    together(comm, lambda: _refuse_over(corners, half, twins, sense))
     first, outer = np.flatnonzero(twins.place > own), np.flatnonzero(twins.place == _NONE)
     interior = np.stack([cells[first], twins.cell[first]], axis=1).astype(np.int32)
     free = twins.listed[outer] == _NONE
@@ -145,16 +155,29 @@ def _crowded(part: MeshSlice, cells: str) -> MeshError:
     )
 
 
-def _twins(comm: Comm, part: MeshSlice, half: HalfFaces, outward: IntArray, base: int, check: bool) -> _Twins:
+def _refuse_over(corners: MeshData, half: HalfFaces, twins: _Twins, sense: Mask) -> None:
+    """Refuse cells that lie over their neighbours; see `fluxloom.mesh.sound`."""
+    over = np.flatnonzero((twins.place >= 0) & (twins.sense == sense))
+    if over.size:
+        cell = int(np.bincount(half.cells[over]).argmax())
+        beside = int(twins.cell[over[half.cells[over] == cell][0]])
+        fail_over(corners, cell, f"cell {beside}", over.size)
+
+
+def _twins(
+    comm: Comm, part: MeshSlice, half: HalfFaces, outward: IntArray, sense: Mask, base: int, check: bool
+) -> _Twins:
     """Return the twins of this rank's half faces, of which some are on other ranks."""
     offset = int(part.cell_starts[comm.rank])
     paired = half.twins >= 0
     position = np.where(paired, half.twins + base, _NONE)
     cell = np.where(paired, half.cells[half.twins].astype(np.int64) + offset, _NONE)
     listed = np.full(len(position), _NONE, dtype=np.int64)
+    turn = np.where(paired, sense[half.twins], _NONE).astype(np.int64)
     single = np.flatnonzero(~paired)
     keys = _sorted(outward[single], part.dimension)
-    rows = np.concatenate([keys, (single + base)[:, None], half.cells[single, None] + offset], axis=1)
+    columns = [(single + base)[:, None], half.cells[single, None] + offset, sense[single, None]]
+    rows = np.concatenate([keys, *columns], axis=1)
     post = Post(comm, owner_of(keys[:, -1], part.point_starts))
     came = post.forward(rows.astype(np.int64))
     wanted, bad = _listed_rows(comm, part)
@@ -167,9 +190,9 @@ def _twins(comm: Comm, part: MeshSlice, half: HalfFaces, outward: IntArray, base
         crowd = crowd or _third(came, inner, face_width(part.dimension))
     together(comm, lambda: _refuse(part, crowd))
     found = post.back(answers)
-    position[single], cell[single], listed[single] = found.T
+    position[single], cell[single], turn[single], listed[single] = found.T
     _refuse_stray(comm, part, bad + missed)
-    return _Twins(position, cell, listed)
+    return _Twins(position, cell, turn, listed)
 
 
 def _sorted(nodes: IntArray, dimension: int) -> Long:
@@ -193,8 +216,8 @@ def _meet(halves: Long, listed: Long, width: int) -> tuple[Long, list[int], str]
 
     Returns
     -------
-    answers : (rows of ``halves``, 3) int64
-        The twin's place and cell, and the place of the face in the list; -1 where there is none.
+    answers : (rows of ``halves``, 4) int64
+        The twin's place, cell and sense, and the place of the face in the list; -1 where there is none.
     missed
         Places of listed faces that are not on the boundary, or were listed before.
     crowd
@@ -203,21 +226,21 @@ def _meet(halves: Long, listed: Long, width: int) -> tuple[Long, list[int], str]
     n = len(halves)
     keys = np.concatenate([halves[:, :width], listed[:, :width]])
     if not len(keys):
-        return np.empty((0, 3), dtype=np.int64), [], ""
+        return np.empty((0, 4), dtype=np.int64), [], ""
     group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     mine, theirs = group[:n], group[n:]
     count = np.bincount(mine, minlength=int(group.max()) + 1)
-    answers = np.full((n, 3), _NONE, dtype=np.int64)
+    answers = np.full((n, 4), _NONE, dtype=np.int64)
     if (count > 2).any():
         return answers, [], ", ".join(str(cell) for cell in np.sort(halves[mine == np.argmax(count > 2), width + 1]))
     total = np.zeros(len(count), dtype=np.int64)
     np.add.at(total, mine, np.arange(n))
     double = np.flatnonzero(count[mine] == 2)
-    answers[double, :2] = halves[total[mine[double]] - double, width:]
+    answers[double, :3] = halves[total[mine[double]] - double, width:]
     spot = np.full(len(count), np.iinfo(np.int64).max)
     np.minimum.at(spot, theirs, listed[:, width])
     outer = np.flatnonzero((count[mine] == 1) & (spot[mine] < np.iinfo(np.int64).max))
-    answers[outer, 2] = spot[mine[outer]]
+    answers[outer, 3] = spot[mine[outer]]
     good = (count[theirs] == 1) & (spot[theirs] == listed[:, width])
     return answers, [int(place) for place in listed[~good, width]], ""
 
@@ -277,4 +300,3 @@ def _fail_unlisted(
             f"one of them has the nodes {', '.join(map(str, nodes))} near ({near}); add them to a patch "
             f"(patches: {known})"
         )
-

@@ -109,6 +109,18 @@ def test_a_file(tmp_path: Path, text: bool) -> None:
     np.testing.assert_allclose(np.abs(places - 0.5).max(axis=1), 0.5, rtol=1e-14)
 
 
+def test_a_body_turned_inside_out_is_turned_back(tmp_path: Path) -> None:
+    """Each of two bodies by itself; a hollow in one, which has its normals inward by right, stays as it is."""
+    beside, hollow = cube() + np.array([0.0, 1.5, 0.0]), (ball(4)[:, ::-1] - 0.5) * 0.4 + 0.5
+    right = np.concatenate([cube(), beside, hollow])
+    for wrong in ((cube()[:, ::-1], beside, hollow), (cube(), beside[:, ::-1], hollow), (cube(), beside, hollow)):
+        found = around(write_stl(tmp_path / "bodies.stl", np.concatenate(wrong))).surface
+        corners = found.points[found.triangles]
+        volume = np.einsum("td,td->t", found.vectors(), corners.mean(axis=1)).sum() / 3.0
+        whole = np.einsum("td,td->t", np.cross(right[:, 1], right[:, 2]), right[:, 0]).sum() / 6.0
+        assert volume == pytest.approx(whole, rel=1e-6)
+
+
 def test_charts(tmp_path: Path) -> None:
     flat = read_stl(write_stl(tmp_path / "cube.stl", cube()))
     chart, even = charts_of(flat, 20.0, 0.2)
