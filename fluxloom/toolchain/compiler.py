@@ -283,8 +283,8 @@ def _runs(command: tuple[str, ...], flags: Sequence[str], cache: Cache) -> str:
             status, _, log = run_command([str(program)], cache)
             if status == 127 and log == f"{program}: {os.strerror(errno.EACCES)}":
                 raise FluxloomError(
-                    f"programs compiled to {cache.folder} cannot be executed ({os.strerror(errno.EACCES)}): set the environment variable "
-                    "FLUXLOOM_CACHE to a folder whose file system allows it (not noexec)"
+                    f"programs compiled to {cache.folder} cannot be executed ({os.strerror(errno.EACCES)}): set the "
+                    "environment variable FLUXLOOM_CACHE to a folder whose file system allows it (not noexec)"
                 )
         return "" if status == 0 else log.strip()[:500] or f"exit status {status}"
     finally:
