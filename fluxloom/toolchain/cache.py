@@ -20,12 +20,14 @@ from pathlib import Path
 
 from fluxloom.core.errors import FluxloomError
 
-__all__ = ["Cache", "cache_directory", "content_digest", "disk_error", "open_cache"]
+__all__ = ["Cache", "cache_directory", "content_digest", "disk_error", "open_cache", "user_folder"]
 
 _MARK = b"fluxloom"
 _SEAL = len(_MARK) + 32
 _LOCK_SECONDS = 300.0
 _LOCK_FILES = 256
+_OTHER_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "~/.cache")
+_NO_HOME = "there is no home folder: neither HOME nor an entry of the user says where"
 
 
 def content_digest(parts: Sequence[str]) -> str:
@@ -156,23 +158,34 @@ def is_sealed(path: Path) -> bool:
     return len(body) > 0 and data[-_SEAL:] == _MARK + hashlib.sha256(body).digest()
 
 
+def user_folder(path: str) -> str:
+    """Return a path with its ``~`` replaced; empty where nobody knows the home folder, never a folder named ``~``."""
+    if not path.startswith("~"):
+        return path
+    if os.environ.get("HOME") == "" and path.startswith("~/"):
+        return ""
+    found = os.path.expanduser(path)
+    return "" if found.startswith("~") else found
+
+
 def open_cache() -> Cache:
     """Return the cache of this process.
 
     The folder is ``FLUXLOOM_CACHE``, else ``$XDG_CACHE_HOME/fluxloom``, else ``~/.cache/fluxloom``. One
     that cannot be written is still read, and new code goes to a private folder below the system's
-    temporary folder; a warning says so once.
+    temporary folder; so it does where no file may be executed (``noexec``), or the user has no home. A warning
+    says so once.
 
     Raises
     ------
     FluxloomError
-        When the temporary folder cannot be used either.
+        When no temporary folder can be used either.
     """
     chosen = os.environ.get("FLUXLOOM_CACHE", "")
     if not chosen:
-        base = os.environ.get("XDG_CACHE_HOME", "") or os.path.join(os.path.expanduser("~"), ".cache")
-        chosen = os.path.join(base, "fluxloom")
-    return _open(os.path.abspath(os.path.expanduser(chosen)), os.environ.get("TMPDIR", ""))
+        chosen = os.path.join(os.environ.get("XDG_CACHE_HOME", "") or "~/.cache", "fluxloom")
+    found = user_folder(chosen)
+    return _open(os.path.abspath(found) if found else "", os.environ.get("TMPDIR", ""))
 
 
 def cache_directory() -> Path:
@@ -182,22 +195,22 @@ def cache_directory() -> Path:
 
 @functools.lru_cache(maxsize=16)
 def _open(chosen: str, _temporary_folder: str) -> Cache:
-    """Open a folder; kept for the process, so that the warning is given once."""
+    """Open a folder, empty for none; kept for the process, so that the warning is given once."""
     folder = Path(chosen)
-    problem = _unusable(folder)
+    problem = _unusable(folder) if chosen else _NO_HOME
     if not problem:
         return Cache(folder)
     other = _private_folder()
     logging.getLogger("fluxloom").warning(
-        "the cache of compiled code %s cannot be written (%s): using %s; "
-        "set FLUXLOOM_CACHE to a writable folder to keep compiled code",
-        folder, problem, other,
+        "the cache of compiled code %s cannot be used (%s): using %s; "
+        "set FLUXLOOM_CACHE to a folder that allows writing and executing to keep compiled code",
+        chosen or "has no place and", problem, other,
     )  # fmt: skip
-    return Cache(other, (folder,))
+    return Cache(other, (folder,) if chosen and not _forbids_execution(folder) else ())
 
 
 def _unusable(folder: Path) -> str:
-    """Return why a folder cannot be written, or an empty string; the folder is made if it is missing."""
+    """Return why a folder cannot hold compiled code, or an empty string; the folder is made if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         trial = folder / f".trial-{os.getpid()}-{threading.get_ident()}-{os.urandom(4).hex()}"
@@ -205,15 +218,42 @@ def _unusable(folder: Path) -> str:
         trial.unlink()
     except OSError as error:
         return error.strerror or str(error)
-    return ""
+    return "its file system forbids executing, noexec" if _forbids_execution(folder) else ""
+
+
+def _forbids_execution(folder: Path) -> bool:
+    """Whether a file system is mounted so that nothing on it can be executed, or loaded as code."""
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+    except (OSError, AttributeError):  # the flag is known on Linux alone
+        return False
 
 
 def _private_folder() -> Path:
-    """Return a folder below the system's temporary folder that belongs to this user alone."""
+    """Return a folder that belongs to this user alone: in the first temporary folder where code can be kept.
+
+    Raises
+    ------
+    FluxloomError
+        For the system's temporary folder, where there is no other.
+    """
     import tempfile
 
+    first: FluxloomError | None = None
+    for place in dict.fromkeys((tempfile.gettempdir(), *map(user_folder, _OTHER_PLACES))):
+        try:
+            if place:
+                return _private_below(Path(place))
+        except FluxloomError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _private_below(place: Path) -> Path:
+    """Return the private folder below a temporary folder; raise `FluxloomError` where it cannot be used."""
     user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"fluxloom-{user}"
+    folder = place / f"fluxloom-{user}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat(follow_symlinks=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib.util
 import json
@@ -19,8 +20,9 @@ from fluxloom.toolchain.cache import Cache, content_digest, open_cache
 
 __all__ = ["Compiler", "compiler_environment", "find_compiler", "run_command"]
 
-_LAYOUT = "3"  # of the files that keep what was learnt; another number makes old files void
+_LAYOUT = "4"  # of the files that keep what was learnt; another number makes old files void
 _NATIVE = (("-march=native",), ("-mcpu=native",), ())
+_SEARCHED = ("LIBRARY_PATH", "LD_LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")
 _ZIG = (sys.executable, "-m", "ziglang", "cc")
 _TRIAL = """
 #include <math.h>
@@ -148,20 +150,29 @@ def _locate(words: Sequence[str], path: str) -> tuple[str, ...] | None:
 
 
 def _learn(command: tuple[str, ...], cache: Cache) -> Compiler:
-    """Return what a compiler can do, from the disk or by trial."""
+    """Return what a compiler can do, from the disk or by trial.
+
+    What it cannot do is not believed for long: OpenMP that was missing is tried again by each process.
+    """
     known = _recall(command, cache)
-    if known is None:
+    if known is None or (not known.openmp and known.name != "zig" and not _runs(command, _openmp(known.native), cache)):
         known = _examine(command, cache)
+        kept = {"compiler": asdict(known), "places": _dates(_places(command, cache))}
         try:
-            cache.write(_record(command), json.dumps(asdict(known), indent=1).encode())
+            cache.write(_record(command), json.dumps(kept, indent=1).encode())
         except FluxloomError as error:
             logging.getLogger("fluxloom").warning("%s", error)
-    if known.name == "zig" and not known.openmp:
+    if not known.openmp:
         logging.getLogger("fluxloom").warning(
-            "compiling with zig, without OpenMP: loops run on one thread; "
-            "install gcc or clang to use all cores"
-        )
+            "compiling with %s, without OpenMP: loops run on one thread; to use all cores install gcc, or "
+            "OpenMP for clang (Debian, Ubuntu: apt install libomp-dev)", known.name,
+        )  # fmt: skip
     return known
+
+
+def _openmp(native: Sequence[str]) -> tuple[str, ...]:
+    """Return the flags of the trial with OpenMP."""
+    return (*native, "-fopenmp")
 
 
 def _record(command: Sequence[str]) -> str:
@@ -169,6 +180,7 @@ def _record(command: Sequence[str]) -> str:
     program = os.path.realpath(command[0])
     status = os.stat(program)
     parts = [_LAYOUT, program, str(status.st_mtime_ns), str(status.st_size), *command, _processor()]
+    parts += [os.environ.get(name, "") for name in _SEARCHED]
     if tuple(command) == _ZIG:
         found = importlib.util.find_spec("ziglang")
         where = found.origin if found is not None and found.origin else ""
@@ -176,13 +188,38 @@ def _record(command: Sequence[str]) -> str:
     return f"compiler-{content_digest(parts)[:32]}.json"
 
 
+def _places(command: Sequence[str], cache: Cache) -> list[str]:
+    """Return the folders of a compiler and those where it looks for libraries: installing something changes them."""
+    said = run_command([*command, "-print-search-dirs"], cache)[1]
+    found = {os.path.dirname(command[0]), os.path.dirname(os.path.realpath(command[0]))}
+    for line in said.splitlines():
+        kind, _, paths = line.partition(": ")
+        if kind in ("install", "libraries"):
+            found |= {os.path.realpath(path) for path in paths.removeprefix("=").split(os.pathsep) if path}
+    return sorted(found | {os.path.join(path, "include") for path in found if os.path.isdir(f"{path}/include")})
+
+
+def _dates(places: Sequence[str]) -> dict[str, int]:
+    """Return when each folder was changed last; 0 where there is none."""
+    dates = {}
+    for place in places:
+        try:
+            dates[place] = os.stat(place).st_mtime_ns
+        except OSError:
+            dates[place] = 0
+    return dates
+
+
 def _recall(command: tuple[str, ...], cache: Cache) -> Compiler | None:
-    """Read what was learnt earlier; None when there is nothing, or nothing readable."""
+    """Read what was learnt earlier; None when there is nothing, nothing readable, or something was installed since."""
     path = cache.find(_record(command))
     if path is None:
         return None
     try:
-        fields = json.loads(path.read_bytes())
+        kept = json.loads(path.read_bytes())
+        if _dates(list(kept["places"])) != kept["places"]:
+            return None
+        fields = kept["compiler"]
         fields["command"], fields["native"] = tuple(fields["command"]), tuple(fields["native"])
         return Compiler(**fields)
     except (OSError, ValueError, TypeError, KeyError):
@@ -208,7 +245,7 @@ def _examine(command: tuple[str, ...], cache: Cache) -> Compiler:
     version = macros.get("__VERSION__", "").strip('"') or "unknown"
     family = "clang" if "__clang__" in macros else "gcc"
     is_zig = any("zig" in Path(part).name for part in command)
-    openmp = _runs(command, (*native, "-fopenmp"), cache) == ""
+    openmp = _runs(command, _openmp(native), cache) == ""
     if not openmp and (log := _runs(command, native, cache)):
         raise _TrialError(log)
     tuning = run_command([*command, *native, "-Q", "--help=target"], cache)[1] if family == "gcc" else ""
@@ -244,6 +281,11 @@ def _runs(command: tuple[str, ...], flags: Sequence[str], cache: Cache) -> str:
         status, _, log = run_command([*command, "-O1", *flags, str(source), "-o", str(program), "-lm"], cache)
         if status == 0:
             status, _, log = run_command([str(program)], cache)
+            if status == 127 and log == f"{program}: {os.strerror(errno.EACCES)}":
+                raise FluxloomError(
+                    f"programs compiled to {cache.folder} cannot be executed ({os.strerror(errno.EACCES)}): set the "
+                    "environment variable FLUXLOOM_CACHE to a folder whose file system allows it (not noexec)"
+                )
         return "" if status == 0 else log.strip()[:500] or f"exit status {status}"
     finally:
         source.unlink(missing_ok=True)

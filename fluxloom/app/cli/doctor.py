@@ -13,7 +13,7 @@ from fluxloom.app.probe import State, examine
 __all__ = ["NAME", "command"]
 
 NAME = "doctor"
-STYLES = {State.GOOD: "green", State.ABSENT: "yellow", State.BROKEN: "bold red"}
+STYLES = {State.GOOD: "green", State.ABSENT: "yellow", State.FAULTY: "red", State.BROKEN: "bold red"}
 
 
 def command(

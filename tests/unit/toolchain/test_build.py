@@ -194,6 +194,7 @@ def test_private_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: 
     folder = tmp_path / f"fluxloom-{os.getuid()}"
     folder.mkdir()
     folder.chmod(0o777)
+    monkeypatch.setattr(importlib.import_module("fluxloom.toolchain.cache"), "_OTHER_PLACES", ())
     with pytest.raises(FluxloomError, match="FLUXLOOM_CACHE"):
         open_cache()
 

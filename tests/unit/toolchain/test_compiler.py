@@ -55,7 +55,7 @@ def test_finds_a_compiler_once(own_cache: Path) -> None:
     assert len(compiler.target) == 32
     assert find_compiler() is compiler
     (record,) = own_cache.glob("compiler-*.json")
-    assert json.loads(record.read_text())["version"] == compiler.version
+    assert json.loads(record.read_text())["compiler"]["version"] == compiler.version
     assert not list(own_cache.glob(".trial*"))
 
 
