@@ -38,6 +38,11 @@ class Scalar:
         """The NumPy dtype."""
         return np.dtype(self.name)
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest integer."""
+        return int(np.iinfo(self.name).min), int(np.iinfo(self.name).max)
+
 
 FLOAT64 = Scalar("float64", "double", 8, True)
 FLOAT32 = Scalar("float32", "float", 4, True)

@@ -39,6 +39,7 @@ class Func(Helper, Generic[P, R]):
     def __init__(self, function: Callable[P, R]) -> None:
         self.function = function
         self._lines = _lines(function)
+        self._meanings: dict[Any, Callable[..., Any]] = {}
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self.__name__ = self.name
@@ -63,6 +64,10 @@ class Func(Helper, Generic[P, R]):
             For anything outside the kernel language, located in the source.
         """
         _ = self.source
+
+    def meaning(self, real: Any) -> Callable[..., Any]:
+        """Return the function that does what this one means, with arithmetic of a type, see `kernel.meaning`."""
+        return _meaning(self._meanings, self.source, real)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the Python function."""
@@ -92,6 +97,7 @@ class Kernel(KernelMarker):
         self.function = function
         self._lines = _lines(function)
         self._specialised = Specialisations()
+        self._meanings: dict[Any, Callable[..., Any]] = {}
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self._fixed: LoweredKernel | None = None
@@ -157,9 +163,25 @@ class Kernel(KernelMarker):
         """Default values of constants."""
         return self.signature.defaults
 
+    def number(self, name: str, given: Any) -> float | int | bool:
+        """Return the value given for a run-time constant as a number of its kind.
+
+        Raises
+        ------
+        KernelError
+            When it is none; the message names the constant.
+        """
+        item = self.signature.constant(name)
+        assert item is not None
+        return getattr(self.signature.value(self.source, item, given), "value")
+
     def __call__(self, *data: Any, **constants: Any) -> None:
-        """Run the Python function: what the reference device does for each element."""
+        """Run the Python function."""
         self.function(*data, **constants)
+
+    def meaning(self, real: Any) -> Callable[..., Any]:
+        """Return the function that the reference device runs for each element, see `kernel.meaning`."""
+        return _meaning(self._meanings, self.source, real)
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -220,6 +242,15 @@ def func(function: Callable[P, R]) -> Func[P, R]:
         For anything outside the kernel language, located in the user's source.
     """
     return Func(function)
+
+
+def _meaning(known: dict[Any, Callable[..., Any]], source: FunctionSource, real: Any) -> Callable[..., Any]:
+    """Return what a function means, compiled once for each type of arithmetic."""
+    if real not in known:
+        from fluxloom.kernel.meaning import meaning
+
+        known[real] = meaning(source, real)
+    return known[real]
 
 
 def _reads_late(function: Callable[..., Any]) -> bool:
