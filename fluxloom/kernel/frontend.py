@@ -258,7 +258,7 @@ def _reads_late(function: Callable[..., Any]) -> bool:
 
     What is defined inside another function is read at once, with the values that its names have there.
     """
-    package = getattr(function, "__module__", "").partition(".")[0]
+    package = (getattr(function, "__module__", "") or "").partition(".")[0]
     return package == __name__.partition(".")[0] and "<locals>" not in getattr(function, "__qualname__", "<locals>")
 
 

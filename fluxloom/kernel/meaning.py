@@ -22,7 +22,7 @@ from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.source import Captured, FunctionSource, dotted_name
 from fluxloom.kernel.values import ConstantArray
 
-__all__ = ["constant_value", "meaning"]
+__all__ = ["constant_value", "meaning", "whole_part"]
 
 Real = type[np.floating[Any]]
 LOW = -(2**63)
@@ -165,12 +165,12 @@ def _intrinsic(found: Intrinsic, real: Real) -> Callable[..., Any]:
         case "real":
             return lambda *arguments: real(python(*arguments))
         case "int":
-            return lambda argument: _whole(python(argument))
+            return lambda argument: whole_part(python(argument))
         case "join":
             return lambda *arguments: _number(_joined(arguments, python(*arguments)), real)
     forms: dict[str, Callable[..., Any]] = {
         "float": real,
-        "int": _whole,
+        "int": whole_part,
         "len": lambda argument: np.int64(len(argument)),
         "range": _counted,
         "rolled": _counted,
@@ -189,11 +189,10 @@ def _joined(arguments: tuple[Any, ...], value: Any) -> Any:
     return float(value) if any(isinstance(item, (float, np.floating)) for item in arguments) else value
 
 
-def _whole(value: Any) -> np.int64:
+def whole_part(value: Any) -> np.int64:
     """Return the whole part; the smallest integer for what has none of 64 bits, as casts of NumPy do."""
-    if not math.isfinite(value) or not LOW <= (whole := int(value)) < -LOW:
-        return np.int64(LOW)
-    return np.int64(whole)
+    inside = math.isfinite(value) and LOW <= int(value) < -LOW
+    return np.int64(int(value) if inside else LOW)
 
 
 def _narrow(value: Any) -> Any:
