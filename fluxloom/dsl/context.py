@@ -251,7 +251,7 @@ class Context:
     # ------------------------------------------------------------------------------ declarations
     def set(self, size: int | Part, name: str) -> Set:
         """Declare a set by its size; on several ranks, by this rank's part of it."""
-        return Set(self, size, name) if isinstance(size, int) else Set(self, size.owned, name, part=size)
+        return Set(self, size.owned, name, part=size) if isinstance(size, Part) else Set(self, size, name)
 
     def grid(
         self,

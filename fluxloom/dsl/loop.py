@@ -207,6 +207,8 @@ class Loop:
                 raise LoopError(
                     f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
                 )
+            if type(value) is not float or type(self.constants[key]) is not float:
+                value = self.bound.kernel.number(key, value)
             self.constants[key] = value
             self.version += 1
             for block, number in self._blocks:
