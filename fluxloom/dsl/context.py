@@ -20,6 +20,7 @@ from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.observe import Observer
+from fluxloom.dsl.kept import Plans
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule
@@ -154,7 +155,7 @@ class Context:
         self.device: Device = device if isinstance(device, Device) else open_device(device, threads)
         self.schedule = schedule if schedule is not None else Schedule.auto()
         self.tuning = tuning
-        self.plans: dict[tuple[Any, ...], Any] = {}
+        self.plans = Plans()
         self.epoch = 0
         """Counts how often buffers of dats were exchanged; loops compare it before they run."""
         self.waiting: list[Global] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,8 @@ class Set:
             )
         self.size = size
         self.name = name
+        self.plans: dict[Hashable, Any] = {}
+        """Plans of loops over it, see `Context.plans`."""
         self.part = part
 
     @property

@@ -51,9 +51,10 @@ class Func(Helper, Generic[P, R]):
     @functools.cached_property
     def source(self) -> FunctionSource:
         """Its source, read and checked at first use; see `check` for the errors."""
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.reading import read_func
 
-        return read_func(self.function, self._lines)
+        return deeply(lambda: read_func(self.function, self._lines), self.name)
 
     def check(self) -> None:
         """Read the function and check it, once.
@@ -108,9 +109,10 @@ class Kernel(KernelMarker):
             self._read = self._reading(visible)
 
     def _reading(self, visible: Mapping[str, Any]) -> tuple[FunctionSource, Signature]:
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.reading import read_kernel
 
-        return read_kernel(self.function, self._lines, visible)
+        return deeply(lambda: read_kernel(self.function, self._lines, visible), self.name)
 
     @functools.cached_property
     def _read(self) -> tuple[FunctionSource, Signature]:
@@ -212,9 +214,13 @@ class Kernel(KernelMarker):
         """
         if self._fixed is not None:
             return self._fixed
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.lowering import lower
 
-        return self._specialised.get(shapes, baked, lambda: lower(self.source, self.signature, shapes, baked))
+        def lowered() -> LoweredKernel:
+            return deeply(lambda: lower(self.source, self.signature, shapes, baked), self.name)
+
+        return self._specialised.get(shapes, baked, lowered)
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
@@ -247,9 +253,10 @@ def func(function: Callable[P, R]) -> Func[P, R]:
 def _meaning(known: dict[Any, Callable[..., Any]], source: FunctionSource, real: Any) -> Callable[..., Any]:
     """Return what a function means, compiled once for each type of arithmetic."""
     if real not in known:
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.meaning import meaning
 
-        known[real] = meaning(source, real)
+        known[real] = deeply(lambda: meaning(source, real), source.name)
     return known[real]
 
 

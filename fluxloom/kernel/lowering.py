@@ -27,7 +27,7 @@ from fluxloom.kernel.ir import (
     Table,
     TableElement,
 )  # fmt: skip
-from fluxloom.kernel.passes import remove_dead_locals, scalarise
+from fluxloom.kernel.passes import cut_chains, remove_dead_locals, scalarise
 from fluxloom.kernel.signature import Signature
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.state import Builder, Scope
@@ -151,7 +151,8 @@ def _finish(
     arrays = [LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in slots]
     body, arrays, added = scalarise(body, arrays, builder.used | builder.kinds.keys())
     body = remove_dead_locals(body)
-    kinds = builder.kinds | added
+    body, flags = cut_chains(body, builder.used | builder.kinds.keys() | added.keys())
+    kinds = builder.kinds | added | flags
     nodes = [item for statement in walk(body) for item in (statement, *expressions(statement))]
     arrays = tuple(array for array in arrays if any(getattr(node, "name", None) == array.name for node in nodes))
     scalars = tuple((name, kinds[name]) for name in dict.fromkeys(_scalar_names(nodes)))
