@@ -18,9 +18,9 @@ from fluxloom.device.base import Buffer, Device
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.kept import Plans
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.observe import Observer
-from fluxloom.dsl.kept import Plans
 from fluxloom.dsl.parts import Part
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.schedule import Schedule

@@ -83,7 +83,7 @@ def integers(values: Any, what: str) -> Array:
     """
     array = np.asarray(unmasked(values, what))
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise DatError(f"{what}: whole numbers are needed, got {array.dtype}")
+        raise DatError(f"{what}: indices must be integers, got {array.dtype}")
     return array
 
 

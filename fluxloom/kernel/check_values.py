@@ -280,7 +280,8 @@ class ValueChecker:
                 test = found if goes_on else Not(Kind.BOOL, found)
                 self.out.append(If(test, (*statements, Assign(found.name, rest)), ()))
                 return found
-            values.append(self._value(item))
+            # the last is often a Boolean in its turn: it is rewritten once
+            values.append(rest if k == len(node.values) - 1 else self._value(item))
         return Boolean(Kind.BOOL, node.op, tuple(values))
 
     def _conditional(self, node: Conditional) -> Expression:
