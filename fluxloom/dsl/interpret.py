@@ -40,7 +40,7 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
     views = _views(bound)
     names = [p.name for p in bound.kernel.parameters]
     guard = index_checks(bound.lowered, kernel_types(bound), longest_rows(bound))
-    kernel, numbers = bound.kernel.meaning(bound.compute.numpy.type), _numbers(bound, constants)
+    kernel, numbers = bound.kernel.meaning(bound.compute.real), _numbers(bound, constants)
     elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
     with np.errstate(all="ignore"):
         for element in elements:
@@ -59,7 +59,7 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
 
 def _numbers(bound: Bound, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constants as the kernel sees them."""
-    kernel, given, real = bound.kernel, {**constants, **bound.constants_baked}, bound.compute.numpy.type
+    kernel, given, real = bound.kernel, {**constants, **bound.constants_baked}, bound.compute.real
     values = {c.name: kernel.signature.value(kernel.source, c, given[c.name]) for c in kernel.constants}
     return {name: constant_value(value, real) for name, value in values.items()}
 

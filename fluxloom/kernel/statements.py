@@ -239,6 +239,7 @@ class StatementLowerer(ExpressionLowerer):
         values = tuple(self.scalar(scope, item) for item in others)
         with self.located(scope, value_node):
             assert isinstance(place, ParameterView)
+            assert isinstance(value_node, ast.Call)
             if len(values) > 1 and self._is_place(scope, value_node.args[0], place):
                 # it is compared with each in turn: a NaN among them hides none that follows
                 kind = self.builder.shapes[place.parameter].kind

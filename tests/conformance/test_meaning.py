@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ TOLERANCE = {"float64": 4e-14, "float32": 4e-6}
 
 def run(
     form: tuple[str, int],
-    kernel: fl.Kernel,
+    kernel: Any,
     a: Any,
     b: Any,
     stored: tuple[str, str],
@@ -88,7 +88,7 @@ TYPES = {
 }
 
 
-def every(*choices: Sequence[str]) -> list[Any]:
+def every(*choices: Sequence[Any]) -> list[Any]:
     """Return all cases of a test; those of the rarer types and kinds of operand are long."""
     cases = []
     for (device, lanes), *rest in itertools.product(FORMS, *choices):
@@ -98,7 +98,7 @@ def every(*choices: Sequence[str]) -> list[Any]:
         )
         if device != "reference" and not usual:
             marks.append(pytest.mark.long)
-        cases.append(pytest.param(device, lanes, *rest, marks=marks, id="-".join([device, str(lanes), *rest])))
+        cases.append(pytest.param(device, lanes, *rest, marks=marks, id="-".join([device, str(lanes), *map(str, rest)])))
     return cases
 
 
@@ -134,7 +134,7 @@ def test_operations(device: str, lanes: int, dtype: str, right: str, tmp_path: P
         compare(got[1], expected([*whole.values()], x, y), [*whole], a, b)
 
 
-KNOWN = {
+KNOWN: dict[str, Callable[[int, Any], str]] = {
     "literal": lambda k, value: f"({literal(value)})",
     "captured": lambda k, value: f"SPECIAL[{k}]",
     "baked": lambda k, value: f"e[{k}]",
@@ -312,8 +312,7 @@ def test_extremes_pass_over_nan(device: str, lanes: int, dtype: str, start: str)
         want = extremes_wanted(values, STARTS[start])
         for wish in strategies if places == [0] else [None]:
             schedule = wish if wish is None or device != "cpu" else fl.Schedule(**{**wish.__dict__, "lanes": lanes})
-            choices = {"threads": 2} if device == "cpu" else {}
-            got = extremes_of(context(device, **choices), values, STARTS[start], schedule)
+            got = extremes_of(context(device, threads=2 if device == "cpu" else 0), values, STARTS[start], schedule)
             for x, y in zip(got, want, strict=True):
                 np.testing.assert_array_equal(x, y, f"{schedule}, NaN at {places}")
 
@@ -325,7 +324,7 @@ def test_extremes_of_many(device: str, lanes: int, many: int) -> None:
     for place in (0, 1, 4095, many - 1):
         values = np.full(many, math.nan)
         values[place] = 3.0
-        got = extremes_of(context(device, **({"threads": 2} if device == "cpu" else {})), values, -math.inf)
+        got = extremes_of(context(device, threads=2 if device == "cpu" else 0), values, -math.inf)
         assert got[:4] == [3.0] * 4
 
 

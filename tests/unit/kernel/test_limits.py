@@ -20,13 +20,13 @@ DEVICES = ["reference", "cpu", pytest.param("opencl", marks=MARKS["opencl"]), py
 HEAD = "@kernel\ndef k(a: Read, r: Write):\n"
 N = 300
 BRANCHES = "if a[0] < -1000.0:\n        t = -1.0\n" + "".join(
-    f"    elif a[0] < {{}}{i}.5:\n        t = {i}.0\n" for i in range(N)
+    f"    elif a[0] < @{i}.5:\n        t = {i}.0\n" for i in range(N)
 )
 DEEP = {
     "a sum": ("r[0] = " + " + ".join(f"{i}.0 * a[0]" for i in range(N)), 2.0 * N * (N - 1) / 2),
     "brackets": ("r[0] = " + "(a[0] + " * 150 + "1.0" + ")" * 150, 301.0),
-    "elif": (f"{BRANCHES.format('')}    else:\n        t = -2.0\n    r[0] = t", 2.0),
-    "the last else": (f"{BRANCHES.format('-')}    else:\n        t = -2.0\n    r[0] = t", -2.0),
+    "elif": (f"{BRANCHES.replace('@', '')}    else:\n        t = -2.0\n    r[0] = t", 2.0),
+    "the last else": (f"{BRANCHES.replace('@', '-')}    else:\n        t = -2.0\n    r[0] = t", -2.0),
     "max": ("r[0] = max(" + ", ".join(f"a[0] - {i}.0" for i in range(N)) + ")", 2.0),
     "or": ("r[0] = 1.0 if " + " or ".join(f"a[0] == {i}.0" for i in range(N)) + " else 0.0", 1.0),
     "and": ("r[0] = 1.0 if " + " and ".join(f"a[0] != {i}.0" for i in range(N)) + " else 0.0", 0.0),

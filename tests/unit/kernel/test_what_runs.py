@@ -32,7 +32,7 @@ def module_of(path: Path, text: str, name: str = "made") -> ModuleType:
     return module
 
 
-def result(device: str, kernel: fl.Kernel, **constants: Any) -> float:
+def result(device: str, kernel: Any, **constants: Any) -> float:
     ctx = fl.Context(device)
     s = ctx.set(1, "s")
     a, r = ctx.dat(s, [3.0], "a"), ctx.dat(s, [0.0], "r")
@@ -70,12 +70,12 @@ def test_a_file_that_was_edited(edit: str, tmp_path: Path) -> None:
     module = module_of(path, text)
     assert result("cpu", module.make()) == 7.0
     path.write_text(HEAD + EDITS[edit](text))
-    os.utime(path, (time.time() + 5,) * 2)
+    os.utime(path, (time.time() + 5, time.time() + 5))
     for make in (module.make, module.helper):
         with pytest.raises(KernelError):
             make()
     path.write_text(HEAD + text)
-    os.utime(path, (time.time() + 10,) * 2)
+    os.utime(path, (time.time() + 10, time.time() + 10))
     assert result("cpu", module.make(4.0)) == 13.0
 
 
