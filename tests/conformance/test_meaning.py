@@ -98,7 +98,8 @@ def every(*choices: Sequence[Any]) -> list[Any]:
         )
         if device != "reference" and not usual:
             marks.append(pytest.mark.long)
-        cases.append(pytest.param(device, lanes, *rest, marks=marks, id="-".join([device, str(lanes), *map(str, rest)])))
+        name = "-".join(map(str, [device, lanes, *rest]))
+        cases.append(pytest.param(device, lanes, *rest, marks=marks, id=name))
     return cases
 
 
@@ -121,7 +122,7 @@ def test_operations(device: str, lanes: int, dtype: str, right: str, tmp_path: P
         real, whole = ({t: f for t, f in table.items() if re.search(r"\by\b", t)} for table in (real, whole))
     kind = "float" if dtype.startswith("float") else "int"
     texts = [[named(t, "a[0]", right) for t in table] for table in (real, whole)]
-    kernel = load_module(tmp_path, text_of(*texts, kind), "k").k
+    kernel = load_module(tmp_path, text_of(texts[0], texts[1], kind), "k").k
     pairs = np.array(list(itertools.product(values, repeat=2)), dtype)
     groups = [
         pairs[pairs[:, 1].view(f"u{pairs.itemsize}") == v.view(f"u{pairs.itemsize}")] for v in np.array(values, dtype)
