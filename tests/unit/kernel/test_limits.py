@@ -142,15 +142,19 @@ def test_fork(device: str, mode: str) -> None:
     assert wanted in done.stdout, done.stdout
 
 
+def run_doubled() -> None:
+    ctx = fl.Context("cpu")
+    s = ctx.set(1, "s")
+    fl.Loop(doubled, s, ctx.dat(s, [1.0]))()
+
+
 @pytest.mark.parametrize("variable", ["FLUXLOOM_CFLAGS", "FLUXLOOM_CC"])
 @pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-ffinite-math-only", "-fno-signed-zeros"])
 def test_flags_that_change_values(variable: str, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would change the whole process: small numbers become zero."""
     monkeypatch.setenv(variable, f"-O1 {flag}" if variable == "FLUXLOOM_CFLAGS" else f"cc {flag}")
     with pytest.raises(FluxloomError, match=f"{variable}.* has {flag}"):
-        ctx = fl.Context("cpu")
-        s = ctx.set(1, "s")
-        fl.Loop(doubled, s, ctx.dat(s, [1.0]))()
+        run_doubled()
     assert sys.float_info.min / 2 != 0.0
 
 
