@@ -21,7 +21,6 @@ from fluxloom.kernel.values import ConstantArray, constant_array
 __all__ = ["Signature", "read_signature"]
 
 _SCALARS: Mapping[Any, Kind] = MappingProxyType({float: Kind.REAL, int: Kind.INT, bool: Kind.BOOL})
-_TAKEN = ("kernel", "name", "over", "schedule", "self")
 ACCESS_HINT = "annotate it with Read, Write, RW, Inc, Min or Max"
 
 
@@ -149,9 +148,6 @@ def _constant(
     source: FunctionSource, item: ast.arg, visible: Mapping[str, Any], arrays: dict[str, Kind | None]
 ) -> ConstantParameter:
     where = source.location(item)
-    if item.arg in _TAKEN:
-        raise source.error(item, f"a constant cannot be called {item.arg!r}: Loop has an argument of that name",
-                           f"choose another name; taken are {', '.join(_TAKEN)}")  # fmt: skip
     if item.annotation is None:
         raise source.error(item, f"the constant {item.arg!r} has no annotation", "float, int, bool or Const[...]")
     annotation = _annotation(source, item, visible)

@@ -71,11 +71,21 @@ def test_large_local_arrays(device: str) -> None:
     assert "t = fl.zeros(140000)" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["name", "schedule", "kernel", "over", "self"])
-def test_names_of_arguments_of_loop(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("name", ["name", "schedule", "kernel", "over", "self", "arguments"])
+def test_names_of_arguments_of_loop(device: str, name: str, tmp_path: Path) -> None:
+    """A constant may have the name of an argument of Loop: its value is that of the constant."""
     text = f"@kernel\ndef k(a: Read, r: Write, *, {name}: float):\n    r[0] = {name} * a[0]\n"
-    with pytest.raises(KernelError, match=f"{name!r}: Loop has an argument of that name"):
-        load_module(tmp_path, text, "names")
+    kernel = load_module(tmp_path, text, "names").k
+    ctx = fl.Context(device)
+    s = ctx.set(1, "s")
+    r = ctx.dat(s, [0.0], "r")
+    loop = fl.Loop(kernel, s, ctx.dat(s, [2.0], "a"), r, **{name: 5.0})
+    loop()
+    assert r.read().tolist() == [10.0]
+    loop(**{name: 6.0})
+    assert r.read().tolist() == [12.0]
+    assert loop.name == "k"
 
 
 @fl.kernel
