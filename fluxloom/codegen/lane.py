@@ -120,6 +120,7 @@ class LaneLoop:
         begun = [a.parameter for a in spec.args if looped(spec, a) and begins_with_updates(spec, a)]
         self._first = first_updates(spec, {*self._scalars, *begun})
         self.printer = Printer(dialect, compute, self._read, self._access, self._length, self._update, self._round)
+        self.printer.stored = {a.parameter: a.scalar.range for a in spec.args if not a.scalar.floating}
         if dialect.words is not None:
             self.printer.unroll = dialect.words.unroll.format(n=ROW_UNROLL)
         self.constants: list[str] = []

@@ -26,6 +26,8 @@ typedef ulong uint64_t;
 #define fmodf fmod
 #define floorf floor
 #define fabsf fabs
+#define sqrtf sqrt
+#define truncf trunc
 
 /* Additions of reals by compare-and-swap on their bits; without 64-bit atomics those of 8 bytes do not exist. */
 #ifdef cl_khr_int64_base_atomics

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fluxloom.codegen.dialect import Dialect
 from fluxloom.codegen.tables import literal, table_name
 from fluxloom.core.dtypes import Scalar
 from fluxloom.kernel import ir
+from fluxloom.kernel.analysis import walk
+from fluxloom.kernel.check_tests import HIGH, LOW, Range, integer_range
 from fluxloom.kernel.ir import Kind
 
 __all__ = ["Printer", "literal"]
@@ -37,6 +39,8 @@ class Printer:
         How a contribution to an Inc, Min or Max parameter is printed (a full statement).
     across
         Locals of which each lane of a pack has its own, kept in an array with the lane ``l`` last.
+    stored
+        Between which values the integers of each parameter are.
     """
 
     dialect: Dialect
@@ -49,6 +53,7 @@ class Printer:
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unroll: str = ""
     across: frozenset[str] = frozenset()
+    stored: Mapping[str, Range] = field(default_factory=dict)
 
     def lane(self, name: str) -> str:
         """Return the index of the lane behind a local that is kept for all lanes."""
@@ -98,7 +103,14 @@ class Printer:
     def _length(self, node: ir.Length) -> str:
         return self.length(node.parameter)
 
+    def _fits(self, node: ir.Expression) -> bool:
+        """Whether an operation on integers is seen to need no more than 64 bits: others wrap round by a helper."""
+        low, high = integer_range(node, self.counters, self.stored)
+        return low >= LOW and high <= HIGH
+
     def _negate(self, node: ir.Negate) -> str:
+        if node.kind is Kind.INT and not self._fits(node):
+            return f"{self.dialect.integer_function('negate')}({self.expression(node.operand)})"
         return f"(-{self.expression(node.operand)})"
 
     def _not(self, node: ir.Not) -> str:
@@ -106,10 +118,10 @@ class Printer:
 
     def _binary(self, node: ir.Binary) -> str:
         both_int = node.left.kind is Kind.INT and node.right.kind is Kind.INT
+        if both_int and node.op != "/" and (node.op in ("//", "%") or not self._fits(node)):
+            name = self.dialect.integer_function(node.op)
+            return f"{name}({self.expression(node.left)}, {self.expression(node.right)})"
         if node.op in ("//", "%"):
-            if both_int:
-                name = self.dialect.integer_function(node.op)
-                return f"{name}({self.expression(node.left)}, {self.expression(node.right)})"
             name = self.dialect.function(node.op, self.compute)
             return f"{name}({self.real(node.left)}, {self.real(node.right)})"
         if both_int and node.op != "/":
@@ -134,12 +146,15 @@ class Printer:
         text = self.expression(node.operand)
         if node.kind is Kind.BOOL:
             return f"({text} != 0)"
+        if node.kind is Kind.INT and node.operand.kind is Kind.REAL:
+            return f"{self.dialect.function('int', self.compute)}({text})"
         return f"(({self.ctype(node.kind)}){text})"
 
     def _call(self, node: ir.Call) -> str:
         if node.function in ("floor", "ceil") and node.kind is Kind.INT:
             name = self.dialect.function(node.function, self.compute)
-            return f"((int64_t){name}({self.real(node.arguments[0])}))"
+            whole = self.dialect.function("int", self.compute)
+            return f"{whole}({name}({self.real(node.arguments[0])}))"
         if node.kind is Kind.INT:
             name = self.dialect.integer_function(node.function)
             texts = [self.expression(a) for a in node.arguments]
@@ -204,11 +219,20 @@ class Printer:
         if self.unroll and isinstance(node.stop, ir.Length):
             head = f"{pad}{self.unroll}\n{head}"
         counter = f"{pad}    {name}{self.lane(node.name)} = {hidden};"
+        self._count(node)
         return [head, counter]
+
+    def _count(self, node: ir.For) -> None:
+        """Note between which values the counter of a loop is."""
+        self.counters.pop(node.name, None)
+        if not any(isinstance(s, (ir.Assign, ir.For)) and s.name == node.name for s in walk(node.body)):
+            first, last = (integer_range(bound, self.counters, self.stored) for bound in (node.start, node.stop))
+            self.counters[node.name] = (first[0], last[1] - 1) if node.step > 0 else (last[0] + 1, first[1])
 
     def declare(self, kernel: ir.LoweredKernel, indent: int) -> list[str]:
         """Return the declarations of a kernel's locals and remember their kinds."""
         self.kinds = dict(kernel.scalars)
+        self.counters: dict[str, Range] = {}
         self.array_kinds = {a.name: a.kind for a in kernel.arrays}
         self.tables = {t.name: table_name(t, self.compute) for t in kernel.tables}
         self.parameter_kinds = {p.name: s.kind for p, s in zip(kernel.parameters, kernel.shapes, strict=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,16 @@ class Scalar:
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy dtype."""
         return np.dtype(self.name)
+
+    @property
+    def real(self) -> type[np.floating[Any]]:
+        """The type of NumPy's scalars, of a type of reals."""
+        return {"float64": np.float64, "float32": np.float32, "float16": np.float16}[self.name]
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest integer."""
+        return int(np.iinfo(self.name).min), int(np.iinfo(self.name).max)
 
 
 FLOAT64 = Scalar("float64", "double", 8, True)

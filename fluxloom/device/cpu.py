@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import platform
 import time
@@ -103,7 +104,8 @@ class CpuDevice(Device):
         wanted = threads or int(os.environ.get("OMP_NUM_THREADS", "0").split(",")[0] or 0) or available
         self.threads = wanted if self.compiler.openmp else 1
         source = resources.files("fluxloom.device").joinpath("runtime.c").read_text()
-        library = load_library(source, name="runtime")
+        library = load_library(source, name="runtime", flags=compile_flags(self.compiler))
+        _watch_forks(_address(library, "fl_end_threads"))
         function = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
         self.runtime = function(_address(library, "fl_sequence"))
         self._helpers = NativeUnit(library, {"fl_reset": _address(library, "fl_reset")}, {}, False, 0.0)
@@ -138,6 +140,13 @@ class CpuDevice(Device):
     def describe(self) -> str:
         """Return architecture, threads and compiler."""
         return f"{platform.machine()}, {self.threads} threads, {self.compiler.name} {self.compiler.version}"
+
+
+@functools.cache
+def _watch_forks(address: int) -> None:
+    """Let the function at an address end the threads of OpenMP before this process forks."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=ctypes.CFUNCTYPE(None)(address))
 
 
 def _address(library: Any, symbol: str) -> int:

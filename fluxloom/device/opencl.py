@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Collection, Sequence
 from importlib import resources
 from typing import Any
@@ -97,6 +99,7 @@ class OpenClDevice(Device):
     dlpack = None
 
     def __init__(self, choice: str = "", *, without: Collection[str] = ()) -> None:
+        self._require_own_process()
         self.cl: Any = import_pyopencl()
         chosen = choose(candidates(self.cl), choice)
         self.handle: Any = chosen.handle
@@ -104,7 +107,7 @@ class OpenClDevice(Device):
         try:
             self._examine(without)
             self.context: Any = self.cl.Context([self.handle])
-            self._queue: Any = self.new_queue(timed=False)
+            self._current: Any = self.new_queue(timed=False)
         except self.cl.Error as error:
             raise DeviceUnavailable(
                 f"the OpenCL device {chosen} does not start: {error}; see whether another program holds it"
@@ -261,6 +264,19 @@ class OpenClDevice(Device):
         return Call("reset", self._runtime(), words, (Launch("fl_reset", count, min(max(count, 1), _RESET_BLOCK)),))
 
     # ------------------------------------------------------------------------------------- queue
+    @property
+    def _queue(self) -> Any:
+        self._require_own_process()
+        return self._current
+
+    def _require_own_process(self) -> None:
+        """Raise `DeviceUnavailable` in a process that was forked: drivers have threads, which it lacks."""
+        if os.getpid() != _first_process():
+            raise DeviceUnavailable(
+                "this process was forked from one that uses OpenCL, whose threads it does not have: start it anew, "
+                "multiprocessing.get_context('spawn'), or open the first OpenCL device after the fork"
+            )
+
     def new_queue(self, *, timed: bool) -> Any:
         """Return another in-order queue, which measures the time of its commands or not."""
         flags = self.cl.command_queue_properties.PROFILING_ENABLE if timed else 0
@@ -270,7 +286,7 @@ class OpenClDevice(Device):
         """Return the queue to enqueue into; changing between the plain and the timed one waits for the other."""
         if timed is not self._timed:
             self.synchronize()
-            self._queue, self._timed = self.new_queue(timed=timed), timed
+            self._current, self._timed = self.new_queue(timed=timed), timed
         return self._queue
 
     def enqueued(self, last: Any, launches: int) -> None:
@@ -336,3 +352,9 @@ class OpenClDevice(Device):
         """Return device, driver, units, memory and precision."""
         size, precision = self.handle.global_mem_size / 2**30, "FP64" if self.fp64 else "no FP64"
         return f"{self.hardware}, {self.version}, {self.compute_units} units, {size:.1f} GiB, {precision}"
+
+
+@functools.cache
+def _first_process() -> int:
+    """Return the process that opened an OpenCL device first, this one or one that it was forked from."""
+    return os.getpid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import warnings
@@ -23,6 +24,8 @@ __all__ = ["OpenClProgram", "build", "build_options", "keep_source", "read_log",
 
 _NAME_LENGTH = 60
 _LOG_LINES = 40
+_UNSAFE = frozenset("-cl-fast-relaxed-math -cl-unsafe-math-optimizations -cl-finite-math-only -cl-no-signed-zeros "
+                    "-cl-denorms-are-zero -cl-single-precision-constant".split())  # fmt: skip
 _NO_CONTRACTION = "#pragma OPENCL FP_CONTRACT OFF"
 _PLACE = re.compile(
     r"^(?:(?P<before>error|warning|note): )?(?P<file>[^\n:]*):(?P<line>\d+):(?P<column>\d+): "
@@ -96,6 +99,16 @@ def build_options(device: OpenClDevice) -> list[str]:
     return options
 
 
+def _refuse_unsafe_options() -> None:
+    """Raise for options that pyopencl adds and that change values."""
+    given = os.environ.get("PYOPENCL_BUILD_OPTIONS", "").split()
+    if unsafe := [word for word in given if word in _UNSAFE]:
+        raise FluxloomError(
+            f"PYOPENCL_BUILD_OPTIONS has {unsafe[0]}, which changes what kernels mean (NaN, infinities, the order of "
+            "sums): leave it out"
+        )
+
+
 def build(device: OpenClDevice, text: str, symbols: Sequence[str], name: str, *, contract: bool) -> OpenClProgram:
     """Build a program and look up its kernels.
 
@@ -106,6 +119,7 @@ def build(device: OpenClDevice, text: str, symbols: Sequence[str], name: str, *,
     """
     if not contract and not re.search(r"^\s*#pragma\s+OPENCL\s+FP_CONTRACT\s+OFF\b", text, re.MULTILINE):
         text = f"{_NO_CONTRACTION}\n{text}"
+    _refuse_unsafe_options()
     cl, options, start = device.cl, build_options(device), time.perf_counter()
     handle = cl.Program(device.context, text)
     try:

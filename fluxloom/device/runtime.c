@@ -2,6 +2,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 typedef struct {
     void (*function)(const int64_t *);
@@ -31,4 +34,11 @@ void fl_sequence(int64_t n, fl_call *call) {
 void fl_reset(const int64_t *block) {
     char *const target = (char *)block[0];
     for (int64_t k = 0; k < block[1]; k++) memcpy(target + k * block[2], &block[3], (size_t)block[2]);
+}
+
+/* Ends the threads of the caller, which are made again when needed: a child of fork() has none, and would wait for them. */
+void fl_end_threads(void) {
+#if defined(_OPENMP) && (!defined(__GNUC__) || __GNUC__ >= 9 || defined(__clang__))
+    omp_pause_resource_all(omp_pause_hard);
+#endif
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,12 +90,13 @@ def bind(
         _check_argument(name, parameter.name, parameter.access, arg, over)
     _check_covers(name, args, [p.access for p in kernel.parameters])
     values = _constants(name, kernel, constants)
-    baked = {c.name: values[c.name] for c in kernel.constants if c.baked}
+    # what is baked stays as it is now, whatever becomes of a list
+    baked = copy.deepcopy({c.name: values[c.name] for c in kernel.constants if c.baked})
     shapes = {p.name: _shape(a, p.access) for p, a in zip(kernel.parameters, args, strict=True)}
     lowered = kernel.lower(shapes, baked)
     check_stencil_writes(name, over, kernel.parameters, args, lowered)
     check_changing(name, over, kernel.parameters, args)
-    run_time = {c.name: values[c.name] for c in kernel.constants if not c.baked}
+    run_time = {c.name: kernel.number(c.name, values[c.name]) for c in kernel.constants if not c.baked}
     return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args, over.context.device))
 
 

@@ -18,6 +18,7 @@ from fluxloom.device.base import Buffer, Device
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.reference import ReferenceDevice
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.kept import Plans
 from fluxloom.dsl.maps import OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.observe import Observer
 from fluxloom.dsl.parts import Part
@@ -154,7 +155,7 @@ class Context:
         self.device: Device = device if isinstance(device, Device) else open_device(device, threads)
         self.schedule = schedule if schedule is not None else Schedule.auto()
         self.tuning = tuning
-        self.plans: dict[tuple[Any, ...], Any] = {}
+        self.plans = Plans()
         self.epoch = 0
         """Counts how often buffers of dats were exchanged; loops compare it before they run."""
         self.waiting: list[Global] = []
@@ -251,7 +252,7 @@ class Context:
     # ------------------------------------------------------------------------------ declarations
     def set(self, size: int | Part, name: str) -> Set:
         """Declare a set by its size; on several ranks, by this rank's part of it."""
-        return Set(self, size, name) if isinstance(size, int) else Set(self, size.owned, name, part=size)
+        return Set(self, size.owned, name, part=size) if isinstance(size, Part) else Set(self, size, name)
 
     def grid(
         self,

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError, ExportError
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA, padded
-from fluxloom.device.base import Device
 from fluxloom.device.buffer import Buffer
 from fluxloom.device.exchange import View
 from fluxloom.dsl.globals import Global, check_type
+from fluxloom.dsl.incoming import incoming, unmasked, whole
 from fluxloom.dsl.interop import fitting_layout, is_ordered, require_view, view_of
 from fluxloom.dsl.sets import Grid, Set, Subset
 
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from fluxloom.dsl.maps import Map, MapLeg
 
 __all__ = ["Dat", "Global"]
-
-
-def _as_array(values: Any, device: Device) -> Any:
-    """Return values as an array of the device's library if they are in its memory, else as one of NumPy."""
-    if not isinstance(values, Dat):
-        return device.as_array(values)
-    if values.context.device is not device or device.dlpack is None or not is_ordered(values):
-        return values.read()
-    return values.buffer.array(view_of(values), write=False)
 
 
 class Dat:
@@ -81,9 +72,9 @@ class Dat:
     ) -> None:
         if isinstance(over, Subset):
             raise DatError(f"dat {name!r}: a dat lives on a set, not on a subset; use {over.parent}")
-        values = None if data is None else _as_array(data, over.context.device)
         self.set = over
         self.name = name or "dat"
+        values = None if data is None else self._as_array(data)
         self.shape = self._shape_of(values, shape)
         default = values.dtype if values is not None else "float64"
         self.scalar: Scalar = scalar(dtype if dtype is not None else default)
@@ -103,6 +94,15 @@ class Dat:
         """Whether an array over the storage was ever given out; see `watched`."""
         if values is not None and not buffer.foreign:
             self.write(values)
+
+    def _as_array(self, values: Any) -> Any:
+        """Return values as an array of the device's library if they are in its memory, else as one of NumPy."""
+        device = self.context.device
+        if not isinstance(values, Dat):
+            return device.as_array(unmasked(values, f"dat {self.name!r}"))
+        if values.context.device is not device or device.dlpack is None or not is_ordered(values):
+            return values.read()
+        return values.buffer.array(view_of(values), write=False)
 
     def _share(
         self, data: Any, values: Any, wanted: Layout | None, copy: bool | None
@@ -124,16 +124,24 @@ class Dat:
         return layout, buffer
 
     def _shape_of(self, values: Any, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+        found = self._components(values, shape)
+        if 0 in found:
+            raise DatError(f"dat {self.name!r}: components {found}: an element has at least one value")
+        return found
+
+    def _components(self, values: Any, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+        if shape is not None:
+            shape = tuple(whole(n, f"dat {self.name!r}: a length of shape {shape!r}") for n in shape)
         if values is None:
-            return () if shape is None else tuple(shape)
+            return () if shape is None else shape
         lead = self.set.shape
         if values.shape[: len(lead)] != lead:
             raise DatError(
                 f"dat {self.name!r}: values of shape {values.shape} do not fit {self.set} (expected {lead} first)"
             )
         tail = values.shape[len(lead) :]
-        if shape is not None and tuple(shape) != tail:
-            raise DatError(f"dat {self.name!r}: values have components {tail}, shape says {tuple(shape)}")
+        if shape is not None and shape != tail:
+            raise DatError(f"dat {self.name!r}: values have components {tail}, shape says {shape}")
         return tail
 
     @property
@@ -312,7 +320,7 @@ class Dat:
 
     def write_places(self, values: npt.ArrayLike) -> None:
         """Set the values of all places, from what `read_places` returned."""
-        given = np.asarray(values, dtype=self.scalar.numpy).reshape(self.set.stored, self.dim)
+        given = incoming(values, self.scalar, f"dat {self.name!r}").reshape(self.set.stored, self.dim)
         self._put(given, self.set.stored, None)
 
     def write(self, values: Any) -> None:
@@ -326,14 +334,15 @@ class Dat:
             If the shape does not fit, or the values are in the memory of another device.
         """
         full = (*self.set.shape, *self.shape)
-        given = _as_array(values, self.context.device)
+        given = self._as_array(values)
         try:
             fits = np.broadcast_shapes(given.shape, full) == full
         except ValueError:
             fits = False
         if not fits:
             raise DatError(f"dat {self.name!r}: values of shape {given.shape} do not fit {full}")
-        if isinstance(given, np.ndarray) or not is_ordered(self):
+        kept = np.can_cast(given.dtype, self.scalar.numpy, "safe")
+        if isinstance(given, np.ndarray) or not is_ordered(self) or not kept:
             self._write_host(given if isinstance(given, np.ndarray) else self.context.device.to_numpy(given))
         else:
             self.context.settle()
@@ -342,7 +351,7 @@ class Dat:
 
     def _write_host(self, given: npt.NDArray[Any]) -> None:
         full = (*self.set.shape, *self.shape)
-        array = np.broadcast_to(given.astype(self.scalar.numpy, copy=False), full)
+        array = np.broadcast_to(incoming(given, self.scalar, f"dat {self.name!r}"), full)
         self._put(array.reshape(self.set.size, self.dim), self.set.size, self.set.position)
 
     def _put(self, array: npt.NDArray[Any], count: int, position: npt.NDArray[np.int32] | None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.incoming import unmasked
 
 if TYPE_CHECKING:
     from fluxloom.dsl.sets import Set
@@ -23,7 +24,7 @@ def element_numbers(parent: Set, indices: npt.ArrayLike) -> npt.NDArray[np.int64
     DatError
         If they are no numbers of elements.
     """
-    values = np.asarray(indices)
+    values = np.asarray(unmasked(indices, f"subset of {parent}"))
     if values.dtype == bool:
         if values.shape not in ((parent.size,), parent.shape):
             raise DatError(f"mask of shape {values.shape} does not fit {parent}")

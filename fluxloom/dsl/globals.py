@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.incoming import incoming, unmasked
 from fluxloom.dsl.reductions import forget, require_total
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class Global:
     def __init__(
         self, context: Context, value: npt.ArrayLike = 0.0, *, dtype: npt.DTypeLike | None = None, name: str = ""
     ) -> None:
-        array = np.asarray(value)
         self.context = context
         self.name = name or "global"
+        array = np.asarray(unmasked(value, f"global {self.name!r}"))
         self.shape = array.shape
         self.scalar: Scalar = scalar(dtype if dtype is not None else array.dtype)
         check_type(self.scalar, context, f"global {self.name!r}")
@@ -71,7 +72,7 @@ class Global:
 
     @value.setter
     def value(self, value: npt.ArrayLike) -> None:
-        array = np.asarray(value, dtype=self.scalar.numpy)
+        array = incoming(value, self.scalar, f"global {self.name!r}")
         if array.shape not in (self.shape, ()):
             raise DatError(f"global {self.name!r}: a value of shape {array.shape} does not fit {self.shape}")
         self.version += 1

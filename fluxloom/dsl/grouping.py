@@ -89,7 +89,7 @@ def why_alone(bound: Bound, strategy: str | None, deterministic: str | None) -> 
 
 def _repeats(through: RaggedMap) -> bool:
     """Whether some row has the same target twice."""
-    known, key = through.source.context.plans, ("repeats", id(through))
+    known, key = through.source.context.plans.of(through.source), ("repeats", id(through))
     if key not in known:
         rows = np.repeat(np.arange(through.store.rows, dtype=np.int64), np.diff(through.offsets))
         pairs = np.sort(rows * max(1, through.target.stored) + through.indices)
@@ -197,7 +197,8 @@ def long_plan(bound: Bound, strategy: str, schedule: Schedule, plan: Plan) -> Pl
     if schedule.pairs:
         return plan
     share = max(_LEAST_LONG, _SHARE * schedule.lanes)
-    known, key = bound.over.context.plans, ("long", id(maps[0]), id(bound.over), executes_halo(bound), share)
+    known = bound.over.context.plans.of(bound.over)
+    key = ("long", id(maps[0]), id(bound.over), executes_halo(bound), share)
     if key not in known:
         count = bound.over.executed if executes_halo(bound) else bound.over.size
         elements = bound.over.indices if isinstance(bound.over, Subset) else np.arange(count, dtype=np.int32)

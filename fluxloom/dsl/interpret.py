@@ -1,4 +1,7 @@
-"""Running a loop on the reference device: the kernel as a Python function, element by element."""
+"""Running a loop on the reference device: the kernel as a Python function, element by element.
+
+Min and Max take no NaN: an element whose value is NaN changes nothing, whatever comes before or after it.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from fluxloom.dsl.stencil_writes import spreads
 from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.checks import Checked, index_checks
 from fluxloom.kernel.explain import examine
+from fluxloom.kernel.meaning import constant_value
 
 __all__ = ["element_values", "kernel_types", "longest_rows", "run_reference"]
 
@@ -36,7 +40,7 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
     views = _views(bound)
     names = [p.name for p in bound.kernel.parameters]
     guard = index_checks(bound.lowered, kernel_types(bound), longest_rows(bound))
-    baked = {c.name: bound.constants_baked[c.name] for c in bound.kernel.constants if c.baked}
+    kernel, numbers = bound.kernel.meaning(bound.compute.real), _numbers(bound, constants)
     elements = bound.over.indices if isinstance(bound.over, Subset) else range(bound.over.size)
     with np.errstate(all="ignore"):
         for element in elements:
@@ -44,13 +48,20 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
             if guard is not None:
                 _check_indices(bound, guard, int(element), dict(zip(names, values, strict=True)), constants)
             try:
-                bound.kernel(*values, **constants, **baked)
+                kernel(*values, **numbers)
             except IndexError as error:
                 raise element_error(bound, int(element), str(error)) from error
             for view, value in zip(views, values, strict=True):
                 view.store(value)
     for view in views:
         view.finish()
+
+
+def _numbers(bound: Bound, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constants as the kernel sees them."""
+    kernel, given, real = bound.kernel, {**constants, **bound.constants_baked}, bound.compute.real
+    values = {c.name: kernel.signature.value(kernel.source, c, given[c.name]) for c in kernel.constants}
+    return {name: constant_value(value, real) for name, value in values.items()}
 
 
 def _views(bound: Bound) -> list[_View]:
@@ -90,6 +101,14 @@ def _check_indices(
         raise check_error(bound, guard, element, *found, values)
 
 
+class _Extreme(np.ndarray[Any, Any]):
+    """Values of an element for a Min or a Max: NaN is not stored."""
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if value == value:
+            super().__setitem__(index, value)
+
+
 class _View:
     """One argument: loads what the kernel sees of an element, stores what it left."""
 
@@ -122,14 +141,19 @@ class _View:
         if isinstance(self.data, Global):
             if self.access is Access.READ:
                 return self.values.astype(self.dtype)
-            return np.full(self.shape, _neutral(self.access, self.dtype), dtype=self.dtype)
+            return self._started(self.shape, self.dtype)
         self.back = self._back(element)
         self.places = self._places(element)
         stored = self._turned(self.values[self.places], self.mirror)
         if self.access.reduces:
             kind = self.dtype if self.data.scalar.floating else self.data.scalar.numpy
-            return np.full(self._seen(stored).shape, _neutral(self.access, kind), dtype=self.dtype)
+            return self._started(self._seen(stored).shape, kind)
         return self._seen(stored).astype(self.dtype)
+
+    def _started(self, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+        """Return contributions that change nothing yet."""
+        values = np.full(shape, _neutral(self.access, kind), dtype=self.dtype)
+        return values if self.access is Access.INC else values.view(_Extreme)
 
     def _seen(self, stored: Array) -> Array:
         """Scalars lose the component index when there is a leg index, and get one when there is none."""
@@ -174,7 +198,8 @@ class _View:
         if isinstance(self.data, Global):
             now = np.asarray(self.data.value, dtype=self.partial.dtype).reshape(self.shape)
             total = _reduce(self.access, now, self.partial)
-            self.data.value = total.reshape(self.data.shape)
+            with np.errstate(over="ignore"):
+                self.data.value = total.reshape(self.data.shape).astype(self.data.scalar.numpy)
         else:
             version = self.data.version
             _write(self.data, self.values)
@@ -292,7 +317,7 @@ def _neutral(access: Access, dtype: np.dtype[Any]) -> Any:
 def _reduce(access: Access, old: Array, new: Array) -> Array:
     match access:
         case Access.MIN:
-            return np.minimum(old, new)
+            return np.where(new < old, new, old)
         case Access.MAX:
-            return np.maximum(old, new)
+            return np.where(new > old, new, old)
     return old + new

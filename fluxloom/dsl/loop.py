@@ -54,7 +54,8 @@ class Loop:
     schedule
         How to run; open choices come from the context, the tuning file and the cost model.
     name
-        Name in messages and reports; the kernel's by default.
+        Name in messages and reports; the kernel's by default. Where the kernel has a constant called ``name`` or
+        ``schedule``, these are values of the constant.
     **constants
         Values of the kernel's keyword-only parameters.
 
@@ -70,11 +71,17 @@ class Loop:
         self,
         kernel: Kernel,
         over: Set,
+        /,
         *arguments: Argument | Dat | Global,
         schedule: Schedule | None = None,
         name: str = "",
         **constants: Any,
     ) -> None:
+        own = {c.name for c in kernel.constants} if isinstance(kernel, Kernel) else frozenset[str]()
+        if "name" in own and name != "":
+            constants, name = {**constants, "name": name}, ""
+        if "schedule" in own and schedule is not None:
+            constants, schedule = {**constants, "schedule": schedule}, None
         self.bound: Bound = bind(kernel, over, arguments, constants, name)
         self.name = self.bound.name
         self.over = over
@@ -176,7 +183,7 @@ class Loop:
         self._native = None
 
     # -------------------------------------------------------------------------------- execution
-    def __call__(self, **constants: Any) -> None:
+    def __call__(self, /, **constants: Any) -> None:
         """Run the loop once; run-time constants may be given new values."""
         if constants:
             self._update(constants)
@@ -207,12 +214,14 @@ class Loop:
                 raise LoopError(
                     f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
                 )
+            if type(value) is not float or type(self.constants[key]) is not float:
+                value = self.bound.kernel.number(key, value)
             self.constants[key] = value
             self.version += 1
             for block, number in self._blocks:
                 block.set_constant(f"{number}_{key}", value)
 
-    def set(self, **constants: Any) -> None:
+    def set(self, /, **constants: Any) -> None:
         """Give run-time constants new values, here and in every chain that holds this loop.
 
         Raises
@@ -411,6 +420,6 @@ def _written(bound: Bound) -> list[Dat | Global]:
     return unique(arg.data for arg, parameter in pairs if parameter.access.writes)
 
 
-def par_loop(kernel: Kernel, over: Set, *arguments: Argument | Dat | Global, **constants: Any) -> None:
+def par_loop(kernel: Kernel, over: Set, /, *arguments: Argument | Dat | Global, **constants: Any) -> None:
     """Build a loop, run it once and forget it: convenient for set-up, wasteful in a time step."""
     Loop(kernel, over, *arguments, **constants)()

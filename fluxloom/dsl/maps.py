@@ -13,6 +13,7 @@ from fluxloom.core.errors import DatError, LoopError
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.entries import entry_part
+from fluxloom.dsl.incoming import integers
 from fluxloom.dsl.ragged import CSR, RaggedLayout, RaggedStore
 from fluxloom.dsl.sets import Grid, Set
 from fluxloom.graph import is_injective
@@ -70,9 +71,7 @@ class MapLeg:
 
 def index_table(values: npt.ArrayLike, n: int, what: str) -> npt.NDArray[np.int32]:
     """Return an int32 table after checking that every entry is in ``0 ... n - 1``."""
-    array = np.asarray(values)
-    if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise DatError(f"{what}: indices must be integers, got {array.dtype}")
+    array = integers(values, what)
     if array.size:
         low, high = int(array.min()), int(array.max())
         if low < 0 or high >= n:
@@ -95,7 +94,7 @@ class TableMap(Map):
     """
 
     def __init__(self, source: Set, target: Set, table: npt.ArrayLike, name: str, stays: bool = False) -> None:
-        array = np.asarray(table)
+        array = integers(table, f"map {name!r}")
         if array.ndim == 1:
             array = array[:, None]
         if array.ndim != 2 or array.shape[0] != source.executed:
@@ -144,7 +143,7 @@ def _checked_rows(
     source: Set, target: Set, offsets: npt.ArrayLike, indices: npt.ArrayLike, what: str
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return compressed rows that fit their sets."""
-    pointer = np.ascontiguousarray(offsets, dtype=np.int64)
+    pointer = np.ascontiguousarray(integers(offsets, f"{what}: offsets"), dtype=np.int64)
     sizes = list(dict.fromkeys((source.size, source.executed)))
     if pointer.ndim != 1 or pointer.size - 1 not in sizes or (np.diff(pointer) < 0).any() or pointer[0] != 0:
         wanted = " or ".join(str(size + 1) for size in sizes)
@@ -275,7 +274,7 @@ class OffsetMap(Map):
     """
 
     def __init__(self, grid: Grid, offsets: npt.ArrayLike, name: str, mirror: Sequence[int] = ()) -> None:
-        array = np.asarray(offsets, dtype=np.int64)
+        array = integers(offsets, f"stencil {name!r}: offsets").astype(np.int64)
         if array.ndim != 2 or array.shape[1] != len(grid.shape):
             raise DatError(f"stencil {name!r}: offsets of shape {array.shape} do not fit a {len(grid.shape)}D grid")
         if not len(array):

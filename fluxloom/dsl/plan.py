@@ -54,7 +54,7 @@ class Plan:
 
 
 def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int, span: Span | None = None) -> Plan:
-    """Return the plan of a loop; plans of the same maps are built once a context.
+    """Return the plan of a loop; plans of the same maps are built once.
 
     ``span`` is which elements the loop runs over, of a gather which targets; by default all that this rank has.
     """
@@ -62,7 +62,7 @@ def build_plan(bound: Bound, races: RaceInfo, strategy: str, block: int, span: S
     if span is None:
         span = whole_span(races.targets[0]) if strategy == "gather" else Span(0, _elements_of(bound, races))
     key = (strategy, block, span, id(bound.over), legs, *(id(t) for t in _identity(bound, races)))
-    plans = bound.over.context.plans
+    plans = bound.over.context.plans.of(bound.over)
     if key not in plans:
         plans[key] = (_build(bound, races, strategy, block, span), bound.over, _identity(bound, races))
     return plans[key][0]
@@ -201,7 +201,7 @@ def _inverse(table: Array, over: Set, target: Set) -> InverseMap:
 
 def tile_redundancy(bound: Bound, races: RaceInfo, block: int) -> float:
     """Return how many times an element is computed on average when the loop is gathered in tiles of ``block``."""
-    known, span = bound.over.context.plans, whole_span(races.targets[0])
+    known, span = bound.over.context.plans.of(bound.over), whole_span(races.targets[0])
     legs, identity = tuple(a.leg for a in increments(bound)), _identity(bound, races)
     key = ("redundancy", block, id(bound.over), legs, *(id(t) for t in identity))
     if key not in known:  # counting takes a third of the time of a plan, and most tiles that are tried are not taken

@@ -141,7 +141,7 @@ def _met(bound: Bound, parameter: str, arg: Argument) -> Iterable[tuple[Hashable
 
 def _touched(bound: Bound, parameter: str, dat: Dat) -> Iterable[tuple[Hashable, int]]:
     """Yield what a kernel touches of a dat: names of parts that lie apart, and the number of components of each."""
-    known = bound.over.context.plans
+    known = bound.over.context.plans.of(bound.over)
     key = ("touched", bound.lowered.digest, parameter)
     if key not in known:
         known[key] = touched_components(bound.lowered, parameter)
@@ -159,7 +159,7 @@ def _apart(dat: Dat) -> bool:
 
 def _reached(bound: Bound, through: object) -> int:
     if isinstance(through, TableMap):
-        known = bound.over.context.plans
+        known = bound.over.context.plans.of(bound.over)
         key = ("met", id(through), id(bound.over))
         if key not in known:
             known[key] = (targets_met(bound.over, through), bound.over, (through,))

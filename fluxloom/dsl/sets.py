@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import DatError
 from fluxloom.device.base import Buffer
 from fluxloom.dsl.element_numbers import element_numbers
+from fluxloom.dsl.incoming import unmasked, whole
 from fluxloom.dsl.parts import Part, refresh_host
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Set:
     """
 
     def __init__(self, context: Context, size: int, name: str, *, part: Part | None = None) -> None:
+        size = whole(size, f"the size of set {name!r}")
         if size < 0 or size >= 2**31:
             raise DatError(f"set {name!r}: size {size} is outside 0 ... 2**31 - 1")
         self.context = context
@@ -44,8 +46,10 @@ class Set:
                 f"set {name!r}: there are {context.comm.size} ranks: say which elements this one has, "
                 "context.set(decomposition.parts[name], name)"
             )
-        self.size = int(size)
+        self.size = size
         self.name = name
+        self.plans: dict[Hashable, Any] = {}
+        """Plans of loops over it, see `Context.plans`."""
         self.part = part
 
     @property
@@ -265,6 +269,7 @@ class Grid(Set):
         cut: tuple[int, ...] | None = None,
         shares: Sequence[float] | None = None,
     ) -> None:
+        shape = tuple(whole(k, f"grid {name!r}: a length of shape {shape!r}") for k in shape)
         if not 1 <= len(shape) <= 3 or min(shape) < 1:
             raise DatError(f"grid {name!r}: shape {shape} must have one to three positive entries")
         n, comm = len(shape), context.comm
@@ -275,18 +280,17 @@ class Grid(Set):
             raise DatError(f"grid {name!r}: periodic and ghost need one entry for each of the {n} axes")
         if len(far) != n or min(far) < 0:
             raise DatError(f"grid {name!r}: reach needs one entry, not negative, for each of the {n} axes")
-        whole = tuple(int(k) for k in shape)
         try:
             from fluxloom.dsl.boxes import box_of
 
             box = box_of(
-                whole, comm.rank, comm.size, periodic=wraps, ghost=layers, reach=far, factors=cut, shares=shares
+                shape, comm.rank, comm.size, periodic=wraps, ghost=layers, reach=far, factors=cut, shares=shares
             )
         except DatError as error:
             raise DatError(f"grid {name!r}: {error}") from None
         super().__init__(context, prod(box.shape), name, part=box.part)
         self._box, self._wraps, self.beyond = box, wraps, layers
-        self.global_shape = whole
+        self.global_shape = shape
         self.offset, self.periodic, self.ghost, self.factors = box.offset, box.periodic, box.ghost, box.factors
         if self.storage_size >= 2**31:
             raise DatError(f"grid {name!r}: {self.storage_size} storage places; more than 2**31 - 1 need more ranks")
@@ -338,12 +342,12 @@ class Grid(Set):
         DatError
             If they fit neither the lattice nor the box.
         """
-        array, whole = np.asarray(values), (*self.global_shape, *components)
+        array, full = np.asarray(unmasked(values, f"grid {self.name!r}")), (*self.global_shape, *components)
         from fluxloom.dsl.boxes import cut_values
 
-        found = cut_values(array, whole, (*self.window, *(slice(0, n) for n in components)))
+        found = cut_values(array, full, (*self.window, *(slice(0, n) for n in components)))
         if found is None:
-            raise DatError(f"grid {self.name!r}: values of shape {array.shape} do not fit the lattice, {whole}")
+            raise DatError(f"grid {self.name!r}: values of shape {array.shape} do not fit the lattice, {full}")
         return found
 
     def check_reach(self, name: str, reach: Sequence[int], turns: bool = False) -> None:

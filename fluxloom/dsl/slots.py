@@ -20,6 +20,7 @@ from fluxloom.core.errors import DatError, LoopError
 from fluxloom.core.layout import AoS, Blocked, Layout, SoA
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.decompose_directory import agree
+from fluxloom.dsl.incoming import integers
 from fluxloom.dsl.maps import Map, index_table
 from fluxloom.dsl.sets import Grid, Set
 
@@ -112,7 +113,7 @@ class SlotMap(Map):
     def _take(self, cells: npt.ArrayLike, components: npt.ArrayLike) -> None:
         """Check the tables and keep them."""
         what, source, target = f"slots {self.name!r}", self.source, self.target
-        table = np.asarray(cells)
+        table = integers(cells, what)
         if self.private and self.returned:
             raise DatError(f"{what}: what is written through them is private, or goes back to its owners; choose one")
         if source.context is not target.context:
@@ -123,7 +124,7 @@ class SlotMap(Map):
             raise DatError(f"{what}: they have no legs; give at least one cell an element")
         if self.stored and not isinstance(target, Grid):
             raise DatError(f"{what}: stored=True is for a lattice, {target} is none")
-        chosen = np.asarray(components)
+        chosen = integers(components, what)
         try:
             chosen = np.broadcast_to(chosen, table.shape)
         except ValueError:

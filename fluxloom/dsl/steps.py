@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Global
+from fluxloom.dsl.incoming import incoming
 
 __all__ = ["Reset"]
 
@@ -15,6 +16,7 @@ class Reset:
     """Sets a global to a value: in a chain, a reduction starts anew at every call."""
 
     def __init__(self, target: Global, value: float = 0.0) -> None:
+        incoming(value, target.scalar, f"global {target.name!r}")
         self.target, self.value = target, value
         self.context: Context = target.context
 

@@ -130,7 +130,7 @@ def _nobody(line: str) -> None:
 def _tune_loops(groups: Sequence[list[Loop]], plan: _Plan, file: TuningFile | None) -> list[LoopTuning]:
     """Tune one loop after the other; keep plans while loops with the same maps follow, and the best of a family."""
     context, results = groups[0][0].context, list[LoopTuning]()
-    known, best = set(context.plans), dict[Hashable, list[Schedule]]()
+    known, best = context.plans.known(), dict[Hashable, list[Schedule]]()
     with activity("tuning", total=len(groups)) as work:
         for number, twins in enumerate(groups):
             plan.tell(f"tuning {number + 1} of {len(groups)}: {twins[0].name}")
@@ -139,15 +139,9 @@ def _tune_loops(groups: Sequence[list[Loop]], plan: _Plan, file: TuningFile | No
             results.append(_tune_loop(twins, plan, file, best.get(alike) if plan.method == "screen" else None))
             best.setdefault(alike, [row.schedule for row in results[-1].rows if row.final])
             if not shared_later(twins, [loop for later in groups[number + 1 :] for loop in later]):
-                _forget_plans(context, known)
+                context.plans.forget(known)
             work.step()
     return results
-
-
-def _forget_plans(context: Context, known: set[Any]) -> None:
-    """Drop the plans that were made for trials."""
-    for key in set(context.plans) - known:
-        del context.plans[key]
 
 
 def _check_tunable(loops: Sequence[Loop]) -> None:
@@ -207,14 +201,14 @@ def _borrowed(loops: Sequence[Loop], snapshot: _Snapshot) -> Iterator[None]:
 
     When the search fails the loops get their old schedules back, and plans of trials are forgotten.
     """
-    known = set(loops[0].context.plans)
+    known = loops[0].context.plans.known()
     before = [(loop, loop._wanted, len(loop._blocks)) for loop in loops]
     try:
         yield
     except BaseException:
         for loop, wanted, _ in before:
             reschedule(loop, wanted)
-        _forget_plans(loops[0].context, known)
+        loops[0].context.plans.forget(known)
         raise
     finally:
         snapshot.settle()
@@ -324,7 +318,7 @@ def _tune_chain(
         return []
     own = {id(loop): loop.schedule for loop in scatters}
     knobs, first = chain_knobs(scatters, own)
-    snapshot, known = _Snapshot(written), set(chain.context.plans)
+    snapshot, known = _Snapshot(written), chain.context.plans.known()
 
     def apply(schedule: Schedule | None) -> None:
         for loop in scatters:
@@ -347,7 +341,7 @@ def _tune_chain(
         seconds = watch.race([*(prepare(s) for s in finalists), prepare(None)])
         final = dict(zip([*finalists, apart], seconds, strict=True))
         best = choose_winner(final, before)
-    _forget_plans(chain.context, known)
+    chain.context.plans.forget(known)
     fused = best is not apart
     apply(best if fused else None)
     for loop in scatters if fused else []:

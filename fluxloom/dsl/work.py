@@ -229,7 +229,7 @@ def work_plan(
         span = whole_span(races.targets[0]) if tiled else Span(0, last)
     cut = span if tiled or strategy in ("element_colour", "block_colour") else None
     key = ("work", strategy, size, bool(schedule.stage), cut, id(bound.over), tables, legs)
-    known = bound.over.context.plans
+    known = bound.over.context.plans.of(bound.over)
     if key not in known:
         plan = _build(bound, races, strategy, schedule, span)
         known[key] = (plan, bound.over, tuple(a.map for a in increments(bound)))
@@ -343,7 +343,7 @@ def fused_block(schedule: Schedule) -> int:
 def fused_plan(scatter: Sequence[Any]) -> Plan:
     """Return the contributions of loops that are gathered together; built once a context."""
     key = ("fused", *((id(loop.over), id(loop.races.tables[0])) for loop in scatter))
-    known = scatter[0].context.plans
+    known = scatter[0].context.plans.of(scatter[0].over)
     if key not in known:
         races = [loop.races for loop in scatter]
         known[key] = (gather_plan([loop.over for loop in scatter], races, direct=True), None, tuple(races))

@@ -160,6 +160,11 @@ def integer_range(node: Expression, counters: Mapping[str, Range], stored: Mappi
     stored
         The range of each integer parameter.
     """
+
+    def inside(part: Expression) -> Range:
+        found = integer_range(part, counters, stored)
+        return found if found[0] >= LOW and found[1] <= HIGH else (LOW, HIGH)  # it wraps round
+
     match node:
         case Constant():
             return int(node.value), int(node.value)
@@ -172,11 +177,10 @@ def integer_range(node: Expression, counters: Mapping[str, Range], stored: Mappi
         case Cast() if node.operand.kind is Kind.BOOL:
             return 0, 1
         case Negate():
-            low, high = integer_range(node.operand, counters, stored)
+            low, high = inside(node.operand)
             return -high, -low
         case Binary():
-            left = integer_range(node.left, counters, stored)
-            right = integer_range(node.right, counters, stored)
+            left, right = inside(node.left), inside(node.right)
             return _combined(node.op, left, right)
     return LOW, HIGH
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite, isnan
 
-import numpy as np
-
 from fluxloom.core.dtypes import Scalar
 from fluxloom.core.errors import KernelError
 from fluxloom.kernel.check_tests import (
@@ -16,6 +14,7 @@ from fluxloom.kernel.check_tests import (
     LOW,
     Range,
     Site,
+    both,
     compare,
     finite,
     integer,
@@ -87,10 +86,7 @@ class ValueChecker:
         self.site = self._local(Kind.INT, "site")
         self.excused = self._local(Kind.INT, "excused")
         """1: the element met an infinite constant; 2: a value that it read was infinite or NaN."""
-        self.ranges = {
-            name: (int(np.iinfo(s.name).min), int(np.iinfo(s.name).max))
-            for name, s in stored.items() if not s.floating
-        }  # fmt: skip
+        self.ranges = {name: s.range for name, s in stored.items() if not s.floating}
         self.counters: dict[str, Range] = {}
         self.sites: list[Site] = []
         self.out: list[Statement] = []
@@ -284,7 +280,8 @@ class ValueChecker:
                 test = found if goes_on else Not(Kind.BOOL, found)
                 self.out.append(If(test, (*statements, Assign(found.name, rest)), ()))
                 return found
-            values.append(self._value(item))
+            # the last is often a Boolean in its turn: it is rewritten once
+            values.append(rest if k == len(node.values) - 1 else self._value(item))
         return Boolean(Kind.BOOL, node.op, tuple(values))
 
     def _conditional(self, node: Conditional) -> Expression:
@@ -303,6 +300,8 @@ class ValueChecker:
     def _call(self, node: Call) -> Expression:
         arguments = tuple(self._value(a) for a in node.arguments)
         value = Call(node.kind, node.function, arguments)
+        if node.function == "pow" and not self.indices_only:
+            return self._power(node, *arguments)
         if node.kind is not Kind.INT or self.indices_only:
             return value
         if node.function in ("floor", "ceil"):
@@ -314,6 +313,14 @@ class ValueChecker:
             failure = self._fails("integer overflow: abs({0})", whole)
             return self._guarded(compare(whole, "==", LOW), failure, replace(value, arguments=(whole,)), integer(0))
         return value
+
+    def _power(self, node: Call, base: Expression, exponent: Expression) -> Expression:
+        """Zero has no negative power in Python."""
+        base, exponent = self._kept(base), self._kept(exponent)
+        zero = Constant(Kind.REAL, 0.0)
+        test = both("and", Compare(Kind.BOOL, "==", base, zero), Compare(Kind.BOOL, "<", exponent, zero))
+        failure = self._fails("division by zero: {0} ** {1}", base, exponent)
+        return self._guarded(test, failure, replace(node, arguments=(base, exponent)), zero)
 
     def _cast(self, node: Cast) -> Expression:
         value = self._value(node.operand)

@@ -42,6 +42,10 @@ COMPARE: Mapping[type[ast.cmpop], str] = MappingProxyType({
 })  # fmt: skip
 
 
+LONGEST = 64
+"""Operands of `and` or `or`, and conditional expressions in a row, that become one expression."""
+
+
 class ExpressionLowerer(IndexLowerer):
     """Lowers expressions; inlining of helpers is left to the statement lowerer."""
 
@@ -173,8 +177,26 @@ class ExpressionLowerer(IndexLowerer):
 
     def visit_BoolOp(self, scope: Scope, node: ast.BoolOp) -> Value:
         """Lower ``and`` or ``or``."""
-        op = "and" if isinstance(node.op, ast.And) else "or"
-        return self._short_circuit(scope, op, node.values)
+        op, builder = "and" if isinstance(node.op, ast.And) else "or", self.builder
+        if len(node.values) <= LONGEST:
+            return self._short_circuit(scope, op, node.values)
+        name = builder.unique("t")
+        for first in range(0, len(node.values), LONGEST):
+            found = builder.local(name) if first else Constant(Kind.BOOL, op == "and")
+            if isinstance(found, Constant) and found.value is (op == "or"):
+                return found
+            before = builder.flow.copy()
+            with builder.block() as statements:
+                builder.assign(name, self._short_circuit(scope, op, node.values[first : first + LONGEST]))
+            if isinstance(found, Constant):
+                for statement in statements:
+                    builder.emit(statement)
+                continue
+            test = found if op == "and" else fold.negation(found)
+            builder.emit(If(test, tuple(statements), (), location=builder.where))
+            builder.flow = before.meet(builder.flow)
+            builder.flow.known.pop((name, ()), None)
+        return builder.local(name)
 
     def _short_circuit(self, scope: Scope, op: str, nodes: list[ast.expr]) -> Expression:
         """Lower ``and``/``or``; what follows a deciding constant is not looked at, as in Python."""
@@ -184,7 +206,7 @@ class ExpressionLowerer(IndexLowerer):
         builder = self.builder
         before = builder.flow.copy()
         with builder.block() as statements:
-            rest = self._short_circuit(scope, op, nodes[1:])
+            rest = self.shallow(self._short_circuit(scope, op, nodes[1:]))
         if not statements:
             if _needs_guard(rest) and not isinstance(first, Constant):
                 # `Boolean` may evaluate every operand, `Conditional` evaluates one branch
@@ -209,6 +231,13 @@ class ExpressionLowerer(IndexLowerer):
 
     def visit_IfExp(self, scope: Scope, node: ast.IfExp) -> Value:
         """Lower a conditional expression."""
+        last, count = node.orelse, 1
+        while isinstance(last, ast.IfExp):
+            last, count = last.orelse, count + 1
+        if count > LONGEST:
+            name = self.builder.unique("t")
+            self._choice(scope, node, name)
+            return self.builder.local(name)
         test = self.condition(scope, node.test)
         if isinstance(test, Constant):
             return self.value(scope, node.body if test.value else node.orelse)
@@ -232,6 +261,27 @@ class ExpressionLowerer(IndexLowerer):
         builder.flow.known.pop((name, ()), None)
         return builder.local(name)
 
+    def _choice(self, scope: Scope, node: ast.expr, name: str) -> None:
+        """Assign the value of a long chain of conditional expressions, by statements."""
+        builder = self.builder
+        if not isinstance(node, ast.IfExp):
+            with self.located(scope, node):
+                builder.assign(name, self.scalar(scope, node))
+            return
+        test = self.condition(scope, node.test)
+        if isinstance(test, Constant):
+            self._choice(scope, node.body if test.value else node.orelse, name)
+            return
+        before, where = builder.flow.copy(), builder.where
+        with builder.block() as yes:
+            self._choice(scope, node.body, name)
+        after, builder.flow = builder.flow, before
+        with builder.block() as no:
+            self._choice(scope, node.orelse, name)
+        builder.flow = after.meet(builder.flow)
+        builder.emit(If(test, tuple(yes), tuple(no), location=where))
+        builder.flow.known.pop((name, ()), None)
+
     # ----------------------------------------------------------------------------------- calls
 
     def visit_Call(self, scope: Scope, node: ast.Call) -> Value:
@@ -250,9 +300,11 @@ class ExpressionLowerer(IndexLowerer):
         assert isinstance(called, Intrinsic)
         if called.result == "form":
             return self._form(scope, node, called)
-        arguments = tuple(self.scalar(scope, item) for item in node.args)
+        arguments = [self.scalar(scope, item) for item in node.args]
         with self.located(scope, node):
-            return fold.call(called, arguments)
+            while len(arguments) > 2:  # of min and max, which take them in turn
+                arguments[:2] = [self.shallow(fold.call(called, tuple(arguments[:2])))]
+            return fold.call(called, tuple(arguments))
 
     def _form(self, scope: Scope, node: ast.Call, called: Intrinsic) -> Value:
         if called.name == "len":

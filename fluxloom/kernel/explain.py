@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -38,6 +37,7 @@ from fluxloom.kernel.ir import (
     Update,
     While,
 )  # fmt: skip
+from fluxloom.kernel.meaning import whole_part
 
 __all__ = ["Found", "examine"]
 
@@ -49,6 +49,11 @@ _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
     "%": operator.mod, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne,
 })  # fmt: skip
+
+
+def _wrapped(value: int) -> int:
+    """Return an integer as 64 bits hold it."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 class _Stop(Exception):
@@ -134,7 +139,9 @@ class _Examination:
     def _as(self, kind: Kind, value: Any) -> Any:
         if kind is Kind.REAL:
             return self.real(value)
-        return bool(value) if kind is Kind.BOOL else int(value)
+        if kind is Kind.BOOL:
+            return bool(value)
+        return int(whole_part(value)) if isinstance(value, (float, np.floating)) else _wrapped(int(value))
 
     def value(self, node: Expression) -> Any:
         """Return the value of an expression."""
@@ -188,5 +195,5 @@ class _Examination:
     def _call(self, node: Call) -> Any:
         arguments = [self.value(a) for a in node.arguments]
         if node.kind is Kind.INT and node.function in ("floor", "ceil"):
-            return getattr(math, node.function)(arguments[0])
+            return np.float64(getattr(np, node.function)(arguments[0]))
         return INTRINSICS[node.function].python(*arguments)

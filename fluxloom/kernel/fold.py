@@ -256,7 +256,9 @@ def conditional(test: Expression, yes: Expression, no: Expression) -> Expression
         return yes if test.value else no
     kind = join(yes.kind, no.kind)
     yes, no = cast(kind, yes), cast(kind, no)
-    return yes if yes == no and not isinstance(yes, Constant) else Conditional(kind, test, yes, no)
+    # zeros of both signs are equal
+    same = yes == no and not isinstance(yes, Constant) and repr(yes) == repr(no)
+    return yes if same else Conditional(kind, test, yes, no)
 
 
 def call(function: Intrinsic, arguments: tuple[Expression, ...]) -> Expression:
@@ -297,7 +299,7 @@ def _evaluate(function: Intrinsic, kind: Kind, arguments: tuple[Expression, ...]
 
 
 def power(base: Expression, exponent: Expression) -> Expression:
-    """Return ``base ** exponent``: small whole powers multiplied out, ``** 0.5`` as a square root.
+    """Return ``base ** exponent``: small whole powers multiplied out, ``** 0.5`` by a square root.
 
     ``base`` is repeated in the result, so the caller makes it cheap (a local or a read) first.
 
@@ -318,7 +320,7 @@ def power(base: Expression, exponent: Expression) -> Expression:
         raise FoldError(f"an integer to a power that is not a constant of at most {MULTIPLIED_POWER}",
                         "use a real base: float(n) ** k")  # fmt: skip
     if value == 0.5:
-        return call(INTRINSICS["sqrt"], (cast(Kind.REAL, base),))
+        return call(INTRINSICS["root"], (cast(Kind.REAL, base),))
     return call(INTRINSICS["pow"], (base, exponent))
 
 

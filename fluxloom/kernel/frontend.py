@@ -39,6 +39,7 @@ class Func(Helper, Generic[P, R]):
     def __init__(self, function: Callable[P, R]) -> None:
         self.function = function
         self._lines = _lines(function)
+        self._meanings: dict[Any, Callable[..., Any]] = {}
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self.__name__ = self.name
@@ -50,9 +51,10 @@ class Func(Helper, Generic[P, R]):
     @functools.cached_property
     def source(self) -> FunctionSource:
         """Its source, read and checked at first use; see `check` for the errors."""
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.reading import read_func
 
-        return read_func(self.function, self._lines)
+        return deeply(lambda: read_func(self.function, self._lines), self.name)
 
     def check(self) -> None:
         """Read the function and check it, once.
@@ -63,6 +65,10 @@ class Func(Helper, Generic[P, R]):
             For anything outside the kernel language, located in the source.
         """
         _ = self.source
+
+    def meaning(self, real: Any) -> Callable[..., Any]:
+        """Return the function that does what this one means, with arithmetic of a type, see `kernel.meaning`."""
+        return _meaning(self._meanings, self.source, real)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the Python function."""
@@ -92,6 +98,7 @@ class Kernel(KernelMarker):
         self.function = function
         self._lines = _lines(function)
         self._specialised = Specialisations()
+        self._meanings: dict[Any, Callable[..., Any]] = {}
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self._fixed: LoweredKernel | None = None
@@ -102,9 +109,10 @@ class Kernel(KernelMarker):
             self._read = self._reading(visible)
 
     def _reading(self, visible: Mapping[str, Any]) -> tuple[FunctionSource, Signature]:
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.reading import read_kernel
 
-        return read_kernel(self.function, self._lines, visible)
+        return deeply(lambda: read_kernel(self.function, self._lines, visible), self.name)
 
     @functools.cached_property
     def _read(self) -> tuple[FunctionSource, Signature]:
@@ -157,9 +165,25 @@ class Kernel(KernelMarker):
         """Default values of constants."""
         return self.signature.defaults
 
+    def number(self, name: str, given: Any) -> float | int | bool:
+        """Return the value given for a run-time constant as a number of its kind.
+
+        Raises
+        ------
+        KernelError
+            When it is none; the message names the constant.
+        """
+        item = self.signature.constant(name)
+        assert item is not None
+        return getattr(self.signature.value(self.source, item, given), "value")
+
     def __call__(self, *data: Any, **constants: Any) -> None:
-        """Run the Python function: what the reference device does for each element."""
+        """Run the Python function."""
         self.function(*data, **constants)
+
+    def meaning(self, real: Any) -> Callable[..., Any]:
+        """Return the function that the reference device runs for each element, see `kernel.meaning`."""
+        return _meaning(self._meanings, self.source, real)
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -190,9 +214,13 @@ class Kernel(KernelMarker):
         """
         if self._fixed is not None:
             return self._fixed
+        from fluxloom.kernel.deep import deeply
         from fluxloom.kernel.lowering import lower
 
-        return self._specialised.get(shapes, baked, lambda: lower(self.source, self.signature, shapes, baked))
+        def lowered() -> LoweredKernel:
+            return deeply(lambda: lower(self.source, self.signature, shapes, baked), self.name)
+
+        return self._specialised.get(shapes, baked, lowered)
 
 
 def kernel(function: Callable[..., None]) -> Kernel:
@@ -222,12 +250,22 @@ def func(function: Callable[P, R]) -> Func[P, R]:
     return Func(function)
 
 
+def _meaning(known: dict[Any, Callable[..., Any]], source: FunctionSource, real: Any) -> Callable[..., Any]:
+    """Return what a function means, compiled once for each type of arithmetic."""
+    if real not in known:
+        from fluxloom.kernel.deep import deeply
+        from fluxloom.kernel.meaning import meaning
+
+        known[real] = deeply(lambda: meaning(source, real), source.name)
+    return known[real]
+
+
 def _reads_late(function: Callable[..., Any]) -> bool:
     """Whether a function is read at first use: those that stand in the modules of this package, checked by its tests.
 
     What is defined inside another function is read at once, with the values that its names have there.
     """
-    package = getattr(function, "__module__", "").partition(".")[0]
+    package = (getattr(function, "__module__", "") or "").partition(".")[0]
     return package == __name__.partition(".")[0] and "<locals>" not in getattr(function, "__qualname__", "<locals>")
 
 

@@ -20,6 +20,9 @@ from fluxloom.kernel.values import ArrayView, ConstantArray, ListValue, Paramete
 
 __all__ = ["IndexLowerer"]
 
+DEEPEST = 64
+"""Expressions inside each other that are printed as one; some compilers know 256 brackets, and each needs several."""
+
 UNIFORM_ELEMENTS = 64  # larger arrays of one value are filled by a loop, not element by element
 
 
@@ -56,8 +59,12 @@ class IndexLowerer(ABC):
         """Lower an expression that must be a scalar."""
         value = self.value(scope, node)
         if isinstance(value, Expression):
-            return value
+            return self.shallow(value)
         raise scope.source.error(node, *self.not_scalar(value))
+
+    def shallow(self, value: Expression) -> Expression:
+        """Return an expression, in a local of its own where it is deeper than compilers like."""
+        return value if value.depth <= DEEPEST else self.builder.temporary(value)
 
     def not_scalar(self, value: Value) -> tuple[str, str]:
         """Return the message and the hint for a value used as if it were a scalar."""

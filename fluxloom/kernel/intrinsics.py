@@ -184,9 +184,16 @@ def pow(x: float, y: float) -> float:
     try:
         return math.pow(x, y)
     except ValueError:
-        return math.inf if x == 0 else math.nan
+        if x != 0:
+            return math.nan
+        return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
     except OverflowError:
         return -math.inf if x < 0 and y % 2 == 1 else math.inf
+
+
+def root(x: float) -> float:
+    """``x ** 0.5``: the square root, but infinite for minus infinity, and never -0."""
+    return math.inf if x == -math.inf else sqrt(x) + 0.0
 
 
 def floor(x: float) -> float:
@@ -300,6 +307,7 @@ def _table() -> dict[str, Intrinsic]:
     real_1 = (sqrt, cbrt, exp, expm1, log, log1p, log2, log10, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, fabs)
     entries = [Intrinsic(f.__name__, 1, 1, "real", f) for f in (*real_1, floor, ceil)]
     entries += [Intrinsic(f.__name__, 2, 2, "real", f) for f in (atan2, hypot, copysign, pow)]
+    entries.append(Intrinsic("root", 1, 1, "real", root))
     entries += [Intrinsic(f.__name__, 1, 1, "bool", f) for f in (isnan, isinf, isfinite)]
     entries += [Intrinsic("abs", 1, 1, "join", abs), Intrinsic("sign", 1, 1, "join", sign)]
     entries += [Intrinsic("min", 2, None, "join", min), Intrinsic("max", 2, None, "join", max)]

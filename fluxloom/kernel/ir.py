@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import ClassVar
 
 from fluxloom.core.access import Access
@@ -144,6 +145,13 @@ class Expression:
 
     def __init_subclass__(cls) -> None:
         cls.parts = _parts(cls)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many expressions are inside each other."""
+        inside = [getattr(self, name) for name in self.parts]
+        nodes = [node for part in inside for node in (part if isinstance(part, tuple) else (part,)) if node is not None]
+        return 1 + max((node.depth for node in nodes), default=0)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 from fluxloom.core.access import Access
@@ -24,16 +25,20 @@ from fluxloom.kernel.ir import (
     ReadConstant,
     SpreadShape,
     Statement,
+    StoreLocal,
     Table,
     TableElement,
 )  # fmt: skip
-from fluxloom.kernel.passes import remove_dead_locals, scalarise
+from fluxloom.kernel.passes import cut_chains, remove_dead_locals, scalarise
 from fluxloom.kernel.signature import Signature
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.state import Builder, Scope
 from fluxloom.kernel.values import ParameterView, Value
 
 __all__ = ["lower"]
+
+MOST_LOCAL = 128 << 10
+"""Bytes of the local arrays of an element: stacks of threads hold those of a pack, registers and caches far less."""
 
 MOST_PASSES = 20  # each pass can only widen a local from integer to real
 
@@ -151,9 +156,11 @@ def _finish(
     arrays = [LocalArray(slot.name, builder.kinds[slot.name], slot.shape) for slot in slots]
     body, arrays, added = scalarise(body, arrays, builder.used | builder.kinds.keys())
     body = remove_dead_locals(body)
-    kinds = builder.kinds | added
+    body, flags = cut_chains(body, builder.used | builder.kinds.keys() | added.keys())
+    kinds = builder.kinds | added | flags
     nodes = [item for statement in walk(body) for item in (statement, *expressions(statement))]
     arrays = tuple(array for array in arrays if any(getattr(node, "name", None) == array.name for node in nodes))
+    _check_room(source, arrays, body)
     scalars = tuple((name, kinds[name]) for name in dict.fromkeys(_scalar_names(nodes)))
     read = {node.name for node in nodes if isinstance(node, ReadConstant)}
     constants: tuple[ConstantParameter, ...] = tuple(item for item in signature.constants if item.name in read)
@@ -166,6 +173,20 @@ def _finish(
     return LoweredKernel(
         source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body), tables
     )
+
+
+def _check_room(source: FunctionSource, arrays: tuple[LocalArray, ...], body: tuple[Statement, ...]) -> None:
+    """Raise for local arrays that threads have no room for."""
+    used = 8 * sum(prod(array.shape) for array in arrays)
+    if used > MOST_LOCAL:
+        large = max(arrays, key=lambda array: prod(array.shape))
+        places = (item.location for item in walk(body) if isinstance(item, StoreLocal) and item.name == large.name)
+        raise source.error(
+            next(places, source.location(source.node)),
+            f"the local arrays of an element need {used:,} bytes, {large.name!r} of shape {large.shape} the most: "
+            f"at most {MOST_LOCAL:,} are possible",
+            "make it a dat with these components, or another set with a map",
+        )
 
 
 def _scalar_names(nodes: list[Expression | Statement]) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Helper", "KernelMarker"]
 
 
-class Helper:
+class Helper(ABC):
     """Base of `fluxloom.kernel.frontend.Func`: something a kernel may call and that is inlined.
 
     Attributes
@@ -17,6 +19,10 @@ class Helper:
     """
 
     source: Any
+
+    @abstractmethod
+    def meaning(self, real: Any) -> Callable[..., Any]:
+        """Return the function that does what the helper means, see `fluxloom.kernel.meaning`."""
 
 
 class KernelMarker:

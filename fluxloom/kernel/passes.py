@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
+from dataclasses import replace
 
 from fluxloom.kernel.analysis import expressions, map_blocks, map_expressions, walk
 from fluxloom.kernel.ir import (
@@ -19,9 +20,12 @@ from fluxloom.kernel.ir import (
     StoreLocal,
 )  # fmt: skip
 
-__all__ = ["remove_dead_locals", "rewrite_statements", "scalarise"]
+__all__ = ["cut_chains", "remove_dead_locals", "rewrite_statements", "scalarise"]
 
 Body = tuple[Statement, ...]
+
+_LONGEST = 32
+"""Branches of a chain of `elif` that are inside each other; some compilers know 256 brackets."""
 
 
 def rewrite_statements(statements: Body, change: Callable[[Statement], Statement | None]) -> Body:
@@ -124,3 +128,55 @@ def _read_names(body: Body) -> set[str]:
         names = [node.name for node in expressions(statement) if isinstance(node, (Local, LocalElement))]
         found.update(name for name in names if name != own)
     return found
+
+
+def cut_chains(body: Body, used: Iterable[str]) -> tuple[Body, dict[str, Kind]]:
+    """Replace long chains of ``elif`` by several, of which each runs where those before it have found nothing.
+
+    Parameters
+    ----------
+    body
+        The statements.
+    used
+        Names that the flags between the chains may not take.
+
+    Returns
+    -------
+    body, flags
+        The new body, and the kinds of the flags.
+    """
+    taken, flags = set(used), dict[str, Kind]()
+
+    def flag() -> str:
+        name = f"rest_{len(flags)}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        flags[name] = Kind.BOOL
+        return name
+
+    def cut(block: Body) -> Body:
+        found: list[Statement] = []
+        for statement in block:
+            found += _pieces(map_blocks(statement, cut), flag)
+        return tuple(found)
+
+    return cut(body), flags
+
+
+def _pieces(statement: Statement, flag: Callable[[], str]) -> list[Statement]:
+    """Return a statement, a long chain in pieces."""
+    chain: list[If] = []
+    node: Statement | None = statement
+    while isinstance(node, If) and len(chain) <= _LONGEST:
+        chain.append(node)
+        node = node.orelse[-1] if node.orelse else None
+    if len(chain) <= _LONGEST:
+        return [statement]
+    name, last = flag(), chain[_LONGEST - 1]
+    piece = replace(last, orelse=(Assign(name, Constant(Kind.BOOL, True), location=last.location),))
+    for outer in reversed(chain[: _LONGEST - 1]):
+        piece = replace(outer, orelse=(*outer.orelse[:-1], piece))
+    start = Assign(name, Constant(Kind.BOOL, False), location=piece.location)
+    rest = If(Local(Kind.BOOL, name), last.orelse, (), location=last.location)
+    return [start, piece, rest]

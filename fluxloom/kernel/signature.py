@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,12 +64,14 @@ class Signature:
                     "give a rectangular nested list, a tuple or a NumPy array",
                 )  # fmt: skip
             return array
-        value = number(given if not isinstance(given, np.ndarray) or given.ndim else given.item())
-        if value is not None and value.kind is Kind.INT and item.kind is Kind.REAL:
-            value = Constant(Kind.REAL, float(value.value))
+        given = given if not isinstance(given, np.ndarray) or given.ndim else given.item()
+        if item.kind is Kind.REAL and isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            given = float(given)
+        value = number(given)
         if value is None or value.kind is not item.kind:
             names = {Kind.REAL: "a real number", Kind.INT: "an integer", Kind.BOOL: "a boolean"}
-            raise source.error(item.location, f"the value {given!r} of {item.name!r} is not {names[item.kind]}")
+            bits = " of 64 bits" if isinstance(given, int) and item.kind is Kind.INT and value is None else ""
+            raise source.error(item.location, f"the value {given!r} of {item.name!r} is not {names[item.kind]}{bits}")
         return value
 
 
@@ -105,7 +108,8 @@ def read_signature(source: FunctionSource, visible: Mapping[str, Any]) -> Signat
     arrays: dict[str, Kind | None] = {}
     for item in arguments.kwonlyargs:
         constants.append(_constant(source, item, visible, arrays))
-    defaults = dict(getattr(source.function, "__kwdefaults__") or {})
+    # those of now, whatever becomes of a list
+    defaults = copy.deepcopy(dict(getattr(source.function, "__kwdefaults__") or {}))
     signature = Signature(parameters, tuple(constants), MappingProxyType(arrays), MappingProxyType(defaults))
     for item in constants:
         if item.name in defaults:

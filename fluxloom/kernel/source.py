@@ -1,16 +1,18 @@
 """The source of a decorated function: its syntax tree, its locations and the names it captures."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
 import contextlib
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from types import MappingProxyType, ModuleType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -167,8 +169,47 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
     rejected = first_rejected(node.body)
     if rejected is not None:
         raise source.error(*rejected)
+    if not _is_what_runs(function.__code__, node, text):
+        raise source.error(
+            node, f"the source found for {name!r} is not the function that runs",
+            f"{filename} was changed since it was imported, or another file has its name, or an import hook changes "
+            "code: start Python anew, and define kernels in files that stay as they are while it runs",
+        )  # fmt: skip
     captured |= _capture(source)
     return source
+
+
+def _is_what_runs(running: CodeType, node: ast.FunctionDef, text: Sequence[str]) -> bool:
+    """Whether the code of a function is that of its text."""
+    # free variables are those of a function around it
+    around = f"def around({', '.join(running.co_freevars)}):\n" if text[0][:1].isspace() else ""
+    flags, whole = running.co_flags & __future__.annotations.compiler_flag, around + "\n".join(text)
+    wanted = _content(running)
+    # CPython calls attributes of names that the module imports in another way
+    roots = sorted({item.value.id for item in ast.walk(node) if isinstance(item, ast.Attribute)
+                    and isinstance(item.value, ast.Name)})  # fmt: skip
+    for count in range(len(roots), -1, -1):
+        for imported in itertools.combinations(roots, count):
+            head = f"import {', '.join(imported)}\n" if imported else ""
+            code = compile(head + whole, running.co_filename, "exec", flags, dont_inherit=True)
+            if any(item.co_name == running.co_name and _content(item) == wanted for item in _codes(code)):
+                return True
+    return False
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the codes inside a code."""
+    for item in code.co_consts:
+        if isinstance(item, CodeType):
+            yield item
+            yield from _codes(item)
+
+
+def _content(code: CodeType) -> tuple[object, ...]:
+    """Return what a code does: places in the file are left out."""
+    constants = [_content(item) if isinstance(item, CodeType) else (type(item), repr(item)) for item in code.co_consts]
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, arguments)
 
 
 def _parse(

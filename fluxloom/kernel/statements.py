@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 
 from fluxloom.core.access import Access
@@ -15,6 +16,7 @@ from fluxloom.kernel.ir import (
     Constant,
     Expression,
     If,
+    Kind,
     Length,
     Local,
     ReadConstant,
@@ -237,6 +239,11 @@ class StatementLowerer(ExpressionLowerer):
         values = tuple(self.scalar(scope, item) for item in others)
         with self.located(scope, value_node):
             assert isinstance(place, ParameterView)
+            assert isinstance(value_node, ast.Call)
+            if len(values) > 1 and self._is_place(scope, value_node.args[0], place):
+                # it is compared with each in turn: a NaN among them hides none that follows
+                kind = self.builder.shapes[place.parameter].kind
+                values = ((fold.real(math.inf if op == "min" else -math.inf), *values) if kind is Kind.REAL else values)
             self._update(place, op, values[0] if len(values) == 1 else fold.call(INTRINSICS[op], values))
         return True
 

@@ -14,6 +14,13 @@ __all__ = ["compile_flags", "optimises", "report_flags"]
 
 _WIDTHS = (0, 128, 256, 512)
 _EXTRA = "FLUXLOOM_CFLAGS"
+_UNSAFE = frozenset(
+    "-Ofast -ffast-math -funsafe-math-optimizations -ffinite-math-only -fassociative-math -freciprocal-math "
+    "-fno-signed-zeros -fno-honor-nans -fno-honor-infinities -fapprox-func -ffp-model=fast -ffp-model=aggressive "
+    "-mdaz-ftz -fsingle-precision-constant -fdenormal-fp-math=preserve-sign".split()
+)
+"""Flags that change values: NaN and infinity do not occur, sums are reordered, small numbers are zero, in the whole
+process from then on."""
 
 
 def compile_flags(
@@ -52,7 +59,7 @@ def compile_flags(
     Raises
     ------
     FluxloomError
-        For another vector width, or where ``FLUXLOOM_CFLAGS`` is no list of words.
+        For another vector width, where ``FLUXLOOM_CFLAGS`` is no list of words, or has flags that change values.
     """
     if vector_width not in _WIDTHS:
         raise FluxloomError(
@@ -64,7 +71,14 @@ def compile_flags(
     if vector_width and compiler.vector_width:
         flags.append(f"-mprefer-vector-width={vector_width}")
     flags.append("-fopenmp" if openmp and compiler.openmp else "-fopenmp-simd")
-    return (*flags, *_environment_flags(), *extra)
+    given = _environment_flags()
+    for name, words in ((_EXTRA, given), ("the compiler's command, FLUXLOOM_CC or CC,", compiler.command[1:])):
+        if unsafe := [word for word in words if word in _UNSAFE]:
+            raise FluxloomError(
+                f"{name} has {unsafe[0]}, which changes what kernels mean (NaN, infinities, the order of sums): leave "
+                "it out; -O3 and all instructions of the processor are used anyway"
+            )
+    return (*flags, *given, *extra)
 
 
 def _fixed_flags(compiler: Compiler) -> list[str]:

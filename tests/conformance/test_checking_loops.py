@@ -81,6 +81,56 @@ def test_indices(device: str, kernel: fl.Kernel, index: int) -> None:
 
 
 @fl.kernel
+def put(i: Read, r: RW):
+    k = i[0]
+    r[k] = 1.0  # fault
+
+
+@fl.kernel
+def add(i: Read, r: Inc):
+    r[i[0]] += 1.0  # fault
+
+
+@fl.kernel
+def add_to_one(i: Read, r: Inc):
+    r[0][i[0]] += 1.0  # fault
+
+
+@fl.kernel
+def hashed(i: Read, r: RW):
+    k = (i[0] * 6364136223846793005 + 1442695040888963407) % 3
+    r[k] = 1.0
+
+
+@pytest.mark.parametrize("device", FORMS)
+@pytest.mark.parametrize("index", [-1, 3])
+@pytest.mark.parametrize("kernel", [put, add, add_to_one], ids=lambda k: k.name)
+def test_indices_written(device: str, kernel: fl.Kernel, index: int) -> None:
+    """A component that is changed is known at run time only."""
+    ctx = context(device, check=device != "reference")
+    _, edges, e2n = ring(ctx)
+    i = ctx.dat(edges, np.ones(N, "int64"), "i")
+    r = ctx.dat(e2n.target if kernel is add_to_one else edges, np.zeros((N, 3)), "r")
+    loop = Loop(kernel, edges, i, r[e2n] if kernel is add_to_one else r)
+    loop()
+    assert r.read().sum() == N
+    planted(i, index)
+    found(loop, f"index {index} of 'r'" if device != "reference" or index < 0 else "", BAD)
+
+
+@pytest.mark.parametrize("device", FORMS)
+def test_indices_of_sums_that_wrap_round(device: str) -> None:
+    """What an index is made of may need more than 64 bits: no fault outside the checking mode."""
+    ctx = context(device)
+    s = ctx.set(N, "items")
+    i, r = ctx.dat(s, np.arange(N) - 2**62, "i"), ctx.dat(s, np.zeros((N, 3)), "r")
+    Loop(hashed, s, i, r)()
+    with np.errstate(over="ignore"):
+        chosen = (i.read() * np.int64(6364136223846793005) + np.int64(1442695040888963407)) % 3
+    np.testing.assert_array_equal(r.read(), np.eye(3)[chosen])
+
+
+@fl.kernel
 def leg_of(u: Read, i: Read, r: Inc):
     k = i[0]
     r[0] += u[k][1]  # fault

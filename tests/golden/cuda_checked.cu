@@ -47,21 +47,21 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_faulty__checked__run(
             check_site1_ = 0;
             check_excused1_ = 0;
             check_t1_ = o1[0];
-            if ((((2 == 0) | (check_t1_ == 0)) ? 0 : ((2 > 0) ? ((check_t1_ > 0) ? (2 > fl_floordiv_int64_t(INT64_C(9223372036854775807), check_t1_)) : ((check_t1_ == -1) ? 0 : (2 > fl_floordiv_int64_t((-INT64_C(9223372036854775807) - 1), check_t1_)))) : ((check_t1_ > 0) ? ((2 == -1) ? 0 : (check_t1_ > fl_floordiv_int64_t((-INT64_C(9223372036854775807) - 1), 2))) : ((check_t1_ == (-INT64_C(9223372036854775807) - 1)) ? 1 : (2 < (-fl_floordiv_int64_t(INT64_C(9223372036854775807), (-check_t1_))))))))) {
+            if ((((2 == 0) | (check_t1_ == 0)) ? 0 : ((2 > 0) ? ((check_t1_ > 0) ? (2 > fl_floordiv_int64_t(INT64_C(9223372036854775807), check_t1_)) : ((check_t1_ == -1) ? 0 : (2 > fl_floordiv_int64_t((-INT64_C(9223372036854775807) - 1), check_t1_)))) : ((check_t1_ > 0) ? ((2 == -1) ? 0 : (check_t1_ > fl_floordiv_int64_t((-INT64_C(9223372036854775807) - 1), 2))) : ((check_t1_ == (-INT64_C(9223372036854775807) - 1)) ? 1 : (2 < fl_neg_int64_t(fl_floordiv_int64_t(INT64_C(9223372036854775807), fl_neg_int64_t(check_t1_))))))))) {
                 if ((check_site1_ == 0)) {
                     check_site1_ = 1;
                 }
                 check_t2_ = 0;
             } else {
-                check_t2_ = (2 * check_t1_);
+                check_t2_ = fl_mul_int64_t(2, check_t1_);
             }
-            if (((1 > 0) ? (check_t2_ > (INT64_C(9223372036854775807) - 1)) : (check_t2_ < ((-INT64_C(9223372036854775807) - 1) - 1)))) {
+            if (((1 > 0) ? (check_t2_ > (INT64_C(9223372036854775807) - 1)) : (check_t2_ < fl_sub_int64_t((-INT64_C(9223372036854775807) - 1), 1)))) {
                 if ((check_site1_ == 0)) {
                     check_site1_ = 2;
                 }
                 check_t3_ = 0;
             } else {
-                check_t3_ = (check_t2_ + 1);
+                check_t3_ = fl_add_int64_t(check_t2_, 1);
             }
             j_ = check_t3_;
             if (((j_ < 0) | (j_ >= 3))) {
@@ -122,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(128) fl_loop_faulty__checked__run(
                 }
             }
             if ((check_site1_ > 0)) {
-                v_check_first1_0_0 = fl_min_int64_t(v_check_first1_0_0, ((o3[0] * 65536) + check_site1_));
+                v_check_first1_0_0 = fl_min_int64_t(v_check_first1_0_0, fl_add_int64_t(fl_mul_int64_t(o3[0], 65536), check_site1_));
             }
             g0_check_first1[0] = v_check_first1_0_0;
         }

@@ -15,49 +15,6 @@ from fluxloom.core.dtypes import FLOAT32, FLOAT64
 from fluxloom.kernel.ir import Kind
 from fluxloom.toolchain import load_library
 
-INTS = [-(2**40), -1000003, -17, -12, -7, -3, -2, -1, 0, 1, 2, 3, 5, 12, 17, 1000003, 2**40]
-REALS = [-1e300, -7.5, -3.0, -1.0, -0.3, -1e-300, 0.0, 0.1, 0.3, 1.0, 2.5, 3.0, 1e15, 1e300]
-
-
-@fl.kernel
-def integer_division(a: Read, q: Write, r: Write):
-    q[0] = a[0] // a[1]
-    r[0] = a[0] % a[1]
-
-
-@fl.kernel
-def real_division(a: Read, q: Write, r: Write, d: Write):
-    q[0] = a[0] // a[1]
-    r[0] = a[0] % a[1]
-    d[0] = a[0] / a[1]
-
-
-@pytest.mark.parametrize("lanes", [1, 8])
-def test_integer_division(lanes: int) -> None:
-    pairs = np.array([(a, b) for a in INTS for b in INTS if b])
-    ctx = fl.Context("cpu")
-    over = ctx.set(len(pairs), "pairs")
-    a, q, r = ctx.dat(over, pairs), ctx.dat(over, dtype="int64"), ctx.dat(over, dtype="int64")
-    Loop(integer_division, over, a, q, r, schedule=fl.Schedule(lanes=lanes))()
-    assert q.read().tolist() == [int(x) // int(y) for x, y in pairs]
-    assert r.read().tolist() == [int(x) % int(y) for x, y in pairs]
-
-
-@pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_real_division(lanes: int, dtype: str) -> None:
-    limit = 1e30 if dtype == "float32" else math.inf
-    values = [x for x in REALS if abs(x) < limit and (abs(x) > 1e-30 or x == 0 or dtype == "float64")]
-    pairs = np.array([(a, b) for a in values for b in values if b], dtype=dtype)
-    ctx = fl.Context("cpu")
-    over = ctx.set(len(pairs), "pairs")
-    a, q, r, d = ctx.dat(over, pairs), *(ctx.dat(over, dtype=dtype) for _ in range(3))
-    Loop(real_division, over, a, q, r, d, schedule=fl.Schedule(lanes=lanes))()
-    with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(q.read(), pairs[:, 0] // pairs[:, 1])
-        np.testing.assert_array_equal(r.read(), pairs[:, 0] % pairs[:, 1])
-        np.testing.assert_array_equal(d.read(), pairs[:, 0] / pairs[:, 1])
-
 
 @fl.kernel
 def signs(a: Read, k: Read, x: Write, n: Write):

@@ -1,0 +1,35 @@
+"""Plans of a context: what belongs to a set is kept with it, and goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from fluxloom.dsl.sets import Set
+
+__all__ = ["Plans"]
+
+
+class Plans(dict[Hashable, Any]):
+    """What is made once a context, by its key; what is made once a set is in the dictionary that `of` returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sets: WeakSet[Set] = WeakSet()
+
+    def of(self, over: Set) -> dict[Hashable, Any]:
+        """Return what is kept with a set: plans hold the maps that lead from it, which are freed when it is."""
+        self._sets.add(over)
+        return over.plans
+
+    def known(self) -> set[Hashable]:
+        """Return the keys of all that is kept."""
+        return {*self, *(key for over in self._sets for key in over.plans)}
+
+    def forget(self, known: Collection[Hashable]) -> None:
+        """Drop what has other keys."""
+        for kept in (self, *(over.plans for over in self._sets)):
+            for key in [key for key in kept if key not in known]:
+                del kept[key]
