@@ -45,6 +45,10 @@ def takers(mesh: MeshData) -> list[str]:
     return [*found, "water"] if mesh.dimension == 2 else found
 
 
+def faces(kind: str, rows: list[list[int]]) -> PatchFaces:
+    return PatchFaces({kind: np.array(rows, dtype=np.int32)})
+
+
 def moved(mesh: MeshData, node: int, place: list[float]) -> MeshData:
     points = mesh.points.copy()
     points[node] = place
@@ -118,7 +122,8 @@ def test_corners_in_a_wrong_order(name: str) -> None:
 
 def test_a_quad_that_crosses_itself_by_a_move_is_named() -> None:
     points = np.array([[0, 0], [2, 0], [-0.5, 1], [1, 1]], dtype=float)
-    mesh = MeshData(points, {"quad": np.array([[0, 1, 2, 3]])}, {"all": {"line": [[0, 1], [1, 2], [2, 3], [3, 0]]}})
+    sides = [[0, 1], [1, 2], [2, 3], [3, 0]]
+    mesh = MeshData(points, {"quad": np.array([[0, 1, 2, 3]])}, {"all": faces("line", sides)})
     for taker in ("check", "volumes", "faces", "water"):
         with pytest.raises(MeshError, match=r"quad element 0 at \(0\.625, 0\.5\): tangled: its sides cross"):
             TAKERS[taker](mesh)
@@ -161,13 +166,15 @@ def hanging(kind: str) -> MeshData:
         points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1], [0.3, 0.3, 0]], dtype=float)
         below = [[a, b, 5, 4] for a, b in ((1, 0), (2, 1), (0, 2))]
         sides = [[0, 1, 3], [1, 2, 3], [0, 3, 2], [1, 0, 4], [2, 1, 4], [0, 2, 4]]
-        return orient(MeshData(points, {"tetra": np.array([[0, 1, 2, 3], *below])}, {"all": {"triangle": sides}}))[0]
+        return orient(MeshData(points, {"tetra": np.array([[0, 1, 2, 3], *below])}, {"all": faces("triangle", sides)}))[
+            0
+        ]
     points = np.array([[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1], [1, 0.5], [2, 0.5]], dtype=float)
     lines = [[0, 1], [1, 2], [2, 7], [7, 5], [5, 4], [4, 3], [3, 0]]
     cells = [[0, 1, 4, 3], [1, 2, 7, 6], [6, 7, 5, 4]]
     if kind == "triangle":
         cells = [part for a, b, c, d in cells for part in ([a, b, c], [a, c, d])]
-    return MeshData(points, {kind: np.array(cells)}, {"all": {"line": lines}})
+    return MeshData(points, {kind: np.array(cells)}, {"all": faces("line", lines)})
 
 
 @pytest.mark.parametrize("kind", ["quad", "triangle", "tetra"])
@@ -177,10 +184,10 @@ def test_hanging_nodes(kind: str, listed: str) -> None:
     if listed == "none":
         mesh = replace(mesh, patches={})
     if listed == "all":  # even where someone made the inner faces a patch
-        inner = {"triangle": [[0, 2, 1], [0, 1, 5], [1, 2, 5], [2, 0, 5]]} if kind == "tetra" else {
-            "line": [[1, 4], [6, 1], [4, 6]]
-        }  # fmt: skip
-        mesh = replace(mesh, patches={**mesh.patches, "inner": PatchFaces(inner)})  # type: ignore[arg-type]
+        inner = faces("line", [[1, 4], [6, 1], [4, 6]])
+        if kind == "tetra":
+            inner = faces("triangle", [[0, 2, 1], [0, 1, 5], [1, 2, 5], [2, 0, 5]])
+        mesh = replace(mesh, patches={**mesh.patches, "inner": inner})
     node = 5 if kind == "tetra" else 6
     for taker in takers(mesh):
         with pytest.raises(MeshError, match=rf"{kind} element 0: hanging node: node {node} at \("):
@@ -193,7 +200,7 @@ def test_hanging_nodes_of_hexahedra() -> None:
     points = np.concatenate([low.points, high.points])
     points, number = np.unique(points, axis=0, return_inverse=True)
     both = np.concatenate([low.cells["hexahedron"], high.cells["hexahedron"] + low.n_points])
-    mesh = MeshData(points, {"hexahedron": number.reshape(-1)[both]})
+    mesh = MeshData(points, {"hexahedron": number.reshape(-1)[both].astype(np.int32)})
     with pytest.raises(MeshError, match=r"hexahedron element 0: hanging node: node \d+ at \(.*\(5 such nodes\)"):
         TAKERS["elements"](mesh)
     with pytest.raises(MeshError, match="hanging node"):
@@ -206,9 +213,9 @@ def test_a_slit_is_no_hanging_node() -> None:
     points = np.concatenate([low.points, high.points])
     cells = {"quad": np.concatenate([low.cells["quad"], high.cells["quad"] + low.n_points])}
     sides = {
-        f"{name} {k}": PatchFaces({"line": faces.blocks["line"] + start})
+        f"{name} {k}": PatchFaces({"line": side.blocks["line"] + start})
         for k, start, part in ((0, 0, low), (1, low.n_points, high))
-        for name, faces in part.patches.items()
+        for name, side in part.patches.items()
     }
     mesh = MeshData(points, cells, sides)
     assert check(mesh).concave == 0
