@@ -81,6 +81,11 @@ class Krylov:
     name
         In messages and reports.
 
+    Attributes
+    ----------
+    check_next
+        Whether the next `solve` is checked in any case, as the last one of a run.
+
     Raises
     ------
     SolverError
@@ -120,7 +125,7 @@ class Krylov:
         self.rr = [self.sums(f"rr{k}") for k in range(self.interval)]
         self._prepare()
         self._chains()
-        self.check_every, self._solves, self._now = check_every, 0, self.limits
+        self.check_every, self.check_next, self._solves, self._now = check_every, False, 0, self.limits
 
     def _check(
         self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int, check_every: int
@@ -238,7 +243,8 @@ class Krylov:
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
         self._solves += 1
-        checked = bool(self.check_every) and self._solves % self.check_every == 0
+        checked = self.check_next or (bool(self.check_every) and self._solves % self.check_every == 0)
+        self.check_next = False
         now, ready = self._measured()
         start = now if ready else self.restart.begin(now, balanced=False)
         found = self._iterated(start, self.stop.iterations)

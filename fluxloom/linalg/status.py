@@ -12,12 +12,15 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
 
-__all__ = ["Reals", "Reason", "Status", "Stop", "judge", "judged", "signed_norms", "worst_of"]
+__all__ = ["STEPS_CHECKED", "Reals", "Reason", "Status", "Stop", "judge", "judged", "signed_norms", "worst_of"]
 
 Reason = Literal["converged", "iterations", "stagnated", "breakdown", "not finite"]
 
 Reals = npt.NDArray[np.float64]
 
+STEPS_CHECKED = 100
+"""Solves in time steps from one to the next whose residual is that of the solution itself: a hundredth of an iteration
+each."""
 _FALLS = 0.9
 """Part of a residual that has fallen."""
 _ORDER: tuple[Reason, ...] = ("converged", "iterations", "stagnated", "breakdown", "not finite")

@@ -10,8 +10,8 @@ from fluxloom.codegen.primitive import Function
 from fluxloom.linalg.tridiagonal.form import Form, Lines, parameters
 
 __all__ = [
-    "LOCAL_BYTES", "TINY", "Body", "assembled", "bordered", "diagonals", "fill", "helpers", "lost", "report", "size", "system",
-    "up_to_power",
+    "LOCAL_BYTES", "TINY", "Body", "assembled", "bordered", "diagonals", "fill", "helpers", "lost", "report", "size",
+    "system", "up_to_power",
 ]  # fmt: skip
 
 LOCAL_BYTES = 49152

@@ -152,6 +152,7 @@ def _solve(form: Form, shape: Shape) -> str:
     if chunks == 1:
         text += fill(_ALONE, **common, lost=lost)
     else:
-        text += fill(_LAST_STEP, **common, lost=lost, at=(turn % 2) * (2 + form.rhs) * half, after=at(f"t + {chunks // 2}"))
+        where = {"at": (turn % 2) * (2 + form.rhs) * half, "after": at(f"t + {chunks // 2}")}
+        text += fill(_LAST_STEP, **common, **where, lost=lost)
         turn += 1
     return text + fill(_BACK, **common, at=(turn % 2) * (2 + form.rhs) * half, before=at("t - 1"))

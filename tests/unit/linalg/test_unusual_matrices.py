@@ -50,7 +50,7 @@ def solve(method: type[Krylov], a: Any, recipe: str) -> tuple[Any, Status]:
 
 
 @pytest.mark.parametrize("recipe", list(RECIPES))
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
 @pytest.mark.parametrize("method", METHODS)
 def test_whole_numbers(method: type[Krylov], dtype: type, recipe: str) -> None:
     x, status = solve(method, line(7, dtype), recipe)
@@ -124,5 +124,5 @@ def test_dense_matrices() -> None:
 
 @pytest.mark.parametrize("choices", [{"rtol": True}, {"atol": False}, {"iterations": True}])
 def test_truth_values_are_no_tolerances(choices: dict[str, Any]) -> None:
-    with pytest.raises(SolverError, match="Stop: .* number of at least 0, not (True|False)"):
+    with pytest.raises(SolverError, match=r"Stop: .* number of at least 0, not (True|False)"):
         Stop(**choices)
