@@ -60,7 +60,7 @@ def read_toml(path: str | Path) -> Document:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise CaseError(f"{path}: no such case file{_neighbours(path)}") from None
     except IsADirectoryError:
