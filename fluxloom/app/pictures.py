@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.application import Picture
+from fluxloom.app.figures import figure_classes
 from fluxloom.app.files import atomic
-from fluxloom.core.errors import CaseError, DeviceUnavailable
+from fluxloom.core.errors import CaseError
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["draw_field", "draw_residual"]
@@ -23,18 +24,6 @@ _CONSTANT = 1e-3
 _SHOWN_PERCENT = (1.0, 99.0)
 _BODY = "#3a3f47"
 _DPI = 160
-
-
-def _pyplot() -> tuple[Any, Any]:
-    """Return figure and canvas classes of matplotlib, without a window system."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DeviceUnavailable(
-            "pictures need matplotlib, which is not installed: pip install 'fluxloom[viz]' (or run with --no-picture)"
-        ) from None
-    return Figure, FigureCanvasAgg
 
 
 def draw_field(
@@ -65,7 +54,7 @@ def draw_field(
     DeviceUnavailable
         When matplotlib is not installed.
     """
-    figure_class, canvas_class = _pyplot()
+    figure_class, canvas_class = figure_classes()
     if mesh.dimension != 2:
         raise CaseError("pictures of meshes in three dimensions are not drawn; open the VTK file in ParaView")
     window = picture.window if picture.window is not None else _bounds(mesh)
@@ -183,7 +172,7 @@ def draw_residual(
     DeviceUnavailable
         When matplotlib is not installed.
     """
-    figure_class, canvas_class = _pyplot()
+    figure_class, canvas_class = figure_classes()
     figure = figure_class(figsize=(6.4, 4.0), dpi=_DPI, layout="constrained")
     canvas = canvas_class(figure)
     axes = figure.add_subplot()

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError
+from fluxloom.core.processors import available_processors
 from fluxloom.device.base import Device
 from fluxloom.perf.model import Roofline
 from fluxloom.toolchain import compile_flags, find_compiler, load_library
@@ -224,9 +225,7 @@ class BandwidthMeter:
 
 def available_threads() -> int:
     """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return available_processors()
 
 
 def last_level_cache(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:

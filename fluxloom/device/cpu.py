@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+<<<<<<< HEAD
 import functools
 import os
+=======
+>>>>>>> w/algebra
 import platform
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.processors import default_threads
 from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch, Program, Sequencer
 from fluxloom.toolchain import compile_flags, find_compiler, load_library, vectorised_lines
 
@@ -91,7 +95,7 @@ class CpuDevice(Device):
     Parameters
     ----------
     threads
-        Threads of a loop; 0: ``OMP_NUM_THREADS``, or every core this process may use.
+        Threads of a loop; 0: see `fluxloom.core.processors.default_threads`.
     """
 
     name = "cpu"
@@ -100,9 +104,7 @@ class CpuDevice(Device):
 
     def __init__(self, threads: int = 0) -> None:
         self.compiler = find_compiler()
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-        wanted = threads or int(os.environ.get("OMP_NUM_THREADS", "0").split(",")[0] or 0) or available
-        self.threads = wanted if self.compiler.openmp else 1
+        self.threads = (threads or default_threads()) if self.compiler.openmp else 1
         source = resources.files("fluxloom.device").joinpath("runtime.c").read_text()
         library = load_library(source, name="runtime", flags=compile_flags(self.compiler))
         _watch_forks(_address(library, "fl_end_threads"))

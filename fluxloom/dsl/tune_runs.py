@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,6 +10,7 @@ from fluxloom.codegen.unit import generate
 from fluxloom.core.access import Access
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import FluxloomError
+from fluxloom.core.processors import available_processors
 from fluxloom.dsl.bind import Numbering
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
@@ -82,7 +82,7 @@ class Runs:
         if getattr(device, "is_cpu", False):  # OpenCL drivers of CPUs compile one program at a time
             return
         jobs = [job for schedule in schedules if (job := self._job(schedule)) is not None]
-        workers = min(len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+        workers = min(len(jobs), available_processors())
         if workers < 2:
             return
         whole = activity("compiling schedules", self.loop.name, total=len(jobs))

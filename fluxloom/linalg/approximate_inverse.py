@@ -18,7 +18,7 @@ from fluxloom.linalg.inverse_factor import inverse_factor
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Step
-from fluxloom.linalg.square import global_rows, local_matrix, numbers_of, square, stored_places
+from fluxloom.linalg.square import global_rows, local_matrix, numbers_of, real_type, square, stored_places
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -172,5 +172,5 @@ def _turn(like: SparseMatrix, source: Set, target: Set) -> SparseMatrix:
     places = stored_places(source, numbers_of(target)[: target.size])
     return SparseMatrix.from_csr(
         target.context, np.arange(target.size + 1), places, np.ones(target.size), rows=target, columns=source,
-        dtype=like.values.scalar.numpy, name=f"{_NAME}.turn",
+        dtype=real_type(like), name=f"{_NAME}.turn",
     )  # fmt: skip

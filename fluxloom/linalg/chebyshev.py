@@ -34,7 +34,7 @@ from fluxloom.linalg.local_rows import LocalRows, refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Step
 from fluxloom.linalg.ring_rows import Reals
-from fluxloom.linalg.square import square
+from fluxloom.linalg.square import real_type, square
 
 __all__ = ["Chebyshev", "DampedJacobi", "Polynomial", "Smoother", "inverse_diagonal", "like"]
 
@@ -283,7 +283,7 @@ class Polynomial:
         first = coefficients[0][1]
         self.matrix, self.name = matrix, name
         self.inverse = matrix.rows.context.dat(
-            matrix.rows, first * inverse, f"{name}.inverse", dtype=matrix.values.scalar.numpy
+            matrix.rows, first * inverse, f"{name}.inverse", dtype=real_type(matrix)
         )  # fmt: skip
         self.coefficients = tuple((alpha, c / first) for alpha, c in coefficients)
 

@@ -23,7 +23,7 @@ from fluxloom.dsl.steps import Reset
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import usual_interval
 from fluxloom.linalg.matrix import SparseMatrix
-from fluxloom.linalg.status import Status, Stop, judge
+from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop, judge
 from fluxloom.linalg.three_kernels import Algebra, KernelCalls
 
 __all__ = ["CountedGradient"]
@@ -56,8 +56,9 @@ class CountedGradient:
         ``D^-1`` as a matrix.
     starting, iterating
         What a start and an iteration run.
-    made
-        Iterations that the last `solve` made.
+    made, starts
+        Iterations and starts that the last `solve` made: a second start after every hundredth solve, which shows the
+        residual of the solution itself, and from which it goes on while that falls.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class CountedGradient:
         self.rz = [context.scalar(0.0, f"rz{k}") for k in range(self.interval)]
         start, one = self._start(), self._iteration(0)
         self.starting, self.iterating, self.made = KernelCalls.of(start), KernelCalls.of(one), 0
+        self.starts, self._solves = 0, 0
         self.start = Chain(start, fuse=False, name="pressure.start")
         body = [step for number in range(self.interval) for step in self._iteration(number)]
         self.body = Chain(body, fuse=False, name="pressure")
@@ -108,13 +110,30 @@ class CountedGradient:
     def solve(self) -> Status:
         """Solve; return what came of it."""
         self.start()
-        norm, squares, self.made = _number(self.bb), [_number(self.rz[-1])], 0
+        self._solves += 1
+        norm, squares, self.made, self.starts = _number(self.bb), [_number(self.rz[-1])], 0, 1
         limit = self.stop.limit(sqrt(norm)) ** 2 if norm >= 0.0 else inf
+        self._iterate(squares, limit)
+        status = judge(np.array(squares)[:, None], np.array([norm]), self.stop)
+        before = squares[0]
+        while status.converged and self.made and not self._solves % STEPS_CHECKED:
+            self.start()
+            self.starts += 1
+            now = _number(self.rz[-1])
+            status = status.verified(sqrt(max(now, 0.0)), sqrt(before), sqrt(limit))
+            if status.reason != "iterations" or self.made >= self.stop.iterations:
+                break
+            squares, before = [now], now
+            self._iterate(squares, limit)
+            status = status.then(judge(np.array(squares)[:, None], np.array([norm]), self.stop))
+        return status
+
+    def _iterate(self, squares: list[float], limit: float) -> None:
+        """Iterate until the last of the squared residuals, to which new ones are added, is below a limit."""
         while limit < squares[-1] < inf and self.made < self.stop.iterations:
             self.body()
             self.made += self.interval
             squares += [_number(rz) for rz in self.rz]
-        return judge(np.array(squares)[:, None], np.array([norm]), self.stop)
 
 
 def _number(value: Global) -> float:

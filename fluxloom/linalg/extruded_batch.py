@@ -41,12 +41,12 @@ class FrequencyGradient(ConjugateGradient):
     def solve(self) -> Status:
         """Solve; as `Krylov.solve`, but a look at the residuals is one comparison for all systems. Collective."""
         self.start()
-        norm, first = self._read(self.bb, self.rr[-1])
+        norm, first = self.read(self.bb, self.rr[-1])
         squares = [first]
         limit = np.maximum(self.stop.rtol**2 * norm, self.stop.atol**2)
         while len(squares) <= self.stop.iterations and _live(squares[-1], limit):
             self.body()
-            squares += self._read(*self.rr)
+            squares += self.read(*self.rr)
         if self.end is not None:
             self.end()
         return judge(np.array(squares), norm, self.stop)

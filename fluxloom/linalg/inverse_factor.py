@@ -9,7 +9,6 @@ preconditioners", SIAM J. Sci. Comput. 21 (2000) 1804-1822.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.comm.base import Comm
+from fluxloom.core.processors import available_processors
 from fluxloom.dsl.entries import entries_of
 from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.ring_rows import Rings, find_rings
@@ -192,7 +192,8 @@ def _solve(lower: csr_array, pattern: csr_array, rows: _Rows) -> tuple[Reals, st
     if len(pieces) < 2:
         problems = [solve(some) for some in pieces]
     else:
-        with ThreadPoolExecutor(min(len(pieces), os.cpu_count() or 1)) as threads:  # NumPy lets them work side by side
+        count = min(len(pieces), available_processors())
+        with ThreadPoolExecutor(count) as threads:  # NumPy lets them work side by side
             problems = list(threads.map(solve, pieces))
     return values, next((problem for problem in problems if problem), "")
 

@@ -76,13 +76,13 @@ class Jacobi:
     Raises
     ------
     SolverError
-        When it is built, on every rank, if an entry of the diagonal is zero or missing on one.
+        When it is built, on every rank, if an entry of the diagonal is zero, missing or not finite on one.
     """
 
     def build(self, matrix: Operator) -> Diagonal:
         """Return the preconditioner of a matrix."""
         values = diagonal_of(matrix)
-        bad = np.flatnonzero(~(np.abs(values) > 0))
+        bad = np.flatnonzero(~((np.abs(values) > 0) & np.isfinite(values)))
         here = [(int(numbers_of(matrix.rows)[k]), float(values[k]), bad.size) for k in bad[:1]]
         found = [one for ranks in matrix.rows.context.comm.allgather(here) for one in ranks]
         if found:

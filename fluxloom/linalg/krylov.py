@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from fluxloom.core.access import Const, Inc, Read
 from fluxloom.core.errors import SolverError
@@ -15,10 +18,12 @@ from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.kernel.frontend import Kernel, kernel
+from fluxloom.linalg.arguments import whole
 from fluxloom.linalg.direct import Relay, sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.operators import Operator, Preconditioner, Recipe, Step, instead, steps_of
-from fluxloom.linalg.status import Status, Stop, judge
+from fluxloom.linalg.restart import Restart, Start, held
+from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 from fluxloom.linalg.vectors import copy, shifted, total
 
 __all__ = ["Krylov", "Nullspace", "usual_interval"]
@@ -69,8 +74,17 @@ class Krylov:
     interval
         Iterations between two looks at the residual, even; up to one less than it are made beyond
         ``stop.iterations``. 0: chosen for the device.
+    check_every
+        Solves from one to the next that ends with the residual of the solution itself, `Status.residual`, and iterates
+        again from there while it is larger than was asked for and falls; 0: none does. The others end with the residual
+        of the recurrence, which is smaller by rounding.
     name
         In messages and reports.
+
+    Attributes
+    ----------
+    check_next
+        Whether the next `solve` is checked in any case, as the last one of a run.
 
     Raises
     ------
@@ -92,11 +106,12 @@ class Krylov:
         stop: Stop | None = None,
         nullspace: Nullspace = "none",
         interval: int = 0,
+        check_every: int = 1,
         name: str = "",
     ) -> None:
         self.name = name or self.title
         self.stop = stop if stop is not None else Stop()
-        self._check(matrix, b, x, nullspace, interval)
+        self._check(matrix, b, x, nullspace, interval, check_every)
         self.matrix, self.given, self.x = matrix, b, x
         self.nullspace: Nullspace = nullspace
         self.context = b.context
@@ -110,8 +125,11 @@ class Krylov:
         self.rr = [self.sums(f"rr{k}") for k in range(self.interval)]
         self._prepare()
         self._chains()
+        self.check_every, self.check_next, self._solves, self._now = check_every, False, 0, self.limits
 
-    def _check(self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int) -> None:
+    def _check(
+        self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int, check_every: int
+    ) -> None:  # fmt: skip
         if not isinstance(matrix, Operator):
             raise SolverError(f"{self.name}: a matrix is wanted, with rows and products, not {instead(matrix)}")
         for what, dat in (("b", b), ("x", x)):
@@ -131,6 +149,12 @@ class Krylov:
             raise SolverError(f"{self.name}: stop is a Stop(rtol=..., iterations=...), not {self.stop!r}")
         if not isinstance(interval, int | np.integer) or interval < 0 or interval % 2:
             raise SolverError(f"{self.name}: interval is an even number of iterations, not {interval!r}")
+        whole(check_every, f"{self.name}: check_every", 0, " (solves from one check to the next; 0: none)")
+
+    @cached_property
+    def restart(self) -> Restart:
+        """What finds the residual of a solution."""
+        return Restart(self)
 
     def _built(self, given: Any) -> Preconditioner | None:
         """Return the preconditioner; a recipe makes it."""
@@ -141,11 +165,11 @@ class Krylov:
         return cast("Preconditioner | None", made)
 
     # ------------------------------------------------------------------------------------ parts for methods
-    def work(self, name: str) -> Dat:
-        """Return a vector like ``x``."""
+    def work(self, name: str, dtype: npt.DTypeLike = None) -> Dat:
+        """Return a vector like ``x``; ``dtype`` is another type."""
         like = self.x
         return like.context.dat(
-            like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=like.scalar.numpy, layout=like.layout
+            like.set, name=f"{self.name}.{name}", shape=like.shape, dtype=dtype or like.scalar.numpy, layout=like.layout
         )
 
     def sums(self, name: str) -> Global:
@@ -218,18 +242,100 @@ class Krylov:
 
     def solve(self) -> Status:
         """Solve for the values that the matrix and ``b`` have now, from those that ``x`` has. Collective."""
-        self.start()
-        norm, first = self._read(self.bb, self.rr[-1])
-        squares = [first]
-        status = judge(np.array(squares), norm, self.stop)
-        while status.reason == "iterations" and len(squares) <= self.stop.iterations:
-            self.body()
-            squares += self._read(*self.rr)
-            status = judge(np.array(squares), norm, self.stop)
+        self._solves += 1
+        checked = self.check_next or (bool(self.check_every) and self._solves % self.check_every == 0)
+        self.check_next = False
+        now, ready = self._measured()
+        start = now if ready else self.restart.begin(now, balanced=False)
+        found = self._iterated(start, self.stop.iterations)
+        if checked or not ready:
+            self.restart.end()
+            found = self._finished(found, start)
+        status = worst_of(found)
+        if checked and status.reason in ("iterations", "stagnated", "breakdown") and self.nullspace == "none":
+            status = replace(status, hint=self.restart.hint(now.limit))
         if self.end is not None:
             self.end()
         return status
 
+    def _finished(self, found: list[Status], start: Start) -> list[Status]:
+        """Return what is true of the solution; iterate again, from its residual, while that falls.
+
+        After a breakdown, or numbers that are not finite, once also where it does not: squares may have left the range.
+        """
+        most, balanced = self.stop.iterations, False
+        while made := max(status.iterations for status in found) or self.restart.precise * most:
+            broken = any(status.reason in ("breakdown", "not finite") for status in found)
+            now, ready = self._measured(plain=not broken and not self.restart.precise)
+            if np.isfinite(start.residual).all() and not np.isfinite(now.residual).all() and not balanced:
+                self.x.write(0.0)  # an overflow has spoilt it
+                now = self.restart.measured()
+            found = [
+                status.verified(float(now.residual[k]), float(start.residual[k]), float(now.limit[k]))
+                for k, status in enumerate(found)
+            ]
+            falls, broken = any(status.reason == "iterations" for status in found), broken and not balanced
+            if made >= most or not (falls or broken) or not np.isfinite(now.residual).all():
+                break
+            balanced = balanced or broken
+            start = now if ready else self.restart.begin(now, balanced=broken)
+            more = self._iterated(start, most - made)
+            self.restart.end()
+            found = [status.then(other) for status, other in zip(found, more, strict=True)]
+        return found
+
+    def _measured(self, *, plain: bool = True) -> tuple[Start, bool]:
+        """Return where ``x`` is, and whether the first iteration has been begun there."""
+        self.limit_by(None)
+        if plain:
+            self.start()
+            squares = np.stack(self.read(self.bb, self.rr[-1]))
+            if held(squares, self.total, self.x.scalar.size):
+                norm, residual = np.sqrt(squares)
+                return Start(norm, residual, self.limits_of(norm), np.ones(self.systems)), True
+        return self.restart.measured(), False
+
+    def _iterated(self, start: Start, most: int) -> list[Status]:
+        """Iterate from a residual; return what the recurrence says of each system."""
+        history = [start.residual]
+        found = judged(np.array(history), start.norm, start.limit)
+        while len(history) <= most and any(status.reason == "iterations" for status in found):
+            self.body()
+            history += [signed_norms(squares) / start.scale for squares in self.read(*self.rr)]
+            found = judged(np.array(history), start.norm, start.limit)
+        return found
+
+    # ------------------------------------------------------------------------------- for `Restart`
+    def limits_of(self, norms: Reals) -> Reals:
+        """Return what residuals may be, for norms of right-hand sides."""
+        return np.maximum(self.stop.rtol * norms, self.stop.atol)
+
+    @property
+    def total(self) -> int:
+        """Rows of all ranks."""
+        part = self.x.set.part
+        return part.total if part is not None else self.x.set.size
+
+    def begin(self) -> Sequence[Step]:
+        """Return the loops between a residual in ``r``, with its square, and the first iteration."""
+        return self._begin()
+
+    def limit_by(self, squares: Reals | None) -> None:
+        """End iterations at these squares of residuals from now on; None: at those of `Stop`."""
+        if squares is not None:
+            self.bb.value = self.shaped(squares)
+        limits = self.limits if squares is None else {"rtol2": 1.0, "atol2": 0.0}
+        if limits != self._now:
+            self._now = limits
+            for loop in self.body.loops:
+                if "rtol2" in loop.constants:
+                    loop.set(**limits)
+
+    def shaped(self, values: Reals) -> Any:
+        """Return a number a system as a global has them."""
+        return values.reshape(self.bb.shape)
+
     @staticmethod
-    def _read(*sums: Global) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    def read(*sums: Global) -> list[Reals]:
+        """Return the values of globals, which are waited for once."""
         return [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in Global.read_all(sums)]

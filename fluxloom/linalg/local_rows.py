@@ -14,7 +14,7 @@ from fluxloom.dsl.parts import refresh_host
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.ring_rows import Index, Reals, fetch
 
-__all__ = ["LocalRows", "refuse"]
+__all__ = ["LocalRows", "refuse", "refuse_strange"]
 
 
 def refuse(comm: Comm, problem: str) -> None:
@@ -28,6 +28,32 @@ def refuse(comm: Comm, problem: str) -> None:
     for rank, text in enumerate(comm.allgather(problem)):
         if text:
             raise SolverError(f"rank {rank}: {text}" if comm.size > 1 else text)
+
+
+def refuse_strange(matrix: SparseMatrix, values: Reals) -> None:
+    """Raise on every rank if some of a matrix's entries are NaN or infinite, with their rows. Collective.
+
+    Parameters
+    ----------
+    matrix
+        Of whose rows one is named: by its number among those of all ranks, in the order of its set.
+    values
+        Of the entries of the rows that this rank owns.
+
+    Raises
+    ------
+    SolverError
+        With row, column and value of the first one.
+    """
+    bad, why = np.flatnonzero(~np.isfinite(values)), ""
+    if bad.size:
+        pattern, part = matrix.pattern, matrix.rows.part
+        row = int(np.searchsorted(pattern.offsets, bad[0], side="right")) - 1
+        column = int(pattern.indices[bad[0]])
+        if part is not None:
+            row, column = int(part.numbers[row]), int(part.numbers[column])
+        why = f"the matrix has {values[bad[0]]} in row {row}, column {column}; {bad.size} entries are no finite numbers"
+    refuse(matrix.rows.context.comm, why)
 
 
 class LocalRows:
@@ -84,6 +110,7 @@ class LocalRows:
             refresh_host(comm, part, numbers)
             columns, total = numbers[columns], sum(counts)
         values = matrix.values.read()[: offsets[-1]].astype(np.float64)
+        refuse_strange(matrix, values)
         rows = csr_array((values, columns.astype(np.int32), offsets.astype(np.int32)), (owned, total))
         return cls(comm, _added_up(rows))
 

@@ -116,13 +116,17 @@ class SparseMatrix:
         dtype: npt.DTypeLike | None = None,
         name: str = "matrix",
     ) -> SparseMatrix:
-        """Make a matrix from a SciPy sparse array or matrix of any format; see `from_csr`.
+        """Make a matrix from a SciPy sparse array or matrix of any format, or from the rows of a dense one.
+
+        Of a dense matrix what is not zero is stored. See `from_csr`.
 
         Raises
         ------
         DatError
-            If the sets have other sizes than the matrix, or its values are not real.
+            If it is no matrix, the sets have other sizes than it, or its values are not real.
         """
+        if not hasattr(matrix, "tocsr"):
+            matrix = _compressed(matrix, name)
         compressed = matrix.tocsr()
         height, width = compressed.shape
         for given, size, what in ((rows, height, "rows"), (columns, width, "columns")):
@@ -223,3 +227,21 @@ class SparseMatrix:
 
     def __repr__(self) -> str:
         return f"SparseMatrix({self.pattern.name}, {self.shape}, {self.entries} entries, {self.layout})"
+
+
+def _compressed(given: Any, name: str) -> csr_array:
+    """Return a dense matrix in compressed rows."""
+    from scipy.sparse import csr_array
+
+    if isinstance(given, np.ma.MaskedArray):
+        raise DatError(f"matrix {name!r} is a masked array: fill the masked values, matrix.filled(0.0)")
+    try:
+        dense = np.asarray(given)
+    except ValueError:
+        dense = np.zeros(0)
+    if dense.ndim != 2 or dense.dtype.kind not in "fiub":
+        raise DatError(
+            f"matrix {name!r}: a SciPy sparse matrix, or real numbers of shape (rows, columns), are wanted, not "
+            f"{type(given).__name__}" + (f" of {dense.dtype} and shape {dense.shape}" if dense.size else "")
+        )
+    return csr_array(dense)

@@ -43,7 +43,7 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.multigrid_setup import HostLevel, Limits, hierarchy, pseudo_inverse
 from fluxloom.linalg.operators import Operator, Step
 from fluxloom.linalg.ring_rows import Index, Reals
-from fluxloom.linalg.square import square
+from fluxloom.linalg.square import real_type, square
 
 __all__ = ["Hierarchy", "Multigrid", "SmoothedAggregation"]
 
@@ -272,7 +272,7 @@ class SmoothedAggregation:
         self, fine: SparseMatrix, owned: int, host: list[HostLevel], coarsest: LocalRows, work: Work
     ) -> Multigrid:
         """Bring the levels to the device. Collective."""
-        context, layout, dtype = fine.rows.context, fine.layout, fine.values.scalar.numpy
+        context, layout, dtype = fine.rows.context, fine.layout, real_type(fine)
         levels: list[_Level] = []
         order = np.arange(owned)
         for number, level in enumerate(host):

@@ -108,13 +108,22 @@ def hierarchy(rows: LocalRows, candidates: Reals, limits: Limits) -> tuple[list[
             prolongation, coarse_candidates = _prolongator(rows, inverse, candidates, block, estimate, limits)
             levels.append(HostLevel(rows, inverse, bound, prolongation))
             coarse = _galerkin(rows, prolongation)
-            if not 0 < coarse.total <= _STALLED * rows.total:
+            alone = limits.theta > 0 and not sum(rows.comm.allgather(prolongation.nnz)) and not _diagonal(rows)
+            if alone or coarse.total > max(limits.coarse, _STALLED * rows.total):
+                count = 0 if alone else coarse.total
+                advice = f"give a smaller theta= (now {limits.theta}), or take" if limits.theta else "take"
                 raise SolverError(
-                    f"{_TITLE}: level {len(levels)} would have {coarse.total} rows, the one above it has {rows.total}: "
-                    f"too few are coupled; give a smaller theta= (now {limits.theta}), or take Chebyshev"
+                    f"{_TITLE}: level {len(levels)} would have {count} rows, the one above it has {rows.total}: too "
+                    f"few are coupled; {advice} Chebyshev"
                 )
             rows, candidates, block = coarse, coarse_candidates, candidates.shape[1]
     return levels, rows
+
+
+def _diagonal(rows: LocalRows) -> bool:
+    """Whether no row of any rank has an entry beside the diagonal. Collective."""
+    own = np.count_nonzero(rows.local.data) <= np.count_nonzero(rows.diagonal)
+    return all(rows.comm.allgather(own))
 
 
 def _prolongator(
@@ -127,8 +136,8 @@ def _prolongator(
     own, count = rows.block, candidates.shape[1]
     everywhere = rows.fill(candidates)
     aggregates = _aggregates(own, block, limits.theta)
-    if not aggregates.nnz:
-        return csr_array((rows.owned, 0)), np.zeros((0, count))
+    if not aggregates.nnz:  # no row is coupled: smoothing alone solves, and the coarse rows are there for form's sake
+        return csr_array((rows.owned, count)), np.eye(count)
     tentative, coarse = aggregation.fit_candidates(aggregates, candidates)
     tentative = csr_array(tentative.tocsr())
     if limits.weight == 0.0:

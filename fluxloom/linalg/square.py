@@ -10,13 +10,14 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.sets import Grid, Set
+from fluxloom.linalg.local_rows import refuse_strange
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, instead
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["global_rows", "local_matrix", "numbers_of", "square", "stored_places"]
+__all__ = ["global_rows", "local_matrix", "numbers_of", "real_type", "square", "stored_places"]
 
 Index = npt.NDArray[np.int64]
 
@@ -38,6 +39,14 @@ def square(matrix: Operator, name: str) -> SparseMatrix:
     return matrix
 
 
+def real_type(matrix: SparseMatrix) -> np.dtype[Any]:
+    """Return the type in which a preconditioner of a matrix is stored: its own; of whole numbers that of the device."""
+    stored = matrix.values.scalar
+    if stored.floating:
+        return stored.numpy
+    return np.dtype(np.float32 if matrix.rows.context.device.refuses_double else np.float64)
+
+
 def numbers_of(rows: Set) -> Index:
     """Return the number of each stored row among those of all ranks, those that this rank owns first."""
     return np.arange(rows.size, dtype=np.int64) if rows.part is None else rows.part.numbers
@@ -51,7 +60,9 @@ def global_rows(matrix: SparseMatrix) -> csr_array:
     offsets = pattern.offsets[: rows.size + 1]
     end = int(offsets[-1])
     columns = numbers_of(matrix.columns)[pattern.indices[:end]]
-    return csr_array((matrix.values.read()[:end].astype(np.float64), columns, offsets), shape=(rows.size, rows.total))
+    values = matrix.values.read()[:end].astype(np.float64)
+    refuse_strange(matrix, values)
+    return csr_array((values, columns, offsets), shape=(rows.size, rows.total))
 
 
 def stored_places(rows: Set, numbers: Index) -> Index:
@@ -86,5 +97,5 @@ def local_matrix(
     turned = own[turn[np.searchsorted(numbers, owned, sorter=turn)]]
     return SparseMatrix.from_csr(
         rows.context, turned.indptr, stored_places(rows, turned.indices.astype(np.int64)), turned.data,
-        rows=rows, columns=rows, layout=layout, dtype=like.values.scalar.numpy, name=name,
+        rows=rows, columns=rows, layout=layout, dtype=real_type(like), name=name,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from fluxloom.linalg.local_rows import refuse
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Operator, Step
 from fluxloom.linalg.relaxation import again, agains, backward, backwards, first, forward, forwards
-from fluxloom.linalg.square import numbers_of, square
+from fluxloom.linalg.square import numbers_of, real_type, square
 
 __all__ = ["SSOR", "ColouredRelaxation"]
 
@@ -173,9 +173,9 @@ class SSOR:
         for name, part in (("lower", ~later), ("upper", later)):
             parts.append(SparseMatrix.from_csr(
                 context, _offsets(row[part], rows.size), column[part], values[part], rows=rows, columns=rows,
-                layout=given.layout, dtype=given.values.scalar.numpy, name=f"ssor.{name}",
+                layout=given.layout, dtype=real_type(given), name=f"ssor.{name}",
             ))  # fmt: skip
-        scale = context.dat(rows, self.omega / diagonal, "ssor.scale", dtype=given.values.scalar.numpy)
+        scale = context.dat(rows, self.omega / diagonal, "ssor.scale", dtype=real_type(given))
         return ColouredRelaxation(parts[0], parts[1], scale, colours, self.sweeps, float(self.omega))
 
 

@@ -7,7 +7,6 @@ round-off) however warped its faces are.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.processors import available_processors
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.elements import ElementType, element
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
@@ -202,7 +202,7 @@ def in_chunks(n: int, piece: Callable[[int, int], None]) -> None:
         for start, stop in ranges:
             piece(start, stop)
         return
-    with ThreadPoolExecutor(min(len(ranges), os.cpu_count() or 1)) as threads:
+    with ThreadPoolExecutor(min(len(ranges), available_processors())) as threads:
         list(threads.map(lambda bounds: piece(*bounds), ranges))
 
 

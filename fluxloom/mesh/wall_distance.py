@@ -10,7 +10,6 @@ On several ranks each of them knows all faces of the walls, and looks for the ne
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
+from fluxloom.core.processors import available_processors
 from fluxloom.dsl.parts import refresh_host
 from fluxloom.mesh.box_tree import BoxTree
 from fluxloom.mesh.geometry import cell_geometry
@@ -76,7 +76,7 @@ def wall_distance(points: npt.ArrayLike, faces: Ragged, nodes: FloatArray) -> Fl
         work.step()
 
     starts = range(0, len(where), _BATCH)
-    workers = max(1, min(len(starts), os.cpu_count() or 1))  # NumPy lets them work side by side
+    workers = max(1, min(len(starts), available_processors()))  # NumPy lets them work side by side
     whole = activity("wall distance", f"parts of {_BATCH:,} cells", total=len(starts))
     with whole as work, ThreadPoolExecutor(workers) as threads:
         list(threads.map(piece, starts))

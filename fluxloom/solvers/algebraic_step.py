@@ -349,7 +349,7 @@ class AlgebraicStep:
 
     def _solve(self) -> Status:
         status = self.solver.solve()
-        self._count(START, self.solver.starting)
+        self._count(START, self.solver.starts * self.solver.starting)
         self._count(ITERATION, self.solver.made * self.solver.iterating)
         if status.reason == "not finite":
             where = f"step {self.steps + 1}, time {self.time:.6g}"

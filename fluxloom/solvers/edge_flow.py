@@ -39,7 +39,7 @@ from fluxloom.linalg.jacobi import Diagonal
 from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
-from fluxloom.linalg.status import Status, Stop
+from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.solvers.edge_boundary import EdgePatch
 from fluxloom.solvers.edge_loops import EdgeLoops, Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
@@ -134,6 +134,7 @@ class EdgeFlow:
         self.stop = stop if stop is not None else Stop(rtol=1e-6)
         self._recipe, self._krylov = preconditioner, _KRYLOV[krylov]
         self._solver: Krylov | None = None
+        self._check_next = False
         self._made_of: Dat | None = None
         """Values of the matrix that the preconditioner was made of."""
         self._solver_dt, self.spent = 0.0, 0.0
@@ -245,12 +246,17 @@ class EdgeFlow:
         self.time, self.steps, self.dt = self.time + dt, self.steps + 1, float(dt)
         return status
 
+    def check_next(self) -> None:
+        """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
+        self._check_next = True
+
     def _solve(self, where: str) -> Status:
         """Solve for the rise of the pressure."""
         dt = float(self.loops.step_length.value)
         if self._solver is None or (self._recipe is not None and abs(dt / self._solver_dt - 1.0) > _CHANGE):
             self._renew(dt)
         assert self._solver is not None
+        self._solver.check_next, self._check_next = self._check_next, False
         status = self._solver.solve()
         if status.reason == "not finite":
             text = f"{where}: the velocity is not finite; take dt smaller"
@@ -282,7 +288,8 @@ class EdgeFlow:
         loops, recipe = self.loops, self._recipe
         return self._krylov(
             loops.matrix, loops.b, loops.rise, stop=self.stop, nullspace="constant" if self.floating else "none",
-            preconditioner=Diagonal(loops.inverse) if recipe is None else recipe, name="pressure",
+            preconditioner=Diagonal(loops.inverse) if recipe is None else recipe, check_every=STEPS_CHECKED,
+            name="pressure",
         )  # fmt: skip
 
     @property

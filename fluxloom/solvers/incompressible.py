@@ -57,9 +57,10 @@ from fluxloom.linalg.conjugate_gradient import ConjugateGradient
 from fluxloom.linalg.direct import sequence
 from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom.linalg.krylov import Krylov
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe
-from fluxloom.linalg.status import Status, Stop
+from fluxloom.linalg.status import STEPS_CHECKED, Status, Stop
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_corrections import FIRST_SOLVES, FlowCorrections
 from fluxloom.solvers.flow_scalar import FlowScalars, Scalar
@@ -248,7 +249,7 @@ class Incompressible:
         return ConjugateGradient(
             self.poisson, self.b, self.phi, preconditioner=preconditioner if preconditioner is not None else Jacobi(),
             stop=stop if stop is not None else Stop(rtol=1e-6), nullspace="constant" if self.floating else "none",
-            name="pressure",
+            check_every=STEPS_CHECKED, name="pressure",
         )  # fmt: skip
 
     def _loops(self) -> None:
@@ -385,6 +386,11 @@ class Incompressible:
         self.phi.write(np.zeros(cv.owned))
         self.time, self.steps, self.dt = 0.0, 0, 0.0
         return status
+
+    def check_next(self) -> None:
+        """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
+        if isinstance(self.solver, Krylov):
+            self.solver.check_next = True
 
     def step(self, dt: float) -> Status:
         """Advance by ``dt``; return what the pressure solver says.

@@ -110,7 +110,7 @@ def _find(ordered: str, suggested: str, path: str, cache: Cache) -> Compiler:
     if ordered:
         return _from_order(ordered, path, cache)
     tried = []
-    for words in (shlex.split(suggested), ["gcc"], ["cc"], ["clang"]):
+    for words in (_suggestion(suggested, path), ["gcc"], ["cc"], ["clang"]):
         command = _locate(words, path)
         if command is None:
             continue
@@ -127,9 +127,25 @@ def _find(ordered: str, suggested: str, path: str, cache: Cache) -> Compiler:
     raise DeviceUnavailable("\n".join([f"no C compiler found: {_INSTALL}", *tried]))
 
 
+def _suggestion(suggested: str, path: str) -> list[str]:
+    """Return the words of CC; none, and a warning, where they name no program."""
+    why = "no such program"
+    try:
+        words = shlex.split(suggested)
+    except ValueError as error:
+        words, why = [], str(error)
+    if suggested.strip() and _locate(words, path) is None:
+        logging.getLogger("fluxloom").warning("CC=%r is not used: %s", suggested, why)
+        return []
+    return words
+
+
 def _from_order(ordered: str, path: str, cache: Cache) -> Compiler:
     """Return the compiler that FLUXLOOM_CC names."""
-    command = _locate(shlex.split(ordered), path)
+    try:
+        command = _locate(shlex.split(ordered), path)
+    except ValueError as error:
+        raise DeviceUnavailable(f"FLUXLOOM_CC={ordered!r}: {error}; close the quotation or unset it") from None
     if command is None:
         raise DeviceUnavailable(f"FLUXLOOM_CC={ordered!r}: no such program; correct or unset it")
     try:

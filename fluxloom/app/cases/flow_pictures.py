@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.app.cases.flow_history import HistoryPanel
+from fluxloom.app.figures import figure_classes
 from fluxloom.app.files import atomic
-from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["draw_history", "draw_section", "new_figure"]
@@ -24,13 +24,7 @@ _DPI = 160
 
 def new_figure(width: float, height: float) -> tuple[Any, Any]:
     """Return a figure of a width and a height in inches, and its canvas, without a window system."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DeviceUnavailable(
-            "pictures need matplotlib, which is not installed: pip install 'fluxloom[viz]' (or run with --no-picture)"
-        ) from None
+    Figure, FigureCanvasAgg = figure_classes()
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     return figure, FigureCanvasAgg(figure)
 

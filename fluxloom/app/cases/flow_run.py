@@ -208,6 +208,8 @@ class FlowRunner:
         flow = self._flow
         dt = self._next_step()
         self._before(dt)
+        if 0.0 < self.plan.end <= (flow.time + dt) * (1.0 + _CLOSE):
+            getattr(flow, "check_next", lambda: None)()
         try:
             status = flow.step(dt)
         except SolverError as error:  # maybe on this rank alone: nothing that needs the others

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.app.figures import figure_classes
 from fluxloom.app.files import atomic
-from fluxloom.core.errors import DeviceUnavailable
 from fluxloom.mesh.mesh import MeshData
 
 __all__ = ["draw_gauges", "draw_water"]
@@ -23,13 +23,7 @@ _LAND = ("#d8cba8", "#8a7a5a")
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:
     """Return a figure and its canvas, without a window system."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DeviceUnavailable(
-            "pictures need matplotlib, which is not installed: pip install 'fluxloom[viz]' (or run with --no-picture)"
-        ) from None
+    Figure, FigureCanvasAgg = figure_classes()
     figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
     return figure, FigureCanvasAgg(figure)
 

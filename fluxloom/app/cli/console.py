@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +33,7 @@ __all__ = [
     "Session",
     "ThreadsOption",
     "TransportOption",
+    "add",
     "directory",
     "facts",
     "messages",
@@ -40,6 +41,13 @@ __all__ = [
     "show_error",
     "table",
 ]
+
+
+def add(app: typer.Typer, name: str, function: Callable[..., object]) -> None:
+    """Add a verb, whose first paragraph stands whole in the list of verbs."""
+    first = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
+    app.command(name, short_help=first)(function)
+
 
 WIDEST = 10_000
 """Characters of a line that no table reaches."""

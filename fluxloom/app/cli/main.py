@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from fluxloom.app.cli.printed import Printed
 from fluxloom.core.advice import one_line_warnings
 from fluxloom.core.errors import FluxloomError, OutOfMemory
 
@@ -13,6 +14,9 @@ __all__ = ["main"]
 
 ERROR_CODE = 2
 """Exit status after an error that the message explains."""
+
+LOST_CODE = 3
+"""Exit status where what was printed could not be written."""
 
 _COLLECT = (20_000, 10, 10)
 """When a process of ours looks for garbage: modules and kernels are a hundred thousand objects that stay."""
@@ -30,11 +34,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         0: done; 1: a run did not converge or diverged, or a check of ``verify`` or ``doctor`` failed; 2: an error
-        the message explains, before anything was changed; 3: outputs of a run were lost; 130, 143: interrupted.
+        the message explains, before anything was changed; 3: outputs of a run, or what it printed, were lost; 130,
+        143: interrupted.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
-        gc.set_threshold(*_COLLECT)
+    if arguments is not None:
+        return _done(list(arguments))
+    gc.set_threshold(*_COLLECT)
+    printed = Printed()
+    status = _done(sys.argv[1:])
+    if error := printed.lost():
+        print(f"error: what was to be printed could not be written: {error.strerror}", file=sys.stderr)
+        return status or LOST_CODE
+    return status
+
+
+def _done(words: list[str]) -> int:
+    """Do what the words say; return the exit status."""
     try:
         from fluxloom.app.cli.verbs import build
     except ModuleNotFoundError as error:

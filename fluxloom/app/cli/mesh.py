@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fluxloom.app.case import parse_shares
 from fluxloom.app.cli import mesh_cluster
-from fluxloom.app.cli.console import JsonOption, facts, messages, output, table
+from fluxloom.app.cli.console import JsonOption, add, facts, messages, output, table
 from fluxloom.app.cli.listening import Listening
 from fluxloom.app.files import atomic, prepare_file, write_json
 from fluxloom.comm.threads import run_threads
@@ -73,18 +73,19 @@ _MOST_PARTS = 4096
 def build() -> typer.Typer:
     """Return the group of verbs about meshes."""
     app = typer.Typer(
-        help="Describe, check, convert, generate, refine, renumber, partition and dualise meshes.", no_args_is_help=True
-    )
+        help="Describe, check, convert, generate, refine, renumber, partition and dualise meshes.",
+        no_args_is_help=True, rich_markup_mode=None,
+    )  # fmt: skip
     app.callback()(_listen)
-    app.command("info")(_info)
-    app.command("check")(_check)
-    app.command("convert")(_convert)
-    app.command("generate")(_generate)
-    app.command("refine")(_refine)
-    app.command("cluster")(mesh_cluster.command)
-    app.command("renumber")(_renumber)
-    app.command("dual")(_dual)
-    app.command("partition")(_partition)
+    add(app, "info", _info)
+    add(app, "check", _check)
+    add(app, "convert", _convert)
+    add(app, "generate", _generate)
+    add(app, "refine", _refine)
+    add(app, "cluster", mesh_cluster.command)
+    add(app, "renumber", _renumber)
+    add(app, "dual", _dual)
+    add(app, "partition", _partition)
     return app
 
 

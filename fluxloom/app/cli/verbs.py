@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fluxloom.app.cli.console import Session
+from fluxloom.app.cli.console import Session, add
 from fluxloom.app.system import fluxloom_version, python_version
 from fluxloom.core.registry import load_object
 
@@ -28,15 +28,16 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
         other is imported.
     """
     app = typer.Typer(
-        name="fluxloom", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False,
+        name="fluxloom", help=HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "obj": Session(tuple(arguments))},
     )  # fmt: skip
     app.callback()(_options)
     for verb in arguments[:1] if arguments[:1] and arguments[0] in VERBS else VERBS:
         if verb == "mesh":
-            app.add_typer(load_object("fluxloom.app.cli.mesh:build")(), name=verb)
+            group = load_object("fluxloom.app.cli.mesh:build")()
+            app.add_typer(group, name=verb, short_help=group.info.help)
         else:
-            app.command(verb)(load_object(f"fluxloom.app.cli.{verb}:command"))
+            add(app, verb, load_object(f"fluxloom.app.cli.{verb}:command"))
     return app
 
 

@@ -79,6 +79,9 @@ def solve(
 
     Source: R. W. Hockney, C. R. Jesshope, "Parallel computers 2", Hilger (1988), section 5.4.
     """
+    for name, values in zip("abcy", (a, b, c, y), strict=True):
+        if isinstance(values, np.ma.MaskedArray):
+            raise SolverError(f"tridiagonal: {name} is a masked array: fill the masked values, {name}.filled(value)")
     device = y.context.device if isinstance(y, Dat) else open_device_of(y)
     right = DeviceArray.of(device, y)
     axis = _checked_axis(axis, right.shape)

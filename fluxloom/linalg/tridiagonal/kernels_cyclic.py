@@ -149,8 +149,9 @@ _CORNER = """
         const int64_t i = $m;
         const int first = $first, last = $last;
         const REAL below = $a, above = $c;
-        const REAL pivot = $b - below * box[(3 + $rhs) * $size + last] - above * box[(3 + $rhs) * $size + first];
-        bad |= FL_BAD(pivot);
+        const REAL whole = $b;
+        const REAL pivot = whole - below * box[(3 + $rhs) * $size + last] - above * box[(3 + $rhs) * $size + first];
+        bad |= FL_LOST(pivot, doubled == 1 ? whole : (REAL)0);
         FL_UNROLL for (int r = 0; r < $rhs; r++) {
             ends[r] = factor * y[y_at + i * row_step + r * rhs_step];
             ends[r] -= below * box[(3 + r) * $size + last] + above * box[(3 + r) * $size + first];

@@ -10,14 +10,17 @@ from fluxloom.codegen.primitive import Function
 from fluxloom.linalg.tridiagonal.form import Form, Lines, parameters
 
 __all__ = [
-    "LOCAL_BYTES", "Body", "assembled", "bordered", "diagonals", "fill", "helpers", "report", "size", "system",
-    "up_to_power",
+    "LOCAL_BYTES", "TINY", "Body", "assembled", "bordered", "diagonals", "fill", "helpers", "lost", "report", "size",
+    "system", "up_to_power",
 ]  # fmt: skip
 
 LOCAL_BYTES = 49152
 """Bytes of memory that the items of a group can share without asking for more, on every device that we know."""
 
 _NARROW = 1 << 31
+
+TINY = {"double": 2.0**-51, "float": 2.0**-22}
+"""Part of a diagonal value, times the number of rows, that is left where a periodic matrix is singular."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,20 @@ def bordered(form: Form, lines: Lines) -> bool:
 
 def helpers(form: Form) -> str:
     """Return the text before all functions."""
-    return f"#define REAL {form.real}\n#define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)\n"
+    return (
+        f"#define REAL {form.real}\n#define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)\n"
+        f"#define FL_LOST(pivot, whole) (FL_BAD(pivot) || {lost(form)})\n"
+    )
+
+
+def lost(form: Form) -> str:
+    """Return the condition for what is left of a diagonal value, the last pivot of a periodic system, to be rounding.
+
+    A pivot that is less than ``2 n eps`` of it is that of a singular matrix; not so in systems with shifts, whose
+    equations are settled by whoever gives these.
+    """
+    tiny = 0.0 if form.coefficients == "shifted" else TINY[form.real]
+    return f"((pivot) < 0 ? -(pivot) : (pivot)) <= (REAL){tiny!r} * rows * ((whole) < 0 ? -(whole) : (whole))"
 
 
 def system(form: Form, lines: Lines, number: str) -> str:

@@ -82,6 +82,7 @@ $close
 _OPEN = """    const int64_t n = rows - 1;
     REAL left = -1, far, corner, low, ends[$rhs];
     { const int64_t i = n; low = $a; corner = $b; far = $c; }
+    const REAL whole = doubled == 1 ? corner : (REAL)0;
     FL_UNROLL for (int r = 0; r < $rhs; r++) ends[r] = factor * y[y_at + n * row_step + r * rhs_step];"""
 
 _ROW = """                left = -fa[j] * left * inverse;
@@ -95,7 +96,7 @@ _ROW = """                left = -fa[j] * left * inverse;
                 FL_UNROLL for (int r = 0; r < $rhs; r++) ends[r] -= far * yp[r];
                 far = -far * cp;"""
 
-_CLOSE = """    bad |= FL_BAD(corner);
+_CLOSE = """    bad |= FL_LOST(corner, whole);
     FL_UNROLL for (int r = 0; r < $rhs; r++) {
         ends[r] /= corner;
         if (there) x[x_at + n * row_step + r * rhs_step] = ends[r];

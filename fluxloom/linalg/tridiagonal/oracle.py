@@ -54,10 +54,11 @@ def _open(a: Array, b: Array, c: Array, right: Array) -> Array:
     return found
 
 
-def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False) -> int:
+def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False, dtype: npt.DTypeLike = np.float64) -> int:
     """Return the first row whose pivot vanishes or is no finite number in elimination from the first row on; -1: none.
 
-    In periodic systems the last row is what stands there once all others have been put into it.
+    In periodic systems the last row is what stands there once all others have been put into it; it vanishes where
+    rounding in ``dtype`` is all that is left of it.
     """
     n = len(b)
     if periodic and n == 1:
@@ -76,4 +77,5 @@ def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False) -> int:
                 left, far = -low * left / pivot, far + (a[-1] if i == m - 1 else 0.0)
                 corner -= far * (left + (ahead if i == m - 1 else 0.0))
                 far *= -ahead
-    return n - 1 if periodic and (not np.isfinite(corner) or corner == 0) else -1
+    tiny = 2.0 * n * float(np.finfo(np.dtype(dtype)).eps) * abs(float(b[-1]))
+    return n - 1 if periodic and not abs(corner) > tiny else -1

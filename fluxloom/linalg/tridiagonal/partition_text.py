@@ -83,14 +83,14 @@ _LAST_STEP = """
         FL_UNROLL for (int r = 0; r < $rhs; r++) box[$at + (1 + r) * $half + $own] = z[r];
         FL_BARRIER();
         const int p = $at + $after;
-        const REAL pivot = 1 - both * box[p], inverse = 1 / pivot;
+        const REAL pivot = 1 - both * box[p], inverse = 1 / pivot;$lost
         FL_UNROLL for (int r = 0; r < $rhs; r++) z[r] = (z[r] - both * box[(1 + r) * $half + p]) * inverse;
     }
 """
 
 _ALONE = """
     {
-        const REAL pivot = 1 + low + high;
+        const REAL pivot = 1 + low + high;$lost
         FL_UNROLL for (int r = 0; r < $rhs; r++) z[r] /= pivot;
     }
 """
@@ -148,9 +148,11 @@ def _solve(form: Form, shape: Shape) -> str:
         where = {"at": (turn % 2) * (2 + form.rhs) * half, "before": at(f"t - {distance}")}
         text += fill(_STEP, **common, **where, after=at(f"t + {distance}"))
         turn, distance = turn + 1, distance * 2
+    lost = " bad |= FL_LOST(pivot, (REAL)(doubled == 1));" if form.periodic else ""
     if chunks == 1:
-        text += fill(_ALONE, **common)
+        text += fill(_ALONE, **common, lost=lost)
     else:
-        text += fill(_LAST_STEP, **common, at=(turn % 2) * (2 + form.rhs) * half, after=at(f"t + {chunks // 2}"))
+        where = {"at": (turn % 2) * (2 + form.rhs) * half, "after": at(f"t + {chunks // 2}")}
+        text += fill(_LAST_STEP, **common, **where, lost=lost)
         turn += 1
     return text + fill(_BACK, **common, at=(turn % 2) * (2 + form.rhs) * half, before=at("t - 1"))

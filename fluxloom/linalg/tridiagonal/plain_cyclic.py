@@ -139,7 +139,8 @@ _CLOSE = """
             const int at = l < lanes ? l : lanes - 1;
             const int64_t i = m;
             const REAL twice = 1, low = a[K(at, i)], high = c[K(at, i)];
-            const REAL corner = $main - low * AT(3 + $rhs, m - 1, l) - high * AT(3 + $rhs, 0, l);
+            const REAL whole = $main, corner = whole - low * AT(3 + $rhs, m - 1, l) - high * AT(3 + $rhs, 0, l);
+            if (l < lanes && number + at != pinned && LOST(corner, whole)) TELL(l);
             for (int r = 0; r < $rhs; r++) {
                 const REAL right = (REAL)scale * y[Y(at, i, r)];
                 far[r][l] = (right - low * AT(3 + r, m - 1, l) - high * AT(3 + r, 0, l)) / corner;

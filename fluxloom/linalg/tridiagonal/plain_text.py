@@ -7,7 +7,7 @@ Values of lane ``l`` are ``y[Y(l, i, r)]`` and ``x[X(l, i, r)]``, those of its m
 from __future__ import annotations
 
 from fluxloom.linalg.tridiagonal.form import Form, Lines
-from fluxloom.linalg.tridiagonal.kernels_text import fill
+from fluxloom.linalg.tridiagonal.kernels_text import fill, lost
 
 __all__ = ["chunked", "direct", "macros"]
 
@@ -62,6 +62,7 @@ _WORDS = """
 #define W $W
 #define REAL $real
 #define FINITE(value) ((value) - (value) == 0)
+#define LOST(pivot, whole) ($lost)
 #define TELL(l) bad = number + (l) + 1 > bad ? number + (l) + 1 : bad
 """
 
@@ -127,4 +128,4 @@ def macros(form: Form, lines: Lines, width: int) -> str:
             "SHIFT(l)": "inner_shift[s[l]] + outer_shift[o[l]]",
         }
     defined = "".join(f"#define {name} ({text})\n" for name, text in places.items())
-    return fill(_WORDS, W=width, real=form.real) + defined
+    return fill(_WORDS, W=width, real=form.real, lost=lost(form)) + defined

@@ -118,11 +118,12 @@ ROW = """                const REAL left = -low * ($left) * inverse, edge = far[
 
 ENDS = "                ends[{r}][l] -= edge * d{r};\n"
 
-OPEN = """        REAL far[W], corner[W], ends_low[W], ends[$count][W];
+OPEN = """        REAL far[W], corner[W], whole[W], ends_low[W], ends[$count][W];
         for (int l = 0; l < lanes; l++) {
             const int64_t i = m;
             const REAL twice = 1;
             ends_low[l] = a[K(l, i)]; corner[l] = $main; far[l] = c[K(l, i)];
+            whole[l] = number + l == pinned ? (REAL)0 : corner[l];
             for (int r = 0; r < $count; r++) ends[r][l] = factor * y[Y(l, i, r)];
             (void)twice;
         }
@@ -131,7 +132,7 @@ OPEN = """        REAL far[W], corner[W], ends_low[W], ends[$count][W];
 CLOSE = """        for (int l = 0; l < lanes; l++)
             for (int r = 0; r < $count; r++) {
                 ends[r][l] /= corner[l];
-                if (!FINITE(ends[r][l])) TELL(l);
+                if (!FINITE(ends[r][l]) || LOST(corner[l], whole[l])) TELL(l);
                 x[X(l, m, r)] = ends[r][l];
             }
 """

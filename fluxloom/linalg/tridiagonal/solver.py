@@ -208,7 +208,7 @@ class TridiagonalSolver:
 
     def _complaint(self, system: int) -> str:
         a, b, c = self._diagonals(system)
-        row = lost_row(a, b, c, periodic=self.form.periodic)
+        row = lost_row(a, b, c, periodic=self.form.periodic, dtype=self.dtype)
         head = f"tridiagonal: method {self.method} cannot solve system {system} of {self.lines.systems}"
         if row >= 0:
             reached = "the matrix" if row + 1 == self.lines.rows else f"the part of the matrix up to row {row}"

@@ -41,3 +41,35 @@ def test_devices_by_name_and_context() -> None:
 def test_numbers(given: dict) -> None:
     with pytest.raises(SolverError, match="is a whole number, at least 0"):
         TridiagonalSolver("cpu", LINES, Form(), **given)
+
+
+@pytest.mark.parametrize("method", ["auto", "thomas", "cr", "pcr", "cr_pcr"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 64, 1000])
+def test_singular_periodic_systems_are_refused(rows: int, dtype: type, method: str) -> None:
+    one, two = np.ones(rows, dtype), np.full(rows, 2, dtype)
+    fits = np.zeros(rows, dtype)
+    fits[0], fits[-1] = 1.0, fits[-1] - 1.0
+    for y in (one, fits):  # without and with a solution
+        with pytest.raises(SolverError, match=r"pivot in row \d+ vanishes"):
+            fl.tridiagonal.solve(-one, two, -one, y, periodic=True, method=method)
+        if rows > 2 and rows % 2 == 0:
+            with pytest.raises(SolverError, match="vanishes"):
+                fl.tridiagonal.solve(one, two, one, y, periodic=True, method=method)
+    near = fl.tridiagonal.solve(-one, two + dtype(1e-3), -one, one, periodic=True, method=method)
+    np.testing.assert_allclose(near, 1e3, rtol=1e-1 if dtype is np.float32 else 1e-9)
+
+
+def test_one_singular_system_of_many_is_named() -> None:
+    a, b = -np.ones((5, 12)), np.full((5, 12), 2.5)
+    b[3] = 2.0
+    with pytest.raises(SolverError, match="cannot solve system 3 of 5"):
+        fl.tridiagonal.solve(a, b, a, np.ones((5, 12)), periodic=True)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_masks_are_refused(which: int) -> None:
+    given = [np.zeros(3), np.ones(3), np.zeros(3), np.ones(3)]
+    given[which] = np.ma.array(given[which], mask=[True, False, False])
+    with pytest.raises(SolverError, match=f"{'abcy'[which]} is a masked array: fill the masked values"):
+        fl.tridiagonal.solve(*given)
