@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
+from fluxloom.mesh.check import refuse_inverted
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.geometry import Geometry, face_moments, geometry
 from fluxloom.mesh.mesh import MeshData
@@ -225,11 +226,12 @@ def control_volumes(
     Raises
     ------
     MeshError
-        If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, or a boundary face
-        is in no patch.
+        If a patch does not exist or is used twice, the faces of a pair do not lie behind each other, a boundary face
+        is in no patch, or a cell is inverted.
     """
     links = mesh.connectivity() if links is None else links
     terms = geometry(mesh, links)
+    refuse_inverted(mesh, terms.cell_volumes)
     if (links.boundary_patch < 0).any():
         count = int(np.count_nonzero(links.boundary_patch < 0))
         raise MeshError(f"{mesh.source.path}: {count} boundary faces are in no patch: put them into one")

@@ -102,7 +102,7 @@ def _stored_cells(part: MeshPart) -> CellTable:
     """Return the cells that this rank stores of the mesh. Collective."""
     cells, comm = part.part("cells"), part.comm
     values = np.zeros((cells.stored, 1 + part.dimension))
-    volumes, centres = part.cell_geometry()
+    volumes, centres = together(comm, part.cell_geometry)
     values[: cells.owned, 0], values[: cells.owned, 1:] = volumes, centres
     refresh_host(comm, cells, values)
     owner = np.full(cells.stored, comm.rank, dtype=np.int64)

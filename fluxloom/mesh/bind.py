@@ -20,6 +20,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.maps import RaggedMap, TableMap
 from fluxloom.dsl.sets import Set, Subset
+from fluxloom.mesh.check import refuse_inverted
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.distribute import MeshPart, Partition, distribute_mesh
 from fluxloom.mesh.elements import element
@@ -29,6 +30,7 @@ from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
+from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import MeshSlice, as_slice
 from fluxloom.mesh.writing import Values, arrays_of, write_part
 
@@ -292,12 +294,12 @@ class Mesh:
     @Once
     def volumes(self) -> Dat:
         """Volumes of the cells (areas when d = 2), scalar."""
-        return self._dat(self.cells, self._cell_geometry()[0], "volumes")
+        return self._dat(self.cells, self.cell_geometry()[0], "volumes")
 
     @Once
     def centroids(self) -> Dat:
         """Centroids of the cells, ``(d,)``."""
-        return self._dat(self.cells, self._cell_geometry()[1], "centroids")
+        return self._dat(self.cells, self.cell_geometry()[1], "centroids")
 
     @Once
     def face_normals(self) -> Dat:
@@ -319,8 +321,19 @@ class Mesh:
         """Centroids of the boundary faces, ``(d,)``."""
         return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")
 
-    def _cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        return cell_geometry(self.data) if self.part is None else self.part.cell_geometry()
+    def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+        """Return volumes and centroids of the cells. Collective on several ranks.
+
+        Raises
+        ------
+        MeshError
+            For a cell that is inverted or flat, on every rank.
+        """
+        if self.part is not None:
+            return together(self.part.comm, self.part.cell_geometry)
+        found = cell_geometry(self.data)
+        refuse_inverted(self.data, found[0])
+        return found
 
     def _face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
         if self.part is not None:

@@ -16,7 +16,7 @@ from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
 
-__all__ = ["check", "check_cells"]
+__all__ = ["check", "check_cells", "refuse_inverted"]
 
 _FLAT = 1e-15
 """A cell is flat when its volume is below this times the cube (square) of its extent: a few rounding errors."""
@@ -84,6 +84,25 @@ def check_cells(mesh: MeshData, numbers: npt.NDArray[np.int64] | None = None) ->
         check_polyhedra(mesh, mesh.polyhedra)
     volumes, _ = cell_geometry(mesh)
     _check_volumes(mesh, volumes)
+
+
+def refuse_inverted(mesh: MeshData, volumes: FloatArray) -> None:
+    """Refuse a mesh with cells whose volume is not above 0: what every solver asks of the cells that it takes.
+
+    Parameters
+    ----------
+    mesh
+        The mesh.
+    volumes : (n_cells,)
+        Of its cells, by `fluxloom.mesh.geometry.cell_geometry`.
+
+    Raises
+    ------
+    MeshError
+        Naming the first such cell.
+    """
+    if (volumes <= 0.0).any():
+        _check_volumes(mesh, volumes)
 
 
 def _check_nodes(mesh: MeshData) -> None:

@@ -19,9 +19,10 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.parts import Part
+from fluxloom.mesh.check import refuse_inverted
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, face_geometry
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Ragged
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces
@@ -321,14 +322,22 @@ class MeshPart:
         return all(self.comm.allgather(not bool((self.table(name)[:, -1] < 0).any())))
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells."""
-        owned = self.part("cells").owned
+        """Return volumes ``(owned,)`` and centroids ``(owned, d)`` of the owned cells.
+
+        Raises
+        ------
+        MeshError
+            For a cell of this rank that is inverted or flat, with its number in the whole mesh.
+        """
+        owned, numbers = self.part("cells").owned, self.part("cells").numbers
         volumes, centroids = np.empty(owned), np.empty((owned, self.dimension))
         table = self.table("cell_nodes")[:owned]
         for number, name in enumerate(self.blocks):
             rows = np.flatnonzero(self.cell_types[:owned] == number)
-            block = MeshData(self.points, {name: table[rows, : element(name).n_nodes]})
+            source = MeshSource(self.path, cell_numbers={name: numbers[rows]})
+            block = MeshData(self.points, {name: table[rows, : element(name).n_nodes]}, {}, source)
             volumes[rows], centroids[rows] = cell_geometry(block)
+            refuse_inverted(block, volumes[rows])
         return volumes, centroids
 
     def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
