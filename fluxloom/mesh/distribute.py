@@ -334,7 +334,7 @@ class MeshPart:
         table = self.table("cell_nodes")[:owned]
         for number, name in enumerate(self.blocks):
             rows = np.flatnonzero(self.cell_types[:owned] == number)
-            source = MeshSource(self.path, cell_numbers={name: numbers[rows]})
+            source = MeshSource(self.path, cell_numbers={name: numbers[rows].astype(np.int32)})
             block = MeshData(self.points, {name: table[rows, : element(name).n_nodes]}, {}, source)
             volumes[rows], centroids[rows] = cell_geometry(block)
             refuse_inverted(block, volumes[rows])
