@@ -80,15 +80,6 @@ def test_linear_fields_in_layers_of_prisms(height: float) -> None:
     assert whole.sum() > 20
 
 
-def test_thin_pyramids_are_left_to_least_squares() -> None:
-    """In layers of them the lines between cells do not meet the middles of faces, as with simplices."""
-    mesh = box3d(2, 2, 2, (1.0, 1.0, 1e-3), kind="pyramid")
-    volumes = control_volumes(mesh)
-    across = sides_of(volumes, Sides.of(volumes))
-    weights = np.ones((across.sides.face.size, 3))
-    assert thin_slopes(across, weights) is weights
-
-
 def test_layers_do_not_mix_round_a_bend() -> None:
     """A field that is constant along curved layers, wide and narrow by turns, has no slope along them."""
     mesh = box2d(24, 8)
