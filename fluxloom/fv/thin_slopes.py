@@ -18,9 +18,10 @@ Where a cell is continued to the boundary, slopes know no values there: these ar
 
 A cell is thin by the longest of its ways to faces over the shortest. Simplices and pyramids are left out (but for flat
 pyramids with the base at a narrow side, which pass for prisms): in layers of them the lines between cells miss the
-middles of faces by as much as cells are long. So do the lines between the prisms of a layer. Their slopes are those of least squares in the plane of the layer, with the ways to the three cells
-at their sides as far as they lie in it, and across it those of Green and Gauss of what is left. That is exact for
-linear fields wherever layers are plane, in prisms that are thin along any direction.
+middles of faces by as much as cells are long. So do the lines between the prisms of a layer. Their slopes are those of
+least squares in the plane of the layer, with the ways to the three cells at their sides as far as they lie in it, and
+across it those of Green and Gauss of what is left. That is exact for linear fields wherever layers are plane, in prisms
+that are thin along any direction.
 
 References
 ----------
