@@ -61,11 +61,7 @@ def read_toml(path: str | Path) -> Document:
     """
     path = Path(path)
     try:
-<<<<<<< HEAD
         text = without_mark(path.read_bytes()).decode("utf-8")
-=======
-        text = path.read_bytes().decode("utf-8-sig")
->>>>>>> w/algebra
     except FileNotFoundError:
         raise CaseError(f"{path}: no such case file{_neighbours(path)}") from None
     except IsADirectoryError:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-<<<<<<< HEAD
 import functools
 import os
-=======
->>>>>>> w/algebra
 import platform
 import time
 from collections.abc import Mapping, Sequence

@@ -96,9 +96,10 @@ class PointMesh:
         Raises
         ------
         MeshError
-            For other cells than simplices of one kind, and a mesh without the maps.
+            For other cells than simplices of one kind, inverted ones, and a mesh without the maps.
         """
         _check_kind(mesh)
+        mesh.cell_geometry()
         part, d = mesh.part, mesh.dimension
         if part is None:
             data, links = mesh.data, mesh.links

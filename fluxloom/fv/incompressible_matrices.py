@@ -120,12 +120,15 @@ class FlowMatrices:
         """``-L`` as a SciPy array, ``(cells, cells)``."""
         return self.poisson_rows().matrix(self.volumes.cells)
 
-    def pressure_gradient(self) -> Family:
-        """Return ``G_k``, cells by cells."""
+    def pressure_gradient(self, excess: Array | None = None) -> Family:
+        """Return ``G_k``, cells by cells; values at faces are means, across a side by ``1 + excess``, ``(sides,)``."""
         ops, sides = self.operators, self.operators.sides
-        behind = (sides.outside & ~self._open_sides)[:, None]
-        own = ops.own_areas + sides.sum(np.where(behind, ops.outward_areas, 0.0))
-        return ops.per_volume(sides.rows(ops.outward_areas, own, ops.open(own), ~sides.outside))
+        behind, areas = (sides.outside & ~self._open_sides)[:, None], ops.outward_areas
+        own = ops.own_areas + sides.sum(np.where(behind, areas, 0.0))
+        if excess is not None:
+            more = areas * excess[:, None]
+            areas, own = areas + more, own - sides.sum(more)
+        return ops.per_volume(sides.rows(areas, own, ops.open(own), ~sides.outside))
 
     def pressure_slope(self) -> Family:
         """Return ``alpha G_s``, faces by cells; nothing at a boundary but for outflows, where the pressure is zero."""

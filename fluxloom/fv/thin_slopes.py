@@ -16,8 +16,12 @@ Where a cell is continued to the boundary, slopes know no values there: these ar
 
 .. math:: \Big(V I - \sum_b A_b n_b a_b^T\Big) \nabla q = V \sum_{j \ne b} g_j (q_j - q).
 
-A cell is thin by the longest of its ways to faces over the shortest. Simplices are left out: in layers of them the
-lines between cells miss the middles of faces by as much as cells are long.
+A cell is thin by the longest of its ways to faces over the shortest. Simplices and pyramids are left out (but for flat
+pyramids with the base at a narrow side, which pass for prisms): in layers of them the lines between cells miss the
+middles of faces by as much as cells are long. So do the lines between the prisms of a layer. Their slopes are those of
+least squares in the plane of the layer, with the ways to the three cells at their sides as far as they lie in it, and
+across it those of Green and Gauss of what is left. That is exact for linear fields wherever layers are plane, in prisms
+that are thin along any direction.
 
 References
 ----------
@@ -31,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,10 +52,22 @@ _THICK, _THIN = 5.0, 10.0
 """Longest over shortest way to a face up to which slopes are those of least squares, and from which none are."""
 _FLAT = 1e-6
 """Part of a matrix's largest value, below which there are no inner neighbours along a direction, and no slope."""
+_OPPOSITE = 0.3
+"""Sum of the area vectors of two faces over that of their sizes, up to which they are the triangles of a prism."""
 _ALONG = 1e-6
 """Cosine of the angle between the axis of an extrusion and a face of the plane mesh, at most."""
+_TINY = 1e-300
 _LEAST, _MOST = 0.05, 1.0
 """Bounds of the place of a face between two cells, for cells so distorted that it is not between them."""
+
+
+class _Prisms(NamedTuple):
+    """Prisms: which cells, which sides are their triangles, the unit normal of their layer; cells that are pyramids."""
+
+    cells: npt.NDArray[np.bool_]
+    ends: npt.NDArray[np.bool_]
+    normal: Array
+    pyramids: Index
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +113,28 @@ class Across:
         found = np.clip((longest / shortest - _THICK) / (_THIN - _THICK), 0.0, 1.0)
         dimension = volumes.dimension - (self.axis is not None)
         found[np.bincount(cell, minlength=sides.cells) <= dimension + 1] = 0.0
+        found[self.prisms.pyramids] = 0.0
         return found
+
+    @cached_property
+    def prisms(self) -> _Prisms:
+        """Which cells are prisms, of those with five sides in space; the others are pyramids."""
+        volumes, sides = self.volumes, self.sides
+        ends, normal = np.zeros(sides.face.size, dtype=bool), np.zeros((sides.cells, volumes.dimension))
+        five = np.flatnonzero(np.diff(sides.offsets) == 5) if volumes.dimension == 3 else np.empty(0, dtype=np.int64)
+        rows = sides.offsets[five][:, None] + np.arange(5)
+        area = volumes.areas[sides.face[rows]] * sides.sign[rows][..., None]
+        size, first, second = np.linalg.norm(area, axis=2), *np.triu_indices(5, 1)
+        apart = np.linalg.norm(area[:, first] + area[:, second], axis=2) / (size[:, first] + size[:, second])
+        pair, cells = apart.argmin(axis=1), np.arange(five.size)
+        top, bottom = first[pair], second[pair]
+        whole = apart[cells, pair] < _OPPOSITE
+        ends[rows[cells, top][whole]] = ends[rows[cells, bottom][whole]] = True
+        way = area[cells, top] - area[cells, bottom]
+        normal[five] = way / np.linalg.norm(way, axis=1)[:, None]
+        is_prism = np.zeros(sides.cells, dtype=bool)
+        is_prism[five[whole]] = True
+        return _Prisms(is_prism, ends, normal, five[~whole])
 
 
 def thin_slopes(across: Across, weights: Array) -> Array:
@@ -112,7 +149,7 @@ def thin_slopes(across: Across, weights: Array) -> Array:
     """
     share = across.thinness[across.sides.cell]
     thin = np.flatnonzero(share)
-    return _mixed(weights, share, thin, _green_gauss(across, thin)) if thin.size else weights
+    return _mixed(weights, share, thin, _layered(across, thin, _green_gauss(across, thin))) if thin.size else weights
 
 
 def thin_inner_slopes(across: Across, kept: Index, weights: Array) -> Array:
@@ -135,7 +172,7 @@ def thin_inner_slopes(across: Across, kept: Index, weights: Array) -> Array:
     cells, number = np.unique(sides.cell[kept[thin]], return_inverse=True)
     inverse = np.linalg.pinv(np.eye(across.volumes.dimension) - _continued(across, cells), rcond=_FLAT)
     found = np.einsum("nij,nj->ni", inverse[number], _green_gauss(across, kept[thin]))
-    return _mixed(weights, share, thin, found)
+    return _mixed(weights, share, thin, _layered(across, kept[thin], found))
 
 
 def _mixed(weights: Array, share: Array, thin: Index, found: Array) -> Array:
@@ -154,6 +191,33 @@ def _green_gauss(across: Across, chosen: Index) -> Array:
     place = np.einsum("ij,ij->i", arms, normals) / np.einsum("ij,ij->i", ways, normals)
     place = np.clip(place, _LEAST, _MOST) * volumes.area[face] / volumes.volumes[sides.cell[chosen]]
     return sign * normals * place[:, None]
+
+
+def _layered(across: Across, chosen: Index, found: Array) -> Array:
+    """Return weights of some sides, those of prisms by least squares in their layer and Green and Gauss across it."""
+    volumes, sides, prisms = across.volumes, across.sides, across.prisms
+    rows = np.flatnonzero(prisms.cells[sides.cell[chosen]])
+    if not rows.size:
+        return found
+    cells, cell = np.unique(sides.cell[chosen[rows]], return_inverse=True)
+    face, sign, end = sides.face[chosen[rows]], sides.sign[chosen[rows], None], prisms.ends[chosen[rows], None]
+    normal, d = prisms.normal[cells], volumes.dimension
+    way = sign * across.ways[face]
+    arm = np.where(sign > 0.0, volumes.arms[face], volumes.arms[face] - across.ways[face])
+    up = np.einsum("ij,ij->i", way, normal[cell])
+    flat = way - up[:, None] * normal[cell]
+    near = np.where(end, 0.0, flat / np.einsum("ij,ij->i", flat, flat)[:, None].clip(_TINY))
+    moment = np.zeros((cells.size, d, d))
+    np.add.at(moment, cell, near[:, :, None] * flat[:, None, :])
+    plane = np.einsum("nij,nj->ni", np.linalg.pinv(moment, rcond=_FLAT, hermitian=True)[cell], near)
+    reach = np.where(end[:, 0], np.abs(np.einsum("ij,ij->i", arm, normal[cell])), 0.0)
+    height = np.bincount(cell, reach)[cell]
+    part = np.divide(reach, height * up, out=np.zeros(up.size), where=reach > 0.0)
+    lean = np.zeros((cells.size, d))
+    np.add.at(lean, cell, part[:, None] * way)
+    out = found.copy()
+    out[rows] = plane + (part - np.einsum("ij,ij->i", plane, lean[cell]))[:, None] * normal[cell]
+    return out
 
 
 def _continued(across: Across, cells: Index) -> Array:

@@ -296,12 +296,12 @@ class Mesh:
     @Once
     def volumes(self) -> Dat:
         """Volumes of the cells (areas when d = 2), scalar."""
-        return self._dat(self.cells, self._cell_geometry()[0], "volumes")
+        return self._dat(self.cells, self.cell_geometry()[0], "volumes")
 
     @Once
     def centroids(self) -> Dat:
         """Centroids of the cells, ``(d,)``."""
-        return self._dat(self.cells, self._cell_geometry()[1], "centroids")
+        return self._dat(self.cells, self.cell_geometry()[1], "centroids")
 
     @Once
     def face_normals(self) -> Dat:
@@ -327,7 +327,14 @@ class Mesh:
     def _measures(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return cell_measures(self.data)
 
-    def _cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+    def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
+        """Return volumes and centroids of the cells. Collective on several ranks.
+
+        Raises
+        ------
+        MeshError
+            For a cell that is inverted or flat, on every rank.
+        """
         if self.part is not None:
             return together(self.part.comm, self.part.cell_geometry)
         require_positive(self.data, self._measures[0])

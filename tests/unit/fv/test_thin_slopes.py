@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -12,6 +14,7 @@ from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.sides import Sides
 from fluxloom.fv.thin_slopes import Across, thin_inner_slopes, thin_slopes
 from fluxloom.mesh import box2d, box3d
+from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.mesh import MeshData
 
 Array = npt.NDArray[np.float64]
@@ -54,6 +57,27 @@ def test_linear_fields_on_straight_layers(dimension: int) -> None:
     inner = np.zeros((sides.face.size, dimension))
     inner[kept] = thin_inner_slopes(sides_of(volumes, sides), kept, none_of(sides, dimension)[kept])
     assert np.abs(applied(volumes, sides, inner, values) - slope).max() < 1e-10
+
+
+@pytest.mark.parametrize("height", [1e-3, 1e3])
+def test_linear_fields_in_layers_of_prisms(height: float) -> None:
+    """Uneven triangles, extruded to plates and to needles, with oblique columns: exact, also without the boundary."""
+    mesh = extrude(box2d(4, 4, kind="triangle", perturb=0.3, seed=5), height * np.array([0.0, 0.2, 0.5, 1.0]))
+    points = mesh.points.copy()
+    points[:, 0] += 0.4 * points[:, 2] + 0.2 * points[:, 1]
+    volumes = control_volumes(replace(mesh, points=points))
+    sides, slope = Sides.of(volumes), np.array([1.0, 2.0, 3.0])
+    across, values = sides_of(volumes, sides), 3.0 + volumes.centres @ slope
+    assert across.thinness.min() == 1.0
+    found = applied(volumes, sides, thin_slopes(across, none_of(sides, 3)), values)
+    np.testing.assert_allclose(found, np.broadcast_to(slope, found.shape), rtol=1e-8)
+    whole = np.bincount(sides.cell[~sides.outside], minlength=volumes.cells) > 3
+    kept = np.flatnonzero(~sides.outside & whole[sides.cell])
+    inner = np.zeros((sides.face.size, 3))
+    inner[kept] = thin_inner_slopes(across, kept, none_of(sides, 3)[kept])
+    found = applied(volumes, sides, inner, values)[whole]
+    np.testing.assert_allclose(found, np.broadcast_to(slope, found.shape), rtol=1e-8)
+    assert whole.sum() > 20
 
 
 def test_layers_do_not_mix_round_a_bend() -> None:

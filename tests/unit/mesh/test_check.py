@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import fluxloom as fl
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh import box2d, box3d, check, read_data
+from fluxloom.fe.point_mesh import point_mesh
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.mesh import bind, box2d, box3d, check, read_data
 from fluxloom.mesh.mesh import MeshData, PatchFaces
+from fluxloom.mesh.orient import MIRROR
 
 
 def test_report(two_quads, mixed_mesh):
@@ -21,6 +27,26 @@ def test_report(two_quads, mixed_mesh):
     assert "two_quads.su2" in text
     assert "6 boundary" in text
     assert check(mixed_mesh).elements == {"hexahedron": 1, "pyramid": 1, "prism": 1, "tetra": 1}
+
+
+def inverted(kind: str) -> MeshData:
+    """Return a mesh three of whose cells have their nodes the wrong way round."""
+    mesh = box2d(5, 4, kind=kind) if kind in ("triangle", "quad") else box3d(3, 3, 3, kind=kind)
+    block = mesh.cells[kind].copy()
+    block[7:10] = block[7:10][:, list(MIRROR[kind])]
+    return replace(mesh, cells={kind: block})
+
+
+@pytest.mark.parametrize("kind", ["triangle", "quad", "tetra", "prism", "pyramid", "hexahedron"])
+def test_what_solvers_build_on_refuses_inverted_cells(kind: str) -> None:
+    """Control volumes, a mesh in a context as shallow water takes it, and points of simplices."""
+    mesh, context = inverted(kind), fl.Context("reference")
+    users = [lambda: control_volumes(mesh), lambda: bind(mesh, context).volumes]
+    if kind in ("triangle", "tetra"):
+        users.append(lambda: point_mesh(context, mesh))
+    for use in users:
+        with pytest.raises(MeshError, match=rf"{kind} element 7: inverted: its (area|volume) is -.* \(3 of "):
+            use()
 
 
 @pytest.mark.parametrize("mesh", [box2d(5, 4, perturb=0.2), box3d(3, 3, 3, kind="prism", perturb=0.2)])

@@ -10,8 +10,9 @@ from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Stop
-from fluxloom.mesh.generate import box2d, box3d
+from fluxloom.mesh.generate import box2d, box3d, clustered
 from fluxloom.solvers.flow_forces import ForceReference, Forces
+from fluxloom.solvers.flow_probes import Probes
 from fluxloom.solvers.incompressible import Incompressible
 from tests.conformance.harness import rest_is_long
 from tests.unit.fv.oblique_meshes import PLANE, THIN, WARPED, oblique_mesh
@@ -41,6 +42,23 @@ def test_a_linear_pressure_is_exact(ctx: fl.Context, d: int) -> None:
     middle = np.array([2.0, 0.5, 0.25])[:d]
     assert right.pressure[0] == pytest.approx((middle @ slope + 2.0) * area, rel=1e-12)
     assert np.allclose(Forces(flow, list(cv.patches)).now().pressure, slope * cv.volumes.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_linear_pressure_is_exact_on_uneven_boxes(ctx: fl.Context, d: int) -> None:
+    """With the symmetric form, whose projection takes plain means: on each side, and at a probe."""
+    uneven = clustered(1.4)
+    flow = closed(ctx, box2d(5, 4, axes=(uneven, uneven)) if d == 2 else box3d(3, 4, 3, axes=(uneven, None, uneven)))
+    cv, slope = flow.volumes, np.array([3.0, -1.0, 0.5])[:d]
+    flow.phi.write((cv.centres @ slope + 2.0)[: cv.cells])
+    for name, patch in cv.patches.items():
+        places = cv.centres[patch.start : patch.stop]
+        areas = cv.areas[cv.interior :][patch.start - cv.cells : patch.stop - cv.cells]
+        wanted = ((places @ slope + 2.0)[:, None] * areas).sum(axis=0)
+        np.testing.assert_allclose(Forces(flow, name).now().pressure, wanted, atol=1e-13 * np.abs(wanted).max())
+    probes = Probes(flow, {"corner": [0.03] * d})
+    probes.sample()
+    assert probes.series().pressure[0, 0] == pytest.approx(0.03 * slope.sum() + 2.0, rel=1e-12)
 
 
 def test_order_of_the_pressure(ctx: fl.Context) -> None:
