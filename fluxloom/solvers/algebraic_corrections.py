@@ -176,7 +176,7 @@ class AlgebraicCorrections:
         spaces = self.flow.spaces
         self.face_gradients = self._parts(spaces.cells, pressure.face_gradients(), spaces.faces)
         self.pressure_borrowed = self._borrowed(pressure)
-        self.carried = self._parts(spaces.elements, pressure.carried(), spaces.cells)
+        self.carried = self._parts(spaces.elements, self.flow.matrices.carried_pressure(), spaces.cells)
 
     # ------------------------------------------------------------------------------------- loops
     def _settled(self, g: Sequence[Dat], borrowed: Sequence[tuple[SparseMatrix, ...]]) -> list[Loop]:
@@ -249,5 +249,5 @@ class AlgebraicCorrections:
 
     def corrected(self, k: int, g: Dat) -> list[Loop]:
         """Return the loops that add to a component of the gradient of the pressure."""
-        return [self.make.spmv_onto(self.carried[self.d * k + m], self.raw[m], g) for m in range(self.d)]
+        return [self.make.spmv_onto(self.carried[self.d * k + m], self.gp[m], g) for m in range(self.d)]
 

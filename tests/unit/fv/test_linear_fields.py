@@ -166,8 +166,8 @@ def test_divergence_and_convection(kind: str) -> None:
 def pressure_gradient(known: FlowMatrices, p: np.ndarray) -> np.ndarray:
     """Return the gradient that velocities of cells are corrected with, ``(cells, d)``."""
     linear, cv, d = known.pressure_operators, known.volumes, known.volumes.dimension
-    plain, found, carried = known.pressure_gradient(), linear.cell_gradients(), linear.carried()
-    g = settled(linear, np.stack([found.matrix(cv.cells, k) @ p for k in range(d)], axis=1))
+    plain, found, carried = known.pressure_gradient(), linear.cell_gradients(), known.carried_pressure()
+    g = with_images(linear, settled(linear, np.stack([found.matrix(cv.cells, k) @ p for k in range(d)], axis=1)))
     add = [sum(carried.matrix(cv.cells, d * k + m) @ g[:, m] for m in range(d)) for k in range(d)]
     return np.stack([plain.matrix(cv.cells, k) @ p for k in range(d)], axis=1) + np.stack(add, axis=1)
 
