@@ -347,7 +347,7 @@ class Incompressible:
         out = self.spaces.cells.rows(self.matrices.outward(), self.spaces.faces, "outward")
         nus = self.nus if self.corrections is None else self.corrections.raised
         self._cfl = Loop(
-            time_limit, self.cells, out.entries, self.us[out.pattern], nus[out.pattern], self.volume,
+            time_limit, self.cells, out.entries, self.us[out.pattern], self.nus[out.pattern], nus[out.pattern], self.volume,
             self._limit, self._worst, c1=0.35, c2=0.2,
         )  # fmt: skip
         self._limits = [self._cfl, *self.scalars.limits(out, self._limit, self._worst)]

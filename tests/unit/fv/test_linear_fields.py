@@ -76,7 +76,9 @@ def with_images(linear: LinearOperators, g: np.ndarray) -> np.ndarray:
     turn = np.eye(d) - 2.0 * n[:, :, None] * n[:, None, :]
     for _ in range(2):
         found = (mean @ g.reshape(cv.cells, -1)).reshape(g.shape)
-        np.add.at(found, row, images.values[:, :1, None] * (turn @ g[row] @ turn))
+        turned = turn @ g[row] @ turn if g.ndim > 2 else np.einsum("nij,nj->ni", turn, g[row])
+        share = images.values[:, 0].reshape(-1, *(1,) * (g.ndim - 1))
+        np.add.at(found, row, share * turned)
         g = found
     return g
 
