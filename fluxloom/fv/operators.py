@@ -174,8 +174,8 @@ class Operators:
     def wide_share(self, mirrors: Mask | None = None, known: Mask | None = None) -> Array:
         """Return ``sum A^2 / (4 Omega)`` over ``sum A / delta`` of each cell, ``(cells,)``: a quarter for a cube.
 
-        At boundary elements that are `mirrors` ``delta`` is to the image of the cell. Others than those that are `known`
-        do not count in the second.
+        At boundary elements that are `mirrors` ``delta`` is to the image of the cell. Others than the `known`
+        ones do not count in the second.
 
         The diagonal of ``M Omega^-1 M^T`` over that of ``-L``. Velocities of cells are corrected with the first, those
         of faces with the second; where the first is as large, in flat tetrahedra, pressure feeds oscillations.

@@ -230,7 +230,8 @@ class FlowScalar:
         flow = self.flow
         raised = self.alpha if self.corrections is None else self.corrections.raised
         return Loop(time_limit, flow.cells, out.entries, flow.us[out.pattern], self.alpha[out.pattern],
-                    raised[out.pattern], flow.volume, step, worst, c1=0.35, c2=0.2, name=f"{self.scalar.name}.limit")  # fmt: skip
+                    raised[out.pattern], flow.volume, step, worst, c1=0.35, c2=0.2,
+                    name=f"{self.scalar.name}.limit")  # fmt: skip
 
     # ------------------------------------------------------------------------------ values
     def _surveys(self) -> None:
