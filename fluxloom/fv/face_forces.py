@@ -118,4 +118,5 @@ def face_to_cells(matrices: FlowMatrices) -> Family:
     operators, cv = matrices.operators, matrices.volumes
     sides = operators.sides
     values = (operators.outward_areas * sides.sign[:, None]) * cv.spacing[sides.face][:, None]
+    values[matrices.flat[sides.cell]] = 0.0
     return operators.per_volume(Family(sides.offsets, sides.face, values))

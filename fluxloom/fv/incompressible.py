@@ -120,10 +120,12 @@ def boundary_values(kind: Read, normal: Read, given: Read, inside: Read, u: Writ
 
 
 @kernel
-def time_limit(out: Read, us: Read, nus: Read, volume: Read, step: Min, worst: Max, *, c1: float, c2: float):
+def time_limit(out: Read, us: Read, nus: Read, raised: Read, volume: Read, step: Min, worst: Max, *,
+               c1: float, c2: float):  # fmt: skip
     """Largest stable step of a cell, ``min(c1 2 Omega / sum |u_s| A, c2 Omega / sum nu_s A / delta)``.
 
     And the largest imbalance of a cell, ``|sum u_s A|``. ``out``: signed area outward, and ``A / delta``, of each face.
+    ``nu_s`` is the mean of both viscosities: of what damps beside the first, half counts.
     """
     flux = 1.0e-30
     diffusion = 1.0e-30
@@ -131,7 +133,7 @@ def time_limit(out: Read, us: Read, nus: Read, volume: Read, step: Min, worst: M
     for j in range(len(out)):
         flux += fabs(us[j] * out[j][0])
         balance += us[j] * out[j][0]
-        diffusion += nus[j] * out[j][1]
+        diffusion += 0.5 * (nus[j] + raised[j]) * out[j][1]
     step[0] = min(step[0], min(2.0 * c1 * volume[0] / flux, c2 * volume[0] / diffusion))
     worst[0] = max(worst[0], fabs(balance))
 

@@ -31,6 +31,10 @@ FLAT = 3.0
 """Of `Operators.wide_share`, where this is more than `DAMPING`: there pressure feeds oscillations with less."""
 
 
+_FLAT_CELLS = 0.85
+"""The same, counting sides alone at which the pressure is known: above it Gauss's theorem feeds oscillations."""
+
+
 @dataclass(frozen=True, eq=False)
 class FlowMatrices:
     """The matrices of a flow. Making them is collective.
@@ -92,6 +96,13 @@ class FlowMatrices:
         return self._kept[0]
 
     @cached_property
+    def flat(self) -> npt.NDArray[np.bool_]:
+        """Owned cells whose velocities are corrected by the mean gradient of the pressure, not by Gauss's theorem."""
+        if not self.oblique:
+            return np.zeros(self.operators.sides.cells, dtype=bool)
+        return self.operators.wide_share(self.mirrors, self.pressure_operators.known) > _FLAT_CELLS
+
+    @cached_property
     def owners(self) -> Index:
         """For each element the cell behind it; a cell itself."""
         cv = self.volumes
@@ -121,14 +132,22 @@ class FlowMatrices:
         return self.poisson_rows().matrix(self.volumes.cells)
 
     def pressure_gradient(self, excess: Array | None = None) -> Family:
-        """Return ``G_k``, cells by cells; values at faces are means, across a side by ``1 + excess``, ``(sides,)``."""
+        """Return ``G_k``, cells by cells; nothing in cells that are `flat`.
+
+        Values at faces are means, across a side by ``1 + excess``, ``(sides,)``.
+        """
         ops, sides = self.operators, self.operators.sides
-        behind, areas = (sides.outside & ~self._open_sides)[:, None], ops.outward_areas
-        own = ops.own_areas + sides.sum(np.where(behind, areas, 0.0))
+        behind, gauss = (sides.outside & ~self._open_sides)[:, None], np.where(self.flat, 0.0, 1.0)[:, None]
+        areas = gauss[sides.cell] * ops.outward_areas
+        own = gauss * ops.own_areas + sides.sum(np.where(behind, areas, 0.0))
         if excess is not None:
             more = areas * excess[:, None]
             areas, own = areas + more, own - sides.sum(more)
         return ops.per_volume(sides.rows(areas, own, ops.open(own), ~sides.outside))
+
+    def carried_pressure(self) -> Family:
+        """Return what mean gradients of the pressure add to `pressure_gradient`, cells by cells, ``(d, d)``."""
+        return self.pressure_operators.carried(self.flat)
 
     def pressure_slope(self) -> Family:
         """Return ``alpha G_s``, faces by cells; nothing at a boundary but for outflows, where the pressure is zero."""

@@ -348,11 +348,11 @@ class LinearOperators:
         return here if shared is None else any(shared.comm.allgather(here))
 
     # ------------------------------------------------------------------------------------- cells
-    def carried(self) -> Family:
+    def carried(self, flat: Mask) -> Family:
         """Return what gradients add to Gauss's theorem with the values of `Operators`, cells by cells, ``(d, d)``.
 
         ``sum A n_k s_l g_l / Omega``; boundary elements that are not known have the value of the cell behind, carried
-        to the centre of the face.
+        to the centre of the face. In cells that are `flat` it is the gradient itself.
         """
         cv, sides = self.volumes, self._sides
         outward = cv.areas[sides.face] * sides.sign[:, None]
@@ -360,4 +360,7 @@ class LinearOperators:
         reach[cv.interior :] = np.where(self.known[:, None], self.skews[cv.interior :], cv.ways[cv.interior :])
         share = np.where(sides.outside, 1.0, 0.5)
         values = (outward[:, :, None] * reach[sides.face][:, None, :] * share[:, None, None]).reshape(share.size, -1)
-        return self.operators.per_volume(sides.rows(values, sides.sum(values), kept=~sides.outside))
+        values[flat[sides.cell]] = 0.0
+        own = sides.sum(values)
+        own[flat] = cv.volumes[: sides.cells][flat, None] * np.eye(cv.dimension).reshape(-1)
+        return self.operators.per_volume(sides.rows(values, own, kept=~sides.outside))

@@ -171,17 +171,21 @@ class Operators:
         """Return ``G_k``, ``(cells, elements)``."""
         return self.gradients().matrix(self.volumes.elements, k)
 
-    def wide_share(self, mirrors: Mask | None = None) -> Array:
+    def wide_share(self, mirrors: Mask | None = None, known: Mask | None = None) -> Array:
         """Return ``sum A^2 / (4 Omega)`` over ``sum A / delta`` of each cell, ``(cells,)``: a quarter for a cube.
 
-        At boundary elements that are `mirrors` ``delta`` is to the image of the cell.
+        At boundary elements that are `mirrors` ``delta`` is to the image of the cell. Others than the `known`
+        ones do not count in the second.
 
         The diagonal of ``M Omega^-1 M^T`` over that of ``-L``. Velocities of cells are corrected with the first, those
         of faces with the second; where the first is as large, in flat tetrahedra, pressure feeds oscillations.
         """
         sides, area = self.sides, self.volumes.area[self.sides.face]
         wide = sides.sum(area**2) / (4.0 * self.volumes.volumes[: sides.cells])
-        spread = self._spread_to_images(mirrors)[sides.face]
+        spread = self._spread_to_images(mirrors)
+        if known is not None:
+            spread = np.where(np.concatenate([np.ones(self.volumes.interior, dtype=bool), known]), spread, 0.0)
+        spread = spread[sides.face]
         return wide / np.maximum(sides.sum(spread), np.finfo(np.float64).tiny)
 
     # ------------------------------------------------------------------------- entries that change

@@ -125,7 +125,8 @@ class AlgebraicCorrections:
         self.skews, self.tangents = self._diagonal(area * linear.skews), self._diagonal(-area * linear.tangents)
         self.along = self._diagonal(area * cv.normals)
         self.bound = flow.spaces.faces.dat(linear.shares(), "b")
-        self.extra, self.raised = (ctx.dat(flow.faces, name=name) for name in ("nu_s.extra", "nu_s.raised"))
+        self.extra = ctx.dat(flow.faces, name="nu_s.extra")
+        self.raised = ctx.dat(flow.faces, known.raised.read(), "nu_s.raised")
         self.through = self._diagonal(linear.skews * passed[:, None])
         share = -sides.sign * np.where(sides.outside, 1.0, 0.5)
         pattern = sides.rows(share, np.ones(sides.cells), kept=~sides.outside)
@@ -176,7 +177,7 @@ class AlgebraicCorrections:
         spaces = self.flow.spaces
         self.face_gradients = self._parts(spaces.cells, pressure.face_gradients(), spaces.faces)
         self.pressure_borrowed = self._borrowed(pressure)
-        self.carried = self._parts(spaces.elements, pressure.carried(), spaces.cells)
+        self.carried = self._parts(spaces.elements, self.flow.matrices.carried_pressure(), spaces.cells)
 
     # ------------------------------------------------------------------------------------- loops
     def _settled(self, g: Sequence[Dat], borrowed: Sequence[tuple[SparseMatrix, ...]]) -> list[Loop]:
@@ -249,5 +250,5 @@ class AlgebraicCorrections:
 
     def corrected(self, k: int, g: Dat) -> list[Loop]:
         """Return the loops that add to a component of the gradient of the pressure."""
-        return [self.make.spmv_onto(self.carried[self.d * k + m], self.raw[m], g) for m in range(self.d)]
+        return [self.make.spmv_onto(self.carried[self.d * k + m], self.gp[m], g) for m in range(self.d)]
 

@@ -287,8 +287,9 @@ class AlgebraicStep:
     def _time_limit(self, us: Dat) -> Chain:
         flow = self.flow
         out = flow.spaces.cells.rows(flow.matrices.outward(), flow.spaces.faces, "outward")
-        loop = Loop(time_limit, flow.cells, out.entries, us[out.pattern], self.nus[out.pattern], flow.volume,
-                    self._limit, self._worst, c1=0.35, c2=0.2)  # fmt: skip
+        raised = self.nus if self.corrections is None else self.corrections.raised
+        loop = Loop(time_limit, flow.cells, out.entries, us[out.pattern], self.nus[out.pattern], raised[out.pattern],
+                    flow.volume, self._limit, self._worst, c1=0.35, c2=0.2)  # fmt: skip
         return Chain([Reset(self._limit, FOREVER), Reset(self._worst), loop], fuse=False, name="time step")
 
     # ------------------------------------------------------------------------------------- running

@@ -40,7 +40,7 @@ from fluxloom.fv.wall_forces import cells_behind, scalar_slope
 from fluxloom.solvers.flow_spaces import FlowSpaces, Rows
 
 __all__ = [
-    "CorrectedFlow", "FlowCorrections", "MeanGradients", "Means", "borrowing", "means_of", "oblique_faces",
+    "CorrectedFlow", "FlowCorrections", "MeanGradients", "Means", "means_of", "oblique_faces",
     "oblique_sides",
 ]  # fmt: skip
 
@@ -289,8 +289,8 @@ class FlowCorrections:
     def cells(self, gauss: Loop) -> list[Loop]:
         """Return the loops that correct the velocities of cells, behind that of Gauss's theorem with plain means."""
         flow = self.flow
-        rows = flow.spaces.elements.rows(flow.matrices.pressure_operators.carried(), flow.spaces.cells, "carried")
-        return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.raw[rows.pattern], flow.u,
+        rows = flow.spaces.elements.rows(flow.matrices.carried_pressure(), flow.spaces.cells, "carried")
+        return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.mean[rows.pattern], flow.u,
                             d=flow.dimension)]  # fmt: skip
 
     def whole_pressure(self, name: str) -> tuple[list[Loop], MeanGradients]:

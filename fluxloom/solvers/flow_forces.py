@@ -17,7 +17,7 @@ from fluxloom.fv.face_forces import slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
-from fluxloom.solvers.flow_corrections import MeanGradients, borrowing, oblique_sides
+from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
 from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.incompressible import Incompressible
@@ -185,7 +185,7 @@ class Forces:
         known, buoyancy = flow.corrections, flow.scalars.buoyancy
         if self.form == "balance" and buoyancy is not None and buoyancy.uniform.any():
             rest = flow.context.dat(flow.cells, name="balanced", shape=(flow.dimension,))
-            unbalanced = rest if known is None else known.pressure.raw
+            unbalanced = rest if known is None else known.pressure.mean
             force = flow.context.scalar(buoyancy.uniform, "uniform")
             return [Loop(slope_at_walls, flow.cells, unbalanced, force, buoyancy.acting, self._slope, d=flow.dimension)]
         return self._carried(behind) if self.form == "surface" or known is not None else []
@@ -194,10 +194,9 @@ class Forces:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
         flow = self.flow
         if flow.corrections is not None:
-            linear, cells = flow.corrections.whole_operators(), flow.spaces.cells
-            rows = cells.rows(linear.cell_gradients(), cells, "force.gradient")
-            first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)
-            return [first, *borrowing(flow.context, flow.spaces, linear, self._slope, 1)]
+            loops, found = flow.corrections.whole_pressure("force.gradient")
+            self._slope = found.mean if self.form == "balance" else found.raw
+            return loops
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
         rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "force.gradient")

@@ -228,8 +228,10 @@ class FlowScalar:
     def limit(self, out: Rows, step: Global, worst: Global) -> Loop:
         """Return the loop that limits steps by the diffusion of the scalar, see `time_limit`."""
         flow = self.flow
-        return Loop(time_limit, flow.cells, out.entries, flow.us[out.pattern], self.alpha[out.pattern], flow.volume,
-                    step, worst, c1=0.35, c2=0.2, name=f"{self.scalar.name}.limit")  # fmt: skip
+        raised = self.alpha if self.corrections is None else self.corrections.raised
+        return Loop(time_limit, flow.cells, out.entries, flow.us[out.pattern], self.alpha[out.pattern],
+                    raised[out.pattern], flow.volume, step, worst, c1=0.35, c2=0.2,
+                    name=f"{self.scalar.name}.limit")  # fmt: skip
 
     # ------------------------------------------------------------------------------ values
     def _surveys(self) -> None:

@@ -76,7 +76,9 @@ def with_images(linear: LinearOperators, g: np.ndarray) -> np.ndarray:
     turn = np.eye(d) - 2.0 * n[:, :, None] * n[:, None, :]
     for _ in range(2):
         found = (mean @ g.reshape(cv.cells, -1)).reshape(g.shape)
-        np.add.at(found, row, images.values[:, :1, None] * (turn @ g[row] @ turn))
+        turned = turn @ g[row] @ turn if g.ndim > 2 else np.einsum("nij,nj->ni", turn, g[row])
+        share = images.values[:, 0].reshape(-1, *(1,) * (g.ndim - 1))
+        np.add.at(found, row, share * turned)
         g = found
     return g
 
@@ -166,8 +168,8 @@ def test_divergence_and_convection(kind: str) -> None:
 def pressure_gradient(known: FlowMatrices, p: np.ndarray) -> np.ndarray:
     """Return the gradient that velocities of cells are corrected with, ``(cells, d)``."""
     linear, cv, d = known.pressure_operators, known.volumes, known.volumes.dimension
-    plain, found, carried = known.pressure_gradient(), linear.cell_gradients(), linear.carried()
-    g = settled(linear, np.stack([found.matrix(cv.cells, k) @ p for k in range(d)], axis=1))
+    plain, found, carried = known.pressure_gradient(), linear.cell_gradients(), known.carried_pressure()
+    g = with_images(linear, settled(linear, np.stack([found.matrix(cv.cells, k) @ p for k in range(d)], axis=1)))
     add = [sum(carried.matrix(cv.cells, d * k + m) @ g[:, m] for m in range(d)) for k in range(d)]
     return np.stack([plain.matrix(cv.cells, k) @ p for k in range(d)], axis=1) + np.stack(add, axis=1)
 

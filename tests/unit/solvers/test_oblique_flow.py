@@ -192,3 +192,26 @@ def test_noise_of_the_pressure_fades_at_walls(ctx: fl.Context, shape: str, size:
             flow.step(1e-9)
         size_of_pressure.append(float(np.ptp(flow.pressure())))
     assert size_of_pressure[1] < 0.8 * size_of_pressure[0]
+
+
+def test_noise_fades_in_flat_cells(ctx: fl.Context) -> None:
+    """Perturbed tetrahedra, 16 so flat that Gauss's theorem would feed oscillations: random velocities do not grow."""
+    cv = control_volumes(box3d(5, 4, 4, kind="tetra", perturb=0.45, seed=7))
+    sides: dict[str, Boundary] = {name: Outflow() if name == "xmax" else NoSlip() for name in cv.patches}
+    flow = Incompressible(ctx, cv, 1e-12, sides, stop=Stop(rtol=1e-8, iterations=3000))
+    assert flow.matrices.flat.sum() == 16
+    noise = np.random.default_rng(0)
+    flow.initialise(lambda x: noise.standard_normal(x.shape))
+    steps = []
+    for _ in range(60):
+        flow.step(1e-9)
+        steps.append(float(np.abs(flow.pressure()).max()))
+    assert steps[-1] < 0.7 * steps[29]
+    assert np.abs(flow.velocity()).max() < 5.0
+
+
+def test_thin_triangles_are_told(ctx: fl.Context) -> None:
+    """Faces along the line between their cells."""
+    mesh = box2d(4, 4, (1.0, 0.01), kind="triangle", diagonal="right")
+    with pytest.warns(UserWarning, match="faces lie along the line"):
+        Incompressible(ctx, control_volumes(mesh), 1.0, dict.fromkeys(("xmin", "xmax", "ymin", "ymax"), NoSlip()))
