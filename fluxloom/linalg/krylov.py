@@ -165,7 +165,7 @@ class Krylov:
         return cast("Preconditioner | None", made)
 
     # ------------------------------------------------------------------------------------ parts for methods
-    def work(self, name: str, dtype: npt.DTypeLike = None) -> Dat:
+    def work(self, name: str, dtype: npt.DTypeLike | None = None) -> Dat:
         """Return a vector like ``x``; ``dtype`` is another type."""
         like = self.x
         return like.context.dat(

@@ -54,7 +54,7 @@ def _open(a: Array, b: Array, c: Array, right: Array) -> Array:
     return found
 
 
-def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False, dtype: npt.DTypeLike = np.float64) -> int:
+def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False, dtype: Any = np.float64) -> int:
     """Return the first row whose pivot vanishes or is no finite number in elimination from the first row on; -1: none.
 
     In periodic systems the last row is what stands there once all others have been put into it; it vanishes where
@@ -77,5 +77,5 @@ def lost_row(a: Array, b: Array, c: Array, *, periodic: bool = False, dtype: npt
                 left, far = -low * left / pivot, far + (a[-1] if i == m - 1 else 0.0)
                 corner -= far * (left + (ahead if i == m - 1 else 0.0))
                 far *= -ahead
-    tiny = 2.0 * n * float(np.finfo(np.dtype(dtype)).eps) * abs(float(b[-1]))
+    tiny = 2.0 * n * float(np.finfo(dtype).eps) * abs(float(b[-1]))
     return n - 1 if periodic and not abs(corner) > tiny else -1

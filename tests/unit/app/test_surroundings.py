@@ -73,7 +73,7 @@ def test_a_full_disk_is_one_line_and_a_status(tmp_path: Path) -> None:
     case.write_text('[case]\nname = "c"\nsolver = "incompressible"\n[mesh]\nnx = 4\nny = 4\n[fluid]\nviscosity = 0.1\n'
                     '[boundary.xmin]\ntype = "wall"\n[boundary.xmax]\ntype = "wall"\n[boundary.ymin]\ntype = "wall"\n'
                     '[boundary.ymax]\ntype = "wall"\nvelocity = [1.0, 0.0]\n[time]\ndt = 0.01\nend = 0.02\n'
-                    '[output]\npicture = false\n')  # fmt: skip
+                    '[run]\niterations = 5\n[output]\npicture = false\n')  # fmt: skip
     done = fluxloom("run", str(case), "-o", str(tmp_path / "out"), out=Path("/dev/full"))
     assert done.returncode == 3, done.stderr.decode()
     assert (tmp_path / "out" / "run.json").exists()  # what the run has made is kept
