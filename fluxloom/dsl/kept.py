@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import WeakSet
 
-if TYPE_CHECKING:
-    from fluxloom.dsl.sets import Set
-
 __all__ = ["Plans"]
+
+
+class Keeper(Protocol):
+    """What plans can be kept with: a set."""
+
+    plans: dict[Hashable, Any]
 
 
 class Plans(dict[Hashable, Any]):
@@ -17,9 +20,9 @@ class Plans(dict[Hashable, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sets: WeakSet[Set] = WeakSet()
+        self._sets: WeakSet[Keeper] = WeakSet()
 
-    def of(self, over: Set) -> dict[Hashable, Any]:
+    def of(self, over: Keeper) -> dict[Hashable, Any]:
         """Return what is kept with a set: plans hold the maps that lead from it, which are freed when it is."""
         self._sets.add(over)
         return over.plans

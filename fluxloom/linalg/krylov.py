@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -126,6 +125,7 @@ class Krylov:
         self._prepare()
         self._chains()
         self.check_every, self.check_next, self._solves, self._now = check_every, False, 0, self.limits
+        self._restart: Restart | None = None
 
     def _check(
         self, matrix: Operator, b: Dat, x: Dat, nullspace: str, interval: int, check_every: int
@@ -151,10 +151,12 @@ class Krylov:
             raise SolverError(f"{self.name}: interval is an even number of iterations, not {interval!r}")
         whole(check_every, f"{self.name}: check_every", 0, " (solves from one check to the next; 0: none)")
 
-    @cached_property
+    @property
     def restart(self) -> Restart:
-        """What finds the residual of a solution."""
-        return Restart(self)
+        """What finds the residual of a solution. Making it is collective: a cached property would hold all threads."""
+        if self._restart is None:
+            self._restart = Restart(self)
+        return self._restart
 
     def _built(self, given: Any) -> Preconditioner | None:
         """Return the preconditioner; a recipe makes it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from fluxloom.linalg.exact_sums import with_exact_sums
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Step, steps_of
 from fluxloom.linalg.status import Reals
-
-if TYPE_CHECKING:
-    from fluxloom.linalg.krylov import Krylov
 
 __all__ = ["Restart", "Start", "held"]
 
@@ -124,7 +121,7 @@ class Restart:
 
     forgets = ("_chains",)
 
-    def __init__(self, method: Krylov) -> None:
+    def __init__(self, method: Any) -> None:
         self.method = m = method
         fine = m.x.scalar.size == 4 and isinstance(m.matrix, SparseMatrix) and not m.context.device.refuses_double
         self.precise = all(m.context.comm.allgather(fine))
