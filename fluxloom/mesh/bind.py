@@ -29,7 +29,6 @@ from fluxloom.mesh.io import write as write_data
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
-from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import MeshSlice, as_slice
 from fluxloom.mesh.sound import require_positive, require_sound
 from fluxloom.mesh.writing import Values, arrays_of, write_part
@@ -328,15 +327,15 @@ class Mesh:
         return cell_measures(self.data)
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
-        """Return volumes and centroids of the cells. Collective on several ranks.
+        """Return volumes and centroids of the cells.
 
         Raises
         ------
         MeshError
-            For a cell that is inverted or flat, on every rank.
+            For a cell that is inverted or flat; dividing a mesh has found those that are inverted, on every rank.
         """
         if self.part is not None:
-            return together(self.part.comm, self.part.cell_geometry)
+            return self.part.cell_geometry()
         require_positive(self.data, self._measures[0])
         return self._measures[:2]
 
