@@ -341,7 +341,7 @@ class Dat:
             fits = False
         if not fits:
             raise DatError(f"dat {self.name!r}: values of shape {given.shape} do not fit {full}")
-        kept = np.can_cast(given.dtype, self.scalar.numpy, "safe")
+        kept = self.scalar.floating or np.can_cast(given.dtype, self.scalar.numpy, "safe")
         if isinstance(given, np.ndarray) or not is_ordered(self) or not kept:
             self._write_host(given if isinstance(given, np.ndarray) else self.context.device.to_numpy(given))
         else:

@@ -39,13 +39,13 @@ def unmasked(values: Any, what: str) -> Any:
 def incoming(values: Any, scalar: Scalar, what: str) -> Array:
     """Return values as an array of a type, without a copy where they are one.
 
-    Reals are rounded; what another value would stand for is refused.
+    Reals are rounded, to infinity beyond the range of their type; what another value would stand for is refused.
 
     Raises
     ------
     DatError
-        For masked values and what is no number; for reals with a fraction, NaN or infinities where integers are
-        stored; for finite numbers that are beyond the range of the type.
+        For masked values and what is no number; for reals with a fraction, NaN or infinities, and integers beyond the
+        range, where integers are stored.
     """
     array = np.asarray(unmasked(values, what))
     kind = scalar.numpy
@@ -58,12 +58,8 @@ def incoming(values: Any, scalar: Scalar, what: str) -> Array:
     if not array.size:
         return array.astype(kind)
     if scalar.floating:
-        with np.errstate(over="ignore"):
-            found = array.astype(kind)
-        if found.itemsize < array.itemsize or array.dtype.kind in "iu":
-            beyond = ~np.isfinite(found) & np.isfinite(array.astype(np.float64))
-            _refuse(beyond, array, f"{what}: {{}} does not fit {kind}")
-        return found
+        with np.errstate(over="ignore"):  # as everywhere in reals: what is beyond the range is infinite
+            return array.astype(kind)
     if array.dtype.kind == "f":
         fraction = (array != np.trunc(array)) | ~np.isfinite(array)
         _refuse(fraction, array, f"{what}: {{}} is not a whole number; the values are {kind}")

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.exact_support import bisect, check_gamma
@@ -214,6 +213,8 @@ def oblique_shock(mach: float, angle: float, gamma: float = 1.4) -> Shock:
         return _shock(mach, degrees(low), angle, gamma)
     if _turning(mach, high, gamma) <= turned:
         return _shock(mach, steepest, angle, gamma)
+    from scipy.optimize import brentq  # late: most of what is here needs no SciPy
+
     found: Any = brentq(lambda beta: _turning(mach, beta, gamma) - turned, low, high, xtol=1e-15, rtol=1e-15)  # pyright: ignore
     return _shock(mach, degrees(float(found)), angle, gamma)
 

@@ -1,5 +1,6 @@
 #define REAL double
 #define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)
+#define FL_LOST(pivot, whole) (FL_BAD(pivot) || ((pivot) < 0 ? -(pivot) : (pivot)) <= (REAL)0.0 * rows * ((whole) < 0 ? -(whole) : (whole)))
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void fl_partition(
     __global const double *y,

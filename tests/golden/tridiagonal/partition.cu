@@ -1,5 +1,6 @@
 #define REAL double
 #define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)
+#define FL_LOST(pivot, whole) (FL_BAD(pivot) || ((pivot) < 0 ? -(pivot) : (pivot)) <= (REAL)0.0 * rows * ((whole) < 0 ? -(whole) : (whole)))
 
 extern "C" __global__ void __launch_bounds__(256, 2) fl_partition(
     const double *y,

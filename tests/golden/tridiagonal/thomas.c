@@ -1,6 +1,7 @@
 #define W 64
 #define REAL double
 #define FINITE(value) ((value) - (value) == 0)
+#define LOST(pivot, whole) (((pivot) < 0 ? -(pivot) : (pivot)) <= (REAL)4.440892098500626e-16 * rows * ((whole) < 0 ? -(whole) : (whole)))
 #define TELL(l) bad = number + (l) + 1 > bad ? number + (l) + 1 : bad
 #define Y(l, i, r) (y_at + (l) * INT64_C(1) + (i) * row_step + (r) * INT64_C(0))
 #define X(l, i, r) (x_at + (l) * INT64_C(1) + (i) * row_step + (r) * INT64_C(0))

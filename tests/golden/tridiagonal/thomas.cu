@@ -1,5 +1,6 @@
 #define REAL double
 #define FL_BAD(pivot) ((pivot) == 0 || (pivot) - (pivot) != 0)
+#define FL_LOST(pivot, whole) (FL_BAD(pivot) || ((pivot) < 0 ? -(pivot) : (pivot)) <= (REAL)4.440892098500626e-16 * rows * ((whole) < 0 ? -(whole) : (whole)))
 
 extern "C" __global__ void __launch_bounds__(64) fl_thomas(
     const double *y,

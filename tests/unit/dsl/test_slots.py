@@ -63,8 +63,8 @@ def made(ctx: fl.Context) -> SimpleNamespace:
         (np.zeros((3, 2, 2), int), 0, "do not fit"),
         (np.zeros((3, 0), int), 0, "they have no legs"),
         ([0, 1, 2], [0, 1], r"components of shape \(2,\) do not fit cells of shape \(3,\)"),
-        ([0.0, 1.0, 2.0], 0, "cells: indices must be integers, got float64"),
-        ([0, 1, 2], 0.5, "components: indices must be integers, got float64"),
+        ([0.0, 1.0, 2.0], 0, "indices must be integers, got float64"),
+        ([0, 1, 2], 0.5, "indices must be integers, got float64"),
     ],
 )
 def test_tables(ctx, made, cells, components, message: str) -> None:

@@ -245,7 +245,7 @@ MESSAGES = {
     "singular": "not positive definite: neither is its block of row 7",
     "diagonal": r"the diagonal of row 7 is 0\.0",
     "unsymmetric": r"not symmetric: the entries \(3, 7\) and \(7, 3\) differ by 0\.5",
-    "infinite": "the diagonal of row 7 is inf",
+    "infinite": "inf in row 7, column 7",
 }
 
 
