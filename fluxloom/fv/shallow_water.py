@@ -149,6 +149,14 @@ def most_out(u, shape, nx, ny, rate, eps):
     return u[0] * select(most < half, min(along, most), along + most - half)
 
 
+@func
+def held_back(u, shape, mass, fx, fy, al, bl, ar, br, nx, ny, rate, eps):
+    """Bound a flux of mass by `most_out` of the cell that gives it; what is held back keeps its velocity."""
+    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
+    less = found - mass
+    return found, fx + less * select(less < 0.0, al, ar), fy + less * select(less < 0.0, bl, br)
+
+
 @kernel
 def flux_flat(
     u: Read, zb: Read, face: Read, shape: Read, clock: Read, res: Inc,
@@ -167,11 +175,7 @@ def flux_flat(
         u[0][0], u[0][0] + zb[0], al, bl, u[1][0], u[1][0] + zb[1], ar, br, nx, ny, g
     )  # fmt: skip
     rate = step_rate(clock, stage, cfl, longest, span)
-    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
-    less = found - mass
-    fx += less * select(less < 0.0, al, ar)
-    fy += less * select(less < 0.0, bl, br)
-    mass = found
+    mass, fx, fy = held_back(u, shape, mass, fx, fy, al, bl, ar, br, nx, ny, rate, eps)
     length = face[2]
     res[0][0] += length * mass
     res[1][0] -= length * mass
@@ -204,11 +208,7 @@ def flux_linear(
     hr, er, ar, br, pr = at_face(u[1], zb[1], slope[1], arm[2], arm[3], eps)
     mass, fx, fy, more = face_flux(hl, el, al, bl, hr, er, ar, br, nx, ny, g)
     rate = step_rate(clock, stage, cfl, longest, span)
-    found = min(max(mass, -most_out(u[1], shape[1], -nx, -ny, rate, eps)), most_out(u[0], shape[0], nx, ny, rate, eps))
-    less = found - mass
-    fx += less * select(less < 0.0, al, ar)
-    fy += less * select(less < 0.0, bl, br)
-    mass = found
+    mass, fx, fy = held_back(u, shape, mass, fx, fy, al, bl, ar, br, nx, ny, rate, eps)
     length = face[2]
     first = g * pl
     second = more + g * pr
