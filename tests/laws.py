@@ -15,7 +15,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def measure(sources: Mapping[str, str], packages: frozenset[str]) -> Measured:
     graph: dict[str, set[str]] = {}
     for name, text in sources.items():
         tree = ast.parse(text, filename=name)
-        nodes = list(walk(tree))
+        nodes = walk(tree)
         code += code_lines(text, nodes)
         if (lines := text.count("\n")) > FILE_LINES:
             big.append(f"{name}: {lines} lines")
@@ -111,7 +111,7 @@ def measure(sources: Mapping[str, str], packages: frozenset[str]) -> Measured:
     return Measured(numbers, circles, big + count.wide)
 
 
-def code_lines(text: str, nodes: list[ast.AST]) -> int:
+def code_lines(text: str, nodes: Sequence[ast.AST]) -> int:
     """Return the number of lines that hold code: no blank ones, no comments, no docstrings.
 
     Lines of a string are code, whatever they look like.
@@ -133,7 +133,7 @@ def documented(node: ast.Module | ast.ClassDef | Function) -> bool:
     return bool(ast.get_docstring(node, clean=False))
 
 
-def count_functions(name: str, nodes: list[ast.AST], count: Count) -> None:
+def count_functions(name: str, nodes: Sequence[ast.AST], count: Count) -> None:
     """Add the functions of a module; public ones are those without an underscore, inner ones too."""
     for node in nodes:
         if not isinstance(node, Function) or device_code(node):

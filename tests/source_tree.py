@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,17 +34,19 @@ def read_package(root: Path) -> tuple[dict[str, str], frozenset[str]]:
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}, packages
 
 
-def walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all below it that have fields: as `ast.walk`, but quicker and in no order."""
-    pending = [tree]
+@functools.lru_cache(maxsize=1)  # all rules look at one tree before the next is read
+def walk(tree: ast.AST) -> Sequence[ast.AST]:
+    """Return a node and all below it that have fields: as `ast.walk`, but quicker and in no order."""
+    found, pending = [], [tree]
     while pending:
         node = pending.pop()
-        yield node
+        found.append(node)
         for value in node.__dict__.values():
-            if isinstance(value, list):
+            if value.__class__ is list:
                 pending += [item for item in value if isinstance(item, ast.AST)]
             elif isinstance(value, ast.AST) and value._fields:
                 pending.append(value)
+    return found
 
 
 def imports_of(name: str, text: str, tree: ast.Module, is_package: bool, modules: frozenset[str]) -> list[Import]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -42,7 +43,7 @@ class Unit:
 
 
 def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = True) -> Unit:
-    """Generate the source of some groups as one translation unit.
+    """Generate the source of some groups as one translation unit; the same groups have the same one.
 
     Parameters
     ----------
@@ -51,6 +52,12 @@ def generate(groups: Sequence[Group], dialect: str = "c", *, contract: bool = Tr
     contract
         Whether the compiler may contract ``a * b + c``; some languages say so in the source.
     """
+    return _generated(tuple(groups), dialect, contract)
+
+
+@functools.lru_cache(maxsize=128)  # a solver that is made anew, on another mesh or level, has the loops of the last
+def _generated(groups: tuple[Group, ...], dialect: str, contract: bool) -> Unit:
+    """Return the unit of some groups."""
     if dialect != "c":
         return generate_kernels(groups, DIALECTS[dialect], contract=contract)
     helpers: set[RowShape] = set()
