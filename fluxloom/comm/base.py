@@ -101,6 +101,20 @@ class Comm(ABC):
     def barrier(self) -> None:
         """Wait for every rank."""
 
+    def note(self, act: bytes) -> None:  # noqa: B027 - a rank alone agrees with itself
+        """Remember what all ranks do here, each by itself. The next message tells whether they all did.
+
+        Parameters
+        ----------
+        act
+            What it is, in words that are the same on all ranks.
+        """
+
+    def agree(self, act: bytes) -> None:
+        """Raise `CommError` on every rank unless all do the same here, and did so far."""
+        self.note(act)
+        self.barrier()
+
     def rest(self) -> None:
         """Wait for every rank without keeping a core busy: it takes some milliseconds longer."""
         self.barrier()

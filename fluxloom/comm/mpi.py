@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import pickle
@@ -14,8 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.account import HEAD, PATIENCE, Account, disagreement, named, patience_asked
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, combine, raw
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
+from fluxloom.comm.watch import DIFFERS, RESTS, WAITS, Watch
 from fluxloom.core.errors import CommError, DeviceUnavailable, OtherRankFailed
 from fluxloom.core.optional import require
 
@@ -27,8 +30,21 @@ _PACKED = 2**20
 _REST = 0.005
 """Seconds between two looks of a rank that rests."""
 
-_GLANCES, _LATER = 64, 0.5
-"""Tests of a request between two looks for a rank that failed; seconds in which what is under way may still come."""
+_GLANCES, _LATER, _LOOK = 64, 0.5, 0.01
+"""Tests of a request between two looks for a rank that failed; seconds in which what is under way may still come;
+seconds between two looks at what others say who wait."""
+
+_MEETING = 64
+"""Bytes with which every collective call begins: head of the account, then what is small enough to come with it."""
+
+_HEADS_APART = 2**14
+"""Bytes from which on the head of a message travels by itself: one message of two pieces would be copied."""
+
+_HEAD = 8
+"""Bytes of digest and count, the head of a message."""
+
+_APART = 2**15
+"""What is added to the tag of such a head; the tags of channels are below."""
 
 _ADVICE = (
     "start with the mpiexec of that library (for the mpich package it lies beside the Python interpreter; "
@@ -172,9 +188,16 @@ class MpiComm(Comm):
         self.handle = base.Dup()
         self._whole = whole if whole is not None else self
         self.epoch, self._limit = self._whole.epoch if whole is not None else 0, 0.0
+        self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
+        self.account = Account()
+        self._acts: dict[Any, bytes] = {}
         if whole is None:
             self._alarm, self._spare = base.Dup(), base.Dup()
-        self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
+            patience = patience_asked(os.environ.get(PATIENCE, ""))
+            self.watch = Watch(self._mpi, self._alarm, self.account, patience)
+            if self.size > 1:
+                atexit.register(self._leave)
+        self._make_meeting()
         local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
         local.Free()
@@ -185,40 +208,90 @@ class MpiComm(Comm):
         """``mpi4py.MPI``."""
         return self._mpi
 
+    def _make_meeting(self) -> None:
+        """Make the memory with which collective calls begin."""
+        self._mine, self._all = np.zeros(_MEETING, np.uint8), np.zeros((self.size, _MEETING), np.uint8)
+        self._heads = self._all[:, : HEAD.size].view(np.uint64)  # digest and count; bytes that follow
+        self._sides = [self._mine, self._mpi.BYTE], [self._all, self._mpi.BYTE]
+
+    def note(self, act: bytes) -> None:
+        """Remember what all ranks do here: see `Comm.note`."""
+        self.account.note(act)
+
+    def _meet(self, act: bytes, payload: Any = b"", *, rests: bool = False) -> None:
+        """Begin a collective call: the ranks compare what they have done, and pass what is small.
+
+        Raises
+        ------
+        CommError
+            If they differ; the same on all ranks.
+        """
+        self.account.note(act)
+        nbytes, mine = len(payload), self._mine
+        HEAD.pack_into(mine, 0, self.account.digest, self.account.count & 0xFFFFFFFF, nbytes)
+        if 0 < nbytes <= _MEETING - HEAD.size:
+            mine[HEAD.size : HEAD.size + nbytes] = payload
+        self.wait(self.handle.Iallgather(*self._sides).Test, rests=rests)
+        heads = self._heads[:, 0].tolist()
+        if heads.count(heads[0]) != self.size:
+            stories = self.handle.allgather(self.account.story())
+            raise CommError(disagreement(dict(enumerate(stories))))
+
     def allgather(self, value: Any) -> list[Any]:
         """Return the (small, picklable) value of every rank, on every rank."""
         packed = pickle.dumps(value)  # before the others wait for it
-        self.barrier()
-        return [pickle.loads(data) for data in self.handle.allgather(packed)]
+        self._meet(b"an allgather", np.frombuffer(packed, np.uint8))
+        sizes, room = self._heads[:, 1].tolist(), _MEETING - HEAD.size
+        if max(sizes) > room:
+            return [pickle.loads(data) for data in self.handle.allgather(packed)]
+        return [pickle.loads(row[HEAD.size : HEAD.size + n]) for row, n in zip(self._all, sizes, strict=True)]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
         check_root(root, self.size)
-        packed = pickle.dumps(value) if self.rank == root else None
-        self.barrier()
-        return pickle.loads(self.handle.bcast(packed, root))
+        packed = pickle.dumps(value) if self.rank == root else b""
+        self._meet(b"a broadcast from rank %d" % root, np.frombuffer(packed, np.uint8))
+        nbytes = int(self._heads[root, 1])
+        if nbytes > _MEETING - HEAD.size:
+            return pickle.loads(self.handle.bcast(packed, root))
+        return pickle.loads(self._all[root, HEAD.size : HEAD.size + nbytes])
 
     def barrier(self) -> None:
         """Wait for every rank."""
-        self.wait(self.handle.Ibarrier().Test)
+        self._meet(b"a barrier")
 
     def rest(self) -> None:
         """Wait for every rank without keeping a core busy, as a plain barrier of MPI does."""
-        self.wait(self.handle.Ibarrier().Test, rests=True)
+        self._meet(b"a barrier", rests=True)
 
-    def wait(self, done: Callable[[], bool], *, rests: bool = False) -> None:
-        """Wait until something is done, unless a rank calls all of them to `rally`.
+    def wait(
+        self, done: Callable[[], bool], what: Callable[[], str] | None = None, *, nbytes: int = 0, rests: bool = False
+    ) -> None:
+        """Wait until something is done, unless a rank calls all of them to `rally`, or it will not come.
 
         What all ranks have entered still comes then: a collective call behind a barrier always ends.
+
+        Parameters
+        ----------
+        done
+            Whether it is.
+        what
+            For what, in words; by default for the others in the last act.
+        nbytes
+            What comes may be so long.
+        rests
+            Whether the rank sleeps meanwhile; the wait is not told.
 
         Raises
         ------
         OtherRankFailed
             If one does, or, of those that have met after one did, if nothing has come for the patience of all.
+        CommError
+            If all ranks wait, or have ended, and nothing comes; the same on all of them.
         """
         if self.epoch != self._whole.epoch:
             raise CommError("this group of ranks was left in the middle of its messages, and is of no more use")
-        count, begin, heard = 0, 0.0, 0.0
+        count, begin, heard, watch, pause = 0, 0.0, 0.0, self._whole.watch, 0.0
         while not done():
             count += 1
             if rests:
@@ -233,6 +306,65 @@ class MpiComm(Comm):
             if late or (heard and now - heard > _LATER):
                 self.held.append(_Left(done))  # its memory may still be written
                 raise OtherRankFailed("the ranks wait for different things" if late else "another rank has failed")
+            if heard or now - begin < pause or now - begin < watch.pause(nbytes):
+                continue
+            if not pause:
+                watch.begin(begin)
+            pause = now - begin + _LOOK
+            if verdict := watch.look(RESTS if rests else WAITS, what or self._waits_for_all, nbytes):
+                self.held.append(_Left(done))
+                self._make_meeting()
+                raise CommError(verdict)
+
+    def _waits_for_all(self) -> str:
+        return f"waiting for the others in {self.account.last}"
+
+    def differ(self, text: str) -> NoReturn:
+        """Leave, as this rank has found that another one has not done the same: all that wait get the same error.
+
+        Raises
+        ------
+        CommError
+            With what differs; where the others do not come, with the text.
+        """
+        begin = time.monotonic()
+        self._whole.watch.begin(begin)
+        while time.monotonic() - begin < self._whole.watch.patience:
+            if self._whole.called():
+                raise OtherRankFailed("another rank has failed")
+            if verdict := self._whole.watch.look(DIFFERS, lambda: text):
+                raise CommError(verdict)
+            time.sleep(_REST)
+        raise CommError(text)
+
+    def farewell(self, done: Callable[[], bool], what: str) -> None:
+        """Wait until all ranks have come to their end; this one has nothing more to say.
+
+        Raises
+        ------
+        CommError
+            If others wait for it; the same on all of them.
+        """
+        begin = time.monotonic()
+        self.watch.begin(begin)
+        while not done():
+            time.sleep(_REST)
+            if time.monotonic() - begin > self.watch.pause() and (verdict := self.watch.look(RESTS, lambda: what)):
+                raise CommError(verdict)
+
+    def _leave(self) -> None:
+        """Wait for the other ranks at the end of the process: before MPI does, which would wait for ever."""
+        if self._mpi.Is_finalized():
+            return
+        everybody = self._alarm.Ibarrier()
+        try:
+            self.farewell(everybody.Test, "it has ended")
+        except CommError as error:  # those that wait get it too, and end
+            deadline = time.monotonic() + self.watch.patience
+            while not everybody.Test():
+                time.sleep(_REST)
+                if time.monotonic() > deadline:
+                    self.abort(str(error), 2)
 
     def called(self) -> bool:
         """Whether a rank calls all of them."""
@@ -258,11 +390,13 @@ class MpiComm(Comm):
         self._mpi.Request.Waitall(sent)
         self.handle, self._spare = self._spare, self._spare.Dup()  # requests under way stay with the old one
         self.epoch, self._limit = self.epoch + 1, patience
+        self.account.clear()
+        self._make_meeting()
         return [pickle.loads(data) for _, data in found]
 
     def split(self, colour: int, key: int = 0) -> Comm | None:
         """Return the communicator of the ranks that give the same colour; see `Comm.split`."""
-        self.barrier()
+        self._meet(b"a split into groups")
         part = self.handle.Split(colour if colour >= 0 else self._mpi.UNDEFINED, key)
         if part == self._mpi.COMM_NULL:
             return None
@@ -271,19 +405,29 @@ class MpiComm(Comm):
         return found
 
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
-        """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits.
-
-        Unlike the general one, it does not see when the arrays of the ranks differ in type but not in bytes.
-        """
+        """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits."""
         array = np.asarray(values, order="C")
-        found = np.empty((self.size, *array.shape), array.dtype)
-        self.wait(self.handle.Iallgather([raw(array), self._mpi.BYTE], [raw(found), self._mpi.BYTE]).Test)
+        bits = raw(array)
+        self._meet(self._act(operation, array), bits)
+        if bits.size > _MEETING - HEAD.size:
+            found = np.empty((self.size, *array.shape), array.dtype)
+            self.wait(self.handle.Iallgather([bits, self._mpi.BYTE], [raw(found), self._mpi.BYTE]).Test)
+        else:
+            rows = self._all[:, HEAD.size : HEAD.size + bits.size].copy()
+            found = rows.reshape(-1).view(array.dtype).reshape(self.size, *array.shape)
         return combine(list(found), operation)
+
+    def _act(self, operation: str, array: npt.NDArray[Any], shape: tuple[int, ...] | None = None) -> bytes:
+        """Return how a collective call of arrays is told; known ones are kept."""
+        key = operation, array.dtype, array.shape if shape is None else shape
+        if key not in self._acts:
+            self._acts[key] = f"{operation} of {array.dtype} of shape {key[2]}".encode()
+        return self._acts[key]
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
         arrays = check_parts(parts, self.size)
-        self.barrier()
+        self._meet(self._act("exchange", arrays[0], arrays[0].shape[1:]))
         counts = np.array([len(array) for array in arrays], np.int64)
         lengths = np.empty_like(counts)
         self.handle.Alltoall([counts, self._mpi.INT64_T], [lengths, self._mpi.INT64_T])
@@ -351,7 +495,7 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 class _MpiChannel(Channel):
-    """Persistent requests: the receives first, then the sends."""
+    """Persistent requests: the receives first, then the sends; with each message travels the head of the account."""
 
     def __init__(
         self, comm: MpiComm, largest: int, sends: Sequence[Message], receives: Sequence[Message], tag: int,
@@ -366,41 +510,64 @@ class _MpiChannel(Channel):
 
     def _make(self, handle: Any) -> None:
         """Make requests, none of them under way."""
-        for request in self._requests[: len(self._expected)] if self._started else ():
+        for request in self._requests if self._started else ():
+            if request.Test():
+                continue
             request.Cancel()
             request.Wait()
-        self._requests = []
-        self._expected: list[tuple[int, int]] = []
+        self._requests, heads = [], []
+        self._expected: list[tuple[int, int, int]] = []
         self._started, self._epoch = False, self._comm.epoch
         sends, receives = self._messages
-        for rank, memory in receives:
-            buffer, nbytes = self._buffer(memory, self._largest, receives=True)
+        self._head = np.zeros(_HEAD, np.uint8)
+        self._heads = np.zeros((len(receives), _HEAD), np.uint8)
+        self._same = b""
+        """What the heads of all messages have to be."""
+        for (rank, memory), head in zip(receives, self._heads, strict=True):
+            buffer, nbytes, apart = self._buffer(memory, head, receives=True)
             self._requests.append(handle.Recv_init(buffer, rank, self._tag))
-            self._expected.append((rank, nbytes))
+            self._expected.append((rank, nbytes, 0 if apart else _HEAD))
+            if apart:
+                heads.append(handle.Recv_init([head, self._mpi.BYTE], rank, self._tag + _APART))
         for rank, memory in sends:
-            buffer, _ = self._buffer(memory, self._largest, receives=False)
+            buffer, _, apart = self._buffer(memory, self._head, receives=False)
             self._requests.append(handle.Send_init(buffer, rank, self._tag))
+            if apart:
+                heads.append(handle.Send_init([self._head, self._mpi.BYTE], rank, self._tag + _APART))
+        self._requests += heads
+        self._nbytes = sum(nbytes for _, nbytes, _ in self._expected)
         self._status = [self._mpi.Status() for _ in self._requests]
 
-    def _buffer(self, memory: Any, largest: int, receives: bool) -> tuple[list[Any], int]:
-        """Return what mpi4py takes for a message, and its bytes."""
-        on_device = hasattr(memory, "__cuda_array_interface__")
-        if on_device:
+    def _buffer(self, memory: Any, head: npt.NDArray[np.uint8], receives: bool) -> tuple[list[Any], int, bool]:
+        """Return what mpi4py takes for a message, its bytes, and whether its head travels apart."""
+        if hasattr(memory, "__cuda_array_interface__"):
             interface = memory.__cuda_array_interface__
             if interface.get("strides") is not None:
                 raise CommError("a message lies in contiguous numbers, not in an array with gaps")
-            nbytes = int(memory.nbytes)
+            nbytes, near = int(memory.nbytes), False
         else:
             memory = raw(memory, receives)
             nbytes = memory.size
-        if nbytes <= largest:
-            return [memory, nbytes, self._mpi.BYTE], nbytes
-        unit = self._mpi.BYTE.Create_contiguous(largest)
-        blocks, rest = divmod(nbytes, largest)
-        whole = self._mpi.Datatype.Create_struct([blocks, rest], [0, blocks * largest], [unit, self._mpi.BYTE]).Commit()
+            near = nbytes < min(_HEADS_APART, self._largest)
+        if near:
+            return [self._mpi.BOTTOM, 1, self._joined(head, memory)], nbytes, False
+        if nbytes <= self._largest:
+            return [memory, nbytes, self._mpi.BYTE], nbytes, True
+        unit = self._mpi.BYTE.Create_contiguous(self._largest)
+        blocks, rest = divmod(nbytes, self._largest)
+        places = [0, blocks * self._largest]
+        whole = self._mpi.Datatype.Create_struct([blocks, rest], places, [unit, self._mpi.BYTE]).Commit()
         unit.Free()
         self._types.append(whole)
-        return [memory, 1, whole], nbytes
+        return [memory, 1, whole], nbytes, True
+
+    def _joined(self, head: npt.NDArray[np.uint8], memory: npt.NDArray[np.uint8]) -> Any:
+        """Return the type of a message of two pieces of memory."""
+        places = [self._mpi.Get_address(head), self._mpi.Get_address(memory) if memory.size else 0]
+        sizes, kinds = [_HEAD, memory.size], [self._mpi.BYTE] * 2
+        joined = self._mpi.Datatype.Create_struct(sizes, places, kinds).Commit()
+        self._types.append(joined)
+        return joined
 
     def start(self) -> None:
         if self._epoch != self._comm.epoch:  # what was under way when the ranks left it is forgotten
@@ -408,22 +575,39 @@ class _MpiChannel(Channel):
         if self._started:
             raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
         self._started = True
+        self._same = self._comm.account.head()[:_HEAD]
+        self._head.data[:] = self._same
         self._mpi.Prequest.Startall(self._requests)
 
     def finish(self) -> None:
         if not self._started or self._epoch != self._comm.epoch:
             raise CommError(f"the channel with tag {self._tag} is finished but was not started")
         try:
-            self._comm.wait(lambda: self._mpi.Request.Testall(self._requests, self._status))
+            self._comm.wait(self._done, self._waits, nbytes=self._nbytes)
         except self._mpi.Exception as error:
-            raise CommError(f"messages with tag {self._tag} did not reach rank {self._rank}: {error}") from error
+            self._comm.differ(f"messages with tag {self._tag} did not reach rank {self._rank}: {error}")
         self._started = False
-        for (rank, nbytes), status in zip(self._expected, self._status, strict=False):
+        for (rank, nbytes, head), status in zip(self._expected, self._status, strict=False):
             found = status.Get_elements(self._mpi.BYTE)
-            if found != nbytes:
-                raise CommError(
-                    f"rank {rank} sent {found} bytes with tag {self._tag}, rank {self._rank} expected {nbytes}"
-                )
+            if found != nbytes + head:
+                self._comm.differ(f"rank {rank} sent {found - head} bytes with tag {self._tag}, rank {self._rank} "
+                                  f"expected {nbytes}")  # fmt: skip
+        if self._heads.tobytes() != self._same * len(self._expected):
+            pairs = zip(self._expected, self._heads, strict=True)
+            others = [expected[0] for expected, head in pairs if head.tobytes() != self._same]
+            self._comm.differ(f"the ranks disagree: {named(others)} sent with tag {self._tag} what rank {self._rank} "
+                              f"does not wait for, behind: {self._comm.account.last}")  # fmt: skip
+
+    def _done(self) -> bool:
+        return self._mpi.Request.Testall(self._requests, self._status)
+
+    def _waits(self) -> str:
+        """Return for whom this rank waits."""
+        pairs = zip(self._expected, self._requests, strict=False)
+        late = [expected[0] for expected, request in pairs if not request.Get_status()]
+        if not late:
+            return f"waiting until its messages with tag {self._tag} are taken"
+        return f"waiting for a message of {named(late)} with tag {self._tag}"
 
     def close(self) -> None:
         for request in self._requests:
