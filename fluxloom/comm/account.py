@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from zlib import crc32
 
-__all__ = ["HEAD", "PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked"]
+__all__ = ["HEAD", "PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked", "unexpected"]
 
 HEAD = struct.Struct("<IIQ")
 """Digest, count, and bytes that follow."""
@@ -103,6 +103,12 @@ def disagreement(
     if until is not None or len({(count, digest) for count, digest, _ in stories.values()}) == 1:
         return ""
     return f"the ranks disagree in what they did before the last {end - begin} acts: all have to run the same"
+
+
+def unexpected(sources: Sequence[int], rank: int, tag: int, last: str) -> str:
+    """Return in words that messages were sent elsewhere in the program than they are received."""
+    told = f"{named(sources)} sent with tag {tag} what rank {rank} does not wait for (behind: {last})"
+    return f"the ranks disagree: {told}; all have to declare and run the same, in the same order"
 
 
 def _act(story: Story, number: int) -> str:

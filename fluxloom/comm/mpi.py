@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.account import HEAD, PATIENCE, Account, disagreement, named, patience_asked
+from fluxloom.comm.account import HEAD, PATIENCE, Account, disagreement, named, patience_asked, unexpected
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, combine, raw
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
 from fluxloom.comm.watch import DIFFERS, RESTS, WAITS, Watch
@@ -595,8 +595,7 @@ class _MpiChannel(Channel):
         if self._heads.tobytes() != self._same * len(self._expected):
             pairs = zip(self._expected, self._heads, strict=True)
             others = [expected[0] for expected, head in pairs if head.tobytes() != self._same]
-            self._comm.differ(f"the ranks disagree: {named(others)} sent with tag {self._tag} what rank {self._rank} "
-                              f"does not wait for, behind: {self._comm.account.last}")  # fmt: skip
+            self._comm.differ(unexpected(others, self._rank, self._tag, self._comm.account.last))
 
     def _done(self) -> bool:
         return self._mpi.Request.Testall(self._requests, self._status)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.acts import kind_of
 from fluxloom.dsl.incoming import incoming, unmasked
 from fluxloom.dsl.reductions import forget, require_total
 
@@ -54,6 +55,7 @@ class Global:
         self.waiting: Access | None = None
         """How results of the ranks will be combined when somebody wants the value; None: they have been."""
         self.version = 0
+        self.act = f"value of {kind_of(self)}".encode()
         self.value = array
 
     def _flat(self, *, write: bool) -> npt.NDArray[Any]:
