@@ -56,8 +56,8 @@ class Account:
 
     @property
     def last(self) -> str:
-        """The last act."""
-        return self._acts[-1].decode(errors="replace") if self._acts else "the beginning"
+        """The last two acts: what a rank does, and by which message."""
+        return ", then ".join(act.decode(errors="replace") for act in list(self._acts)[-2:]) or "the beginning"
 
     def clear(self) -> None:
         """Forget everything: all ranks begin anew."""

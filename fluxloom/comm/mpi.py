@@ -317,7 +317,7 @@ class MpiComm(Comm):
                 raise CommError(verdict)
 
     def _waits_for_all(self) -> str:
-        return f"waiting for the others in {self.account.last}"
+        return "waiting for the others"
 
     def differ(self, text: str) -> NoReturn:
         """Leave, as this rank has found that another one has not done the same: all that wait get the same error.

@@ -140,7 +140,7 @@ class Watch:
         away = (f"{named(missing)} {'has' if len(missing) == 1 else 'have'} come to no message meanwhile: still "
                 "compiling or computing, or stopped") if missing else "so do all others"  # fmt: skip
         sys.stderr.write(
-            f"rank {self._rank} of {self._size} has waited for {seconds:.0f} s, {what}, behind: {self._account.last}; "
+            f"rank {self._rank} of {self._size} has waited for {seconds:.0f} s, {what}, in: {self._account.last}; "
             f"{away}. It waits on\n"
         )
         sys.stderr.flush()

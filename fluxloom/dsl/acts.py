@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy.typing as npt
 
 from fluxloom.dsl.args import Argument
 
@@ -11,7 +14,10 @@ if TYPE_CHECKING:
     from fluxloom.dsl.bind import Bound
     from fluxloom.dsl.dats import Dat, Global
 
-__all__ = ["exchange_act", "kind_of", "loop_act", "reset_act"]
+__all__ = ["exchange_act", "kind_of", "loop_act", "reset_act", "value_act"]
+
+_SHOWN = 4
+"""Components of a value that are shown."""
 
 
 def loop_act(bound: Bound) -> bytes:
@@ -38,6 +44,11 @@ def _argument(argument: Argument) -> str:
 def reset_act(target: Global, value: float) -> bytes:
     """Return a reset in words."""
     return f"reset of {kind_of(target)} to {value!r}".encode()
+
+
+def value_act(array: npt.NDArray[Any]) -> bytes:
+    """Return a value in words, a long one by its digest."""
+    return repr(array.tolist()).encode() if array.size <= _SHOWN else b"%08x" % crc32(array.tobytes())
 
 
 def exchange_act(dats: Iterable[Dat], masked: Iterable[Dat], back: Iterable[Dat]) -> bytes:
