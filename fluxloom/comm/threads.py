@@ -379,8 +379,10 @@ class _World:
         """Print that a wait is long, once for all ranks: the lowest that waits does."""
         busy = sorted(self._running - set(self._waiting))
         if busy and rank == min(self._waiting):
-            sys.stderr.write(f"rank {rank} of {self.size} has waited for {seconds:.0f} s for {what}; {named(busy)} "
-                             f"{'does' if len(busy) == 1 else 'do'} not: still compiling or computing. It waits on\n")  # fmt: skip
+            away = f"{named(busy)} {'does' if len(busy) == 1 else 'do'} not: still compiling or computing"
+            sys.stderr.write(
+                f"rank {rank} of {self.size} has waited for {seconds:.0f} s for {what}; {away}. It waits on\n"
+            )
 
     def _look(self) -> None:
         """Break up when all ranks that still run wait for something that did not come."""

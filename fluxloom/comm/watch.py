@@ -2,7 +2,7 @@
 
 A rank that has waited for a while tells rank 0 for what, and what it has done so far. Once all ranks wait (or have
 ended), rank 0 asks again; where each is still in the same wait some time later, nothing will come: all get the same
-words, which say where the ranks differ. A rank that computes does not answer, and nobody blames it; a long wait is told.
+words: where the ranks differ. A rank that computes does not answer, and nobody blames it. Long waits are told.
 """
 
 from __future__ import annotations
@@ -76,10 +76,7 @@ class Watch:
         """Tell and hear what there is; return why nothing will come, in the same words on all ranks, or nothing."""
         now = time.monotonic()
         self._sent = [request for request in self._sent if not request.Test()]
-        if self._rank:
-            verdict = self._answer(kind, what, now, nbytes)
-        else:
-            verdict = self._judge(kind, what, now, nbytes)
+        verdict = (self._answer if self._rank else self._judge)(kind, what, now, nbytes)
         if kind == WAITS and not verdict and now - self._since > self._tell:
             self._tell *= 2.0
             self._say(what(), now - self._since)

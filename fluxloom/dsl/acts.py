@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy.typing as npt
-
-from fluxloom.dsl.args import Argument
-
-if TYPE_CHECKING:
-    from fluxloom.dsl.bind import Bound
-    from fluxloom.dsl.dats import Dat, Global
 
 __all__ = ["exchange_act", "kind_of", "loop_act", "reset_act", "value_act"]
 
@@ -20,7 +14,7 @@ _SHOWN = 4
 """Components of a value that are shown."""
 
 
-def loop_act(bound: Bound) -> bytes:
+def loop_act(bound: Any) -> bytes:
     """Return a loop in words: its set, its arguments with types and shapes, its constants, its kernel."""
     pairs = zip(bound.kernel.parameters, bound.arguments, strict=True)
     arguments = ", ".join(f"{parameter.access.name} {_argument(arg)}" for parameter, arg in pairs)
@@ -29,19 +23,19 @@ def loop_act(bound: Bound) -> bytes:
     return f"loop {bound.name} over {bound.over.name} ({arguments}{constants}; kernel {kernel})".encode()
 
 
-def kind_of(data: Dat | Global) -> str:
+def kind_of(data: Any) -> str:
     """Return name, type and components of values."""
     return f"{data.name} {data.scalar.name}{list(data.shape) if data.shape else ''}"
 
 
-def _argument(argument: Argument) -> str:
+def _argument(argument: Any) -> str:
     if argument.map is None:
         return kind_of(argument.data)
     leg = f"[{argument.leg}]" if argument.leg >= 0 else f" of {argument.map.legs} legs"
     return f"{kind_of(argument.data)} through {argument.map.name}{leg}"
 
 
-def reset_act(target: Global, value: float) -> bytes:
+def reset_act(target: Any, value: float) -> bytes:
     """Return a reset in words."""
     return f"reset of {kind_of(target)} to {value!r}".encode()
 
@@ -51,7 +45,7 @@ def value_act(array: npt.NDArray[Any]) -> bytes:
     return repr(array.tolist()).encode() if array.size <= _SHOWN else b"%08x" % crc32(array.tobytes())
 
 
-def exchange_act(dats: Iterable[Dat], masked: Iterable[Dat], back: Iterable[Dat]) -> bytes:
+def exchange_act(dats: Iterable[Any], masked: Iterable[Any], back: Iterable[Any]) -> bytes:
     """Return an exchange in words: dats of which all, some numbers, or some numbers back travel."""
     parts = [*map(kind_of, dats), *(f"numbers of {kind_of(d)}" for d in masked), *(f"{kind_of(d)} back" for d in back)]
     return f"the first exchange of {', '.join(parts)}".encode()

@@ -133,8 +133,8 @@ class Chain:
 
     def _told(self) -> bytes:
         """Tell the other ranks of each loop, and return what tells of them all."""
-        acts = [loop_act(step.bound) if isinstance(step, Loop) else reset_act(step.target, step.value) for step in self.steps]
-        for act in acts:
+        for step in self.steps:
+            act = loop_act(step.bound) if isinstance(step, Loop) else reset_act(step.target, step.value)
             self.context.comm.note(act)
         names = ", ".join(loop.name for loop in self.loops)
         self._act = f"chain {self.name} ({names})".encode()
