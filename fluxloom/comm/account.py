@@ -6,15 +6,11 @@ Every message carries both, so that ranks that meet know at once whether they ha
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
 from zlib import crc32
 
-__all__ = ["HEAD", "PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked", "unexpected"]
-
-HEAD = struct.Struct("<IIQ")
-"""Digest, count, and bytes that follow."""
+__all__ = ["PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked", "unexpected"]
 
 PATIENCE = "FLUXLOOM_PATIENCE"
 """Environment variable: seconds after which a wait for other ranks is told."""
@@ -46,9 +42,10 @@ class Account:
         self.count += 1
         self._acts.append(act)
 
-    def head(self, nbytes: int = 0) -> bytes:
-        """Return what a message begins with."""
-        return HEAD.pack(self.digest, self.count & 0xFFFFFFFF, nbytes)
+    @property
+    def word(self) -> int:
+        """Count and digest in 64 bits: what a message begins with."""
+        return (self.count & 0xFFFFFFFF) << 32 | self.digest
 
     def story(self) -> Story:
         """Return count and digest of the acts, and the last of them."""

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.account import HEAD, PATIENCE, Account, disagreement, patience_asked
-from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, combine, raw
+from fluxloom.comm.account import PATIENCE, Account, disagreement, patience_asked
+from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, folded, raw
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
 from fluxloom.comm.mpi_channel import MpiChannel
 from fluxloom.comm.watch import DIFFERS, RESTS, WAITS, Watch
@@ -37,6 +37,11 @@ seconds between two looks at what others say who wait."""
 
 _MEETING = 64
 """Bytes with which every collective call begins: head of the account, then what is small enough to come with it."""
+
+_BEGIN = 16
+"""Where that is: behind count and digest, and its length."""
+
+_ROOM = _MEETING - _BEGIN
 
 _ADVICE = (
     "start with the mpiexec of that library (for the mpich package it lies beside the Python interpreter; "
@@ -182,7 +187,7 @@ class MpiComm(Comm):
         self.epoch, self._limit = self._whole.epoch if whole is not None else 0, 0.0
         self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
         self.account = Account()
-        self._acts: dict[Any, bytes] = {}
+        self.note = self.account.note
         if whole is None:
             self._alarm, self._spare = base.Dup(), base.Dup()
             patience = patience_asked(os.environ.get(PATIENCE, ""))
@@ -202,16 +207,24 @@ class MpiComm(Comm):
 
     def _make_meeting(self) -> None:
         """Make the memory with which collective calls begin."""
-        self._mine, self._all = np.zeros(_MEETING, np.uint8), np.zeros((self.size, _MEETING), np.uint8)
-        self._heads = self._all[:, : HEAD.size].view(np.uint64)  # digest and count; bytes that follow
+        self._mine, self._all = bytearray(_MEETING), bytearray(self.size * _MEETING)
+        self._head = memoryview(self._mine).cast("Q")
+        heads = np.frombuffer(self._all, np.uint64).reshape(self.size, -1)
+        self._words, self._sizes = heads[:, 0], heads[:, 1]
         self._sides = [self._mine, self._mpi.BYTE], [self._all, self._mpi.BYTE]
+        self._acts: dict[Any, tuple[bytes, npt.NDArray[Any], npt.NDArray[Any]]] = {}
 
-    def note(self, act: bytes) -> None:
-        """Remember what all ranks do here: see `Comm.note`."""
-        self.account.note(act)
-
-    def _meet(self, act: bytes, payload: Any = b"", *, rests: bool = False) -> None:
+    def _meet(self, act: bytes, nbytes: int = 0, *, rests: bool = False) -> None:
         """Begin a collective call: the ranks compare what they have done, and pass what is small.
+
+        Parameters
+        ----------
+        act
+            What is called.
+        nbytes
+            Length of what this rank gives; it comes along where it is in its place, behind the head.
+        rests
+            Whether the rank sleeps while it waits.
 
         Raises
         ------
@@ -219,34 +232,39 @@ class MpiComm(Comm):
             If they differ; the same on all ranks.
         """
         self.account.note(act)
-        nbytes, mine = len(payload), self._mine
-        HEAD.pack_into(mine.data, 0, self.account.digest, self.account.count & 0xFFFFFFFF, nbytes)
-        if 0 < nbytes <= _MEETING - HEAD.size:
-            mine[HEAD.size : HEAD.size + nbytes] = payload
+        self._head[0], self._head[1] = self.account.word, nbytes
         self.wait(self.handle.Iallgather(*self._sides).Test, rests=rests)
-        heads = self._heads[:, 0].tolist()
-        if heads.count(heads[0]) != self.size:
+        words = self._words.tolist()
+        if words.count(words[0]) != self.size:
             stories = self.handle.allgather(self.account.story())
             raise CommError(disagreement(dict(enumerate(stories))))
+
+    def _pass(self, act: bytes, data: bytes) -> bool:
+        """Begin a collective call with some bytes of each rank; return whether those of all came along."""
+        if len(data) <= _ROOM:
+            self._mine[_BEGIN : _BEGIN + len(data)] = data
+        self._meet(act, len(data))
+        return int(self._sizes.max()) <= _ROOM
+
+    def _passed(self, rank: int) -> Any:
+        """Return the value of a rank that came along."""
+        begin = rank * _MEETING + _BEGIN
+        return pickle.loads(self._all[begin : begin + int(self._sizes[rank])])
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the (small, picklable) value of every rank, on every rank."""
         packed = pickle.dumps(value)  # before the others wait for it
-        self._meet(b"an allgather", np.frombuffer(packed, np.uint8))
-        sizes, room = self._heads[:, 1].tolist(), _MEETING - HEAD.size
-        if max(sizes) > room:
-            return [pickle.loads(data) for data in self.handle.allgather(packed)]
-        return [pickle.loads(row[HEAD.size : HEAD.size + n].tobytes()) for row, n in zip(self._all, sizes, strict=True)]
+        if self._pass(b"an allgather", packed):
+            return [self._passed(rank) for rank in range(self.size)]
+        return [pickle.loads(data) for data in self.handle.allgather(packed)]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
         check_root(root, self.size)
         packed = pickle.dumps(value) if self.rank == root else b""
-        self._meet(b"a broadcast from rank %d" % root, np.frombuffer(packed, np.uint8))
-        nbytes = int(self._heads[root, 1])
-        if nbytes > _MEETING - HEAD.size:
-            return pickle.loads(self.handle.bcast(packed, root))
-        return pickle.loads(self._all[root, HEAD.size : HEAD.size + nbytes].tobytes())
+        if self._pass(b"a broadcast from rank %d" % root, packed):
+            return self._passed(root)
+        return pickle.loads(self.handle.bcast(packed, root))
 
     def barrier(self) -> None:
         """Wait for every rank."""
@@ -399,27 +417,35 @@ class MpiComm(Comm):
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
         """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits."""
         array = np.asarray(values, order="C")
-        bits = raw(array)
-        self._meet(self._act(operation, array), bits)
-        if bits.size > _MEETING - HEAD.size:
-            found = np.empty((self.size, *array.shape), array.dtype)
-            self.wait(self.handle.Iallgather([bits, self._mpi.BYTE], [raw(found), self._mpi.BYTE]).Test)
-        else:
-            rows = self._all[:, HEAD.size : HEAD.size + bits.size].copy()
-            found = rows.reshape(-1).view(array.dtype).reshape(self.size, *array.shape)
-        return combine(list(found), operation)
+        key = operation, array.dtype, array.shape
+        act, mine, rows = self._acts.get(key) or self._act(*key)
+        if array.nbytes <= _ROOM:
+            mine[...] = array
+            self._meet(act, array.nbytes)
+            return folded(rows, operation)
+        self._meet(act, array.nbytes)
+        found = np.empty((self.size, *array.shape), array.dtype)
+        self.wait(self.handle.Iallgather([raw(array), self._mpi.BYTE], [raw(found), self._mpi.BYTE]).Test)
+        return folded(found, operation)
 
-    def _act(self, operation: str, array: npt.NDArray[Any], shape: tuple[int, ...] | None = None) -> bytes:
-        """Return how a collective call of arrays is told; known ones are kept."""
-        key = operation, array.dtype, array.shape if shape is None else shape
-        if key not in self._acts:
-            self._acts[key] = f"{operation} of {array.dtype} of shape {key[2]}".encode()
-        return self._acts[key]
+    def _act(
+        self, operation: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> tuple[bytes, npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return how a call with arrays is told, and where small ones come along: that of this rank, those of all."""
+        if dtype.hasobject:
+            raise CommError(f"{operation}: arrays of Python objects cannot be sent; use allgather")
+        one = np.empty(shape, dtype)
+        rows = np.empty(0, dtype)
+        if one.nbytes <= _ROOM:
+            rows = np.ndarray((self.size, *shape), dtype, self._all, _BEGIN, (_MEETING, *one.strides))
+            one = np.ndarray(shape, dtype, self._mine, _BEGIN)
+        self._acts[operation, dtype, shape] = found = f"{operation} of {dtype} of shape {shape}".encode(), one, rows
+        return found
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
         arrays = check_parts(parts, self.size)
-        self._meet(self._act("exchange", arrays[0], arrays[0].shape[1:]))
+        self._meet(f"exchange of {arrays[0].dtype} of shape {arrays[0].shape[1:]}".encode())
         counts = np.array([len(array) for array in arrays], np.int64)
         lengths = np.empty_like(counts)
         self.handle.Alltoall([counts, self._mpi.INT64_T], [lengths, self._mpi.INT64_T])

@@ -61,11 +61,12 @@ class MpiChannel(Channel):
         self._expected: list[tuple[int, int, int]] = []
         self._started, self._epoch = False, self._comm.epoch
         sends, receives = self._messages
-        self._head = np.zeros(_HEAD, np.uint8)
-        self._heads = np.zeros((len(receives), _HEAD), np.uint8)
-        self._same = b""
+        self._head, found = memoryview(bytearray(_HEAD)), memoryview(bytearray(_HEAD * len(receives)))
+        self._word, self._words = self._head.cast("Q"), found.cast("Q")
+        self._same = 0
         """What the heads of all messages have to be."""
-        for (rank, memory), head in zip(receives, self._heads, strict=True):
+        for k, (rank, memory) in enumerate(receives):
+            head = found[k * _HEAD : (k + 1) * _HEAD]
             buffer, nbytes, apart = self._buffer(memory, head, receives=True)
             self._requests.append(handle.Recv_init(buffer, rank, self._tag))
             self._expected.append((rank, nbytes, 0 if apart else _HEAD))
@@ -80,7 +81,7 @@ class MpiChannel(Channel):
         self._nbytes = sum(nbytes for _, nbytes, _ in self._expected)
         self._status = [self._mpi.Status() for _ in self._requests]
 
-    def _buffer(self, memory: Any, head: npt.NDArray[np.uint8], receives: bool) -> tuple[list[Any], int, bool]:
+    def _buffer(self, memory: Any, head: memoryview, receives: bool) -> tuple[list[Any], int, bool]:
         """Return what mpi4py takes for a message, its bytes, and whether its head travels apart."""
         if hasattr(memory, "__cuda_array_interface__"):
             interface = memory.__cuda_array_interface__
@@ -103,7 +104,7 @@ class MpiChannel(Channel):
         self._types.append(whole)
         return [memory, 1, whole], nbytes, True
 
-    def _joined(self, head: npt.NDArray[np.uint8], memory: npt.NDArray[np.uint8]) -> Any:
+    def _joined(self, head: memoryview, memory: npt.NDArray[np.uint8]) -> Any:
         """Return the type of a message of two pieces of memory."""
         places = [self._mpi.Get_address(head), self._mpi.Get_address(memory) if memory.size else 0]
         sizes, kinds = [_HEAD, memory.size], [self._mpi.BYTE] * 2
@@ -118,8 +119,7 @@ class MpiChannel(Channel):
         if self._started:
             raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
         self._started = True
-        self._same = self._comm.account.head()[:_HEAD]
-        self._head.data[:] = self._same
+        self._same = self._word[0] = self._comm.account.word
         self._mpi.Prequest.Startall(self._requests)
 
     def finish(self) -> None:
@@ -136,10 +136,14 @@ class MpiChannel(Channel):
             if found != nbytes + head:
                 self._comm.differ(f"rank {rank} sent {found - head} bytes with tag {self._tag}, rank {self._rank} "
                                   f"expected {nbytes}")  # fmt: skip
-        if self._heads.tobytes() != self._same * len(self._expected):
-            pairs = zip(self._expected, self._heads, strict=True)
-            others = [expected[0] for expected, head in pairs if head.tobytes() != self._same]
-            self._comm.differ(unexpected(others, self._rank, self._tag, self._comm.account.last))
+        same = self._same
+        for word in self._words:
+            if word != same:
+                self._differ()
+
+    def _differ(self) -> None:
+        others = [expected[0] for expected, word in zip(self._expected, self._words, strict=True) if word != self._same]
+        self._comm.differ(unexpected(others, self._rank, self._tag, self._comm.account.last))
 
     def _done(self) -> bool:
         return self._mpi.Request.Testall(self._requests, self._status)

@@ -53,6 +53,7 @@ def test_long_message_is_an_error() -> None:
         channel.start(); channel.finish(); comm.barrier()
         """,
         check=False,
+        environment={"FLUXLOOM_PATIENCE": "1"},
     )
     assert done.returncode in (2, KILLED)
     told = ("messages with tag 6 did not reach rank 1", "rank 0 sent 72 bytes with tag 6, rank 1 expected 16")
