@@ -193,7 +193,7 @@ class MpiComm(Comm):
             patience = patience_asked(os.environ.get(PATIENCE, ""))
             self.watch = Watch(self._mpi, self._alarm, self.account, patience)
             if self.size > 1:
-                atexit.register(self._leave)
+                atexit.register(self._leave, os.getpid())
         self._make_meeting()
         local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
@@ -362,9 +362,9 @@ class MpiComm(Comm):
             if time.monotonic() - begin > self.watch.pause() and (verdict := self.watch.look(RESTS, lambda: what)):
                 raise CommError(verdict)
 
-    def _leave(self) -> None:
+    def _leave(self, process: int) -> None:
         """Wait for the other ranks at the end of the process: before MPI does, which would wait for ever."""
-        if self._mpi.Is_finalized():
+        if self._mpi.Is_finalized() or os.getpid() != process:  # a copy of the process is no rank
             return
         everybody = self._alarm.Ibarrier()
         try:
