@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from os.path import commonprefix
 from zlib import crc32
 
 __all__ = ["PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked", "unexpected"]
@@ -16,6 +17,8 @@ PATIENCE = "FLUXLOOM_PATIENCE"
 """Environment variable: seconds after which a wait for other ranks is told."""
 
 _PATIENCE, _LEAST, _KEPT = 20.0, 0.05, 400
+_LONGEST, _GAP = 200, "... "
+"""Letters of an act that are shown; what stands for those that are the same."""
 
 Story = tuple[int, int, Sequence[bytes]]
 """Count and digest of the acts, and the last of them."""
@@ -54,7 +57,7 @@ class Account:
     @property
     def last(self) -> str:
         """The last two acts: what a rank does, and by which message."""
-        return ", then ".join(act.decode(errors="replace") for act in list(self._acts)[-2:]) or "the beginning"
+        return ", then ".join(_cut(act.decode(errors="replace")) for act in list(self._acts)[-2:]) or "the beginning"
 
     def clear(self) -> None:
         """Forget everything: all ranks begin anew."""
@@ -93,8 +96,9 @@ def disagreement(
         for rank, story in stories.items():
             groups.setdefault(_act(story, number) or (waits or {}).get(rank, "nothing more"), []).append(rank)
         if len(groups) > 1:
-            told = "; ".join(f"{named(ranks)}: {text}" for text, ranks in groups.items())
-            behind = f" (behind: {before})" if before else ""
+            shown = _apart(list(groups))
+            told = "; ".join(f"{named(ranks)}: {text}" for text, ranks in zip(shown, groups.values(), strict=True))
+            behind = f" (behind: {_cut(before)})" if before else ""
             return f"the ranks disagree: {told}{behind}; all have to declare and run the same, in the same order"
         before = next(iter(groups))
     if until is not None or len({(count, digest) for count, digest, _ in stories.values()}) == 1:
@@ -106,6 +110,19 @@ def unexpected(sources: Sequence[int], rank: int, tag: int, last: str) -> str:
     """Return in words that messages were sent elsewhere in the program than they are received."""
     told = f"{named(sources)} sent with tag {tag} what rank {rank} does not wait for (behind: {last})"
     return f"the ranks disagree: {told}; all have to declare and run the same, in the same order"
+
+
+def _apart(texts: Sequence[str]) -> list[str]:
+    """Return texts without what they have in common behind their first bracket, and no longer than is read."""
+    head = texts[0].find("(") + 1
+    begin = texts[0].rfind(", ", 0, len(commonprefix(texts))) + 2
+    if head and begin > head + len(_GAP):
+        texts = [text[:head] + _GAP + text[begin:] for text in texts]
+    return [_cut(text) for text in texts]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4].rstrip()} ..."
 
 
 def _act(story: Story, number: int) -> str:
