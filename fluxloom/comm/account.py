@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from os.path import commonprefix
 from zlib import crc32
 
 __all__ = ["PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked", "unexpected"]
@@ -115,7 +114,9 @@ def unexpected(sources: Sequence[int], rank: int, tag: int, last: str) -> str:
 def _apart(texts: Sequence[str]) -> list[str]:
     """Return texts without what they have in common behind their first bracket, and no longer than is read."""
     head = texts[0].find("(") + 1
-    begin = texts[0].rfind(", ", 0, len(commonprefix(texts))) + 2
+    low, high = min(texts), max(texts)
+    same = next((k for k, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    begin = low.rfind(", ", 0, same) + 2
     if head and begin > head + len(_GAP):
         texts = [text[:head] + _GAP + text[begin:] for text in texts]
     return [_cut(text) for text in texts]
