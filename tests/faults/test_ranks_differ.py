@@ -103,8 +103,11 @@ ENDS = {
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize(
+    ("how", "first"),
+    [("exits", 0), ("fails", 1), ("is killed", 1), *(pytest.param(*case, marks=pytest.mark.long)
+     for case in (("exits", 1), ("fails", 0), ("is killed", 0)))],
+)  # fmt: skip
 def test_a_process_that_ends(how: str, first: int, tmp_path: Path) -> None:
     """Without `ending_together`: the other one, which waits for it, ends too."""
     found = starter()
@@ -130,10 +133,10 @@ def test_a_long_wait_is_told() -> None:
         ring = Ring(comm)
         ring.scatter()
         if comm.rank == 1:
-            time.sleep(0.8)
+            time.sleep(0.5)
         ring.scatter()
     """
-    done = mpiexec(2, program, environment={"FLUXLOOM_PATIENCE": "0.3"})
+    done = mpiexec(2, program, environment={"FLUXLOOM_PATIENCE": "0.2"})
     assert "rank 0 of 2 has waited for 0 s" in done.stderr
     assert "loop scatter" in done.stderr
     assert "rank 1 has come to no message meanwhile" in done.stderr
