@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import CommError
 
-__all__ = ["Channel", "Comm", "Message", "SelfComm", "check_messages", "check_parts", "check_root", "combine", "raw"]
+__all__ = ["Channel", "Comm", "Message", "SelfComm", "check_messages", "check_parts", "check_root", "combine",
+           "folded", "raw"]  # fmt: skip
 
 _REDUCTIONS = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
@@ -101,6 +102,20 @@ class Comm(ABC):
     def barrier(self) -> None:
         """Wait for every rank."""
 
+    def note(self, act: bytes) -> None:  # noqa: B027 - a rank alone agrees with itself
+        """Remember what all ranks do here, each by itself. The next message tells whether they all did.
+
+        Parameters
+        ----------
+        act
+            What it is, in words that are the same on all ranks.
+        """
+
+    def agree(self, act: bytes) -> None:
+        """Raise `CommError` on every rank unless all do the same here, and did so far."""
+        self.note(act)
+        self.barrier()
+
     def rest(self) -> None:
         """Wait for every rank without keeping a core busy: it takes some milliseconds longer."""
         self.barrier()
@@ -170,20 +185,27 @@ class Comm(ABC):
         return f"{type(self).__name__}(rank {self.rank} of {self.size})"
 
 
+def folded(rows: Sequence[npt.NDArray[Any]] | npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
+    """Return ``"sum"``, ``"min"`` or ``"max"`` of arrays that are alike, from the first to the last."""
+    function = _REDUCTIONS.get(operation)
+    if function is None:
+        raise CommError(f"reduction {operation!r}: known are {', '.join(map(repr, _REDUCTIONS))}")
+    total = np.array(rows[0], copy=True)
+    for row in rows[1:]:
+        function(total, row, out=total)
+    return total
+
+
 def combine(arrays: Sequence[npt.NDArray[Any]], operation: str) -> npt.NDArray[Any]:
     """Return ``"sum"``, ``"min"`` or ``"max"`` of arrays of one shape and type, from the first to the last."""
-    if operation not in _REDUCTIONS:
-        raise CommError(f"reduction {operation!r}: known are {', '.join(map(repr, _REDUCTIONS))}")
-    total = np.array(arrays[0], copy=True)
+    first = arrays[0]
     for rank, other in enumerate(arrays):
-        if other.shape != total.shape or other.dtype != total.dtype:
+        if other.shape != first.shape or other.dtype != first.dtype:
             raise CommError(
-                f"reduction of unlike arrays: {total.dtype}{total.shape} on rank 0, "
+                f"reduction of unlike arrays: {first.dtype}{first.shape} on rank 0, "
                 f"{other.dtype}{other.shape} on rank {rank}"
             )
-        if rank:
-            _REDUCTIONS[operation](total, other, out=total)
-    return total
+    return folded(arrays, operation)
 
 
 def check_root(root: int, size: int) -> None:

@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from fluxloom.comm.base import Comm
 from fluxloom.comm.mpi import MpiComm
@@ -24,7 +25,8 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
     The rank prints its number and the message of a `FluxloomError`, or the traceback of any other error, and ends
     the run with the exit status of the command line: that of a `FluxloomError`, 130 after an interruption, else 1.
     When all ranks meet the same error, the lowest speaks and ends the others, which wait for that. A rank that wants to
-    exit with a status other than 0 waits for the others to end too, and ends them if they do not.
+    exit waits for the others to end too, and ends them if they do not: at once with a status other than 0, with 0 when
+    they wait for it.
     A rank alone and the threads of a process just raise.
 
     Collective.
@@ -39,19 +41,17 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
     if not isinstance(comm, MpiComm) or comm.size == 1:
         yield comm
         return
+    comm.agree(b"ending_together")
     private = comm.handle.Dup()
     try:
-        yield comm
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        everybody = private.Ibarrier()
-        deadline = time.monotonic() + patience
-        while code and not everybody.Test():
-            if time.monotonic() > deadline:
-                text = "" if isinstance(stop.code, int) else f": {stop.code}"
-                comm.abort(f"exits with status {code}{text}, but other ranks go on; all are ended", code)
-            time.sleep(0.01)
-        everybody.Wait()
+        try:
+            yield comm
+        except SystemExit as stop:
+            _exit(comm, private, stop, patience)
+            raise
+        else:
+            comm.farewell(private.Ibarrier().Test, "it has come to the end of ending_together")
+    except SystemExit:
         raise
     except KeyboardInterrupt:
         comm.abort("interrupted", 130)
@@ -67,6 +67,17 @@ def ending_together(comm: Comm, *, patience: float = 10.0) -> Iterator[Comm]:
             if other != comm.rank:
                 private.isend(None, other)
         comm.abort(text, error.exit_code if isinstance(error, FluxloomError) else 1)
-    else:
-        private.Ibarrier().Wait()
     private.Free()
+
+
+def _exit(comm: MpiComm, private: Any, stop: SystemExit, patience: float) -> None:
+    """Wait until all ranks have come to their end, or end them."""
+    code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    everybody = private.Ibarrier()
+    deadline = time.monotonic() + patience
+    while code and not everybody.Test():
+        if time.monotonic() > deadline:
+            text = "" if isinstance(stop.code, int) else f": {stop.code}"
+            comm.abort(f"exits with status {code}{text}, but other ranks go on; all are ended", code)
+        time.sleep(0.01)
+    comm.farewell(everybody.Test, f"it has ended with status {code}")

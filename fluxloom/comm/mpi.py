@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import pickle
@@ -14,8 +15,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, combine, raw
+from fluxloom.comm.account import PATIENCE, Account, disagreement, patience_asked
+from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, folded, raw
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
+from fluxloom.comm.mpi_channel import MpiChannel
+from fluxloom.comm.watch import DIFFERS, RESTS, WAITS, Watch
 from fluxloom.core.errors import CommError, DeviceUnavailable, OtherRankFailed
 from fluxloom.core.optional import require
 
@@ -27,8 +31,17 @@ _PACKED = 2**20
 _REST = 0.005
 """Seconds between two looks of a rank that rests."""
 
-_GLANCES, _LATER = 64, 0.5
-"""Tests of a request between two looks for a rank that failed; seconds in which what is under way may still come."""
+_GLANCES, _LATER, _LOOK = 64, 0.5, 0.01
+"""Tests of a request between two looks for a rank that failed; seconds in which what is under way may still come;
+seconds between two looks at what others say who wait."""
+
+_MEETING = 64
+"""Bytes with which every collective call begins: head of the account, then what is small enough to come with it."""
+
+_BEGIN = 16
+"""Where that is: behind count and digest, and its length."""
+
+_ROOM = _MEETING - _BEGIN
 
 _ADVICE = (
     "start with the mpiexec of that library (for the mpich package it lies beside the Python interpreter; "
@@ -172,9 +185,16 @@ class MpiComm(Comm):
         self.handle = base.Dup()
         self._whole = whole if whole is not None else self
         self.epoch, self._limit = self._whole.epoch if whole is not None else 0, 0.0
+        self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
+        self.account = Account()
+        self.note = self.account.note
         if whole is None:
             self._alarm, self._spare = base.Dup(), base.Dup()
-        self.rank, self.size = self.handle.Get_rank(), self.handle.Get_size()
+            patience = patience_asked(os.environ.get(PATIENCE, ""))
+            self.watch = Watch(self._mpi, self._alarm, self.account, patience)
+            if self.size > 1:
+                atexit.register(self._leave, os.getpid())
+        self._make_meeting()
         local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
         local.Free()
@@ -185,40 +205,103 @@ class MpiComm(Comm):
         """``mpi4py.MPI``."""
         return self._mpi
 
+    def _make_meeting(self) -> None:
+        """Make the memory with which collective calls begin."""
+        self._mine, self._all = bytearray(_MEETING), bytearray(self.size * _MEETING)
+        self._head = memoryview(self._mine).cast("Q")
+        heads = np.frombuffer(self._all, np.uint64).reshape(self.size, -1)
+        self._words, self._sizes = heads[:, 0], heads[:, 1]
+        self._sides = [self._mine, self._mpi.BYTE], [self._all, self._mpi.BYTE]
+        self._acts: dict[Any, tuple[bytes, npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def _meet(self, act: bytes, nbytes: int = 0, *, rests: bool = False) -> None:
+        """Begin a collective call: the ranks compare what they have done, and pass what is small.
+
+        Parameters
+        ----------
+        act
+            What is called.
+        nbytes
+            Length of what this rank gives; it comes along where it is in its place, behind the head.
+        rests
+            Whether the rank sleeps while it waits.
+
+        Raises
+        ------
+        CommError
+            If they differ; the same on all ranks.
+        """
+        self.account.note(act)
+        self._head[0], self._head[1] = self.account.word, nbytes
+        self.wait(self.handle.Iallgather(*self._sides).Test, rests=rests)
+        words = self._words.tolist()
+        if words.count(words[0]) != self.size:
+            stories = self.handle.allgather(self.account.story())
+            raise CommError(disagreement(dict(enumerate(stories))))
+
+    def _pass(self, act: bytes, data: bytes) -> bool:
+        """Begin a collective call with some bytes of each rank; return whether those of all came along."""
+        if len(data) <= _ROOM:
+            self._mine[_BEGIN : _BEGIN + len(data)] = data
+        self._meet(act, len(data))
+        return int(self._sizes.max()) <= _ROOM
+
+    def _passed(self, rank: int) -> Any:
+        """Return the value of a rank that came along."""
+        begin = rank * _MEETING + _BEGIN
+        return pickle.loads(self._all[begin : begin + int(self._sizes[rank])])
+
     def allgather(self, value: Any) -> list[Any]:
         """Return the (small, picklable) value of every rank, on every rank."""
         packed = pickle.dumps(value)  # before the others wait for it
-        self.barrier()
+        if self._pass(b"an allgather", packed):
+            return [self._passed(rank) for rank in range(self.size)]
         return [pickle.loads(data) for data in self.handle.allgather(packed)]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
         check_root(root, self.size)
-        packed = pickle.dumps(value) if self.rank == root else None
-        self.barrier()
+        packed = pickle.dumps(value) if self.rank == root else b""
+        if self._pass(b"a broadcast from rank %d" % root, packed):
+            return self._passed(root)
         return pickle.loads(self.handle.bcast(packed, root))
 
     def barrier(self) -> None:
         """Wait for every rank."""
-        self.wait(self.handle.Ibarrier().Test)
+        self._meet(b"a barrier")
 
     def rest(self) -> None:
         """Wait for every rank without keeping a core busy, as a plain barrier of MPI does."""
-        self.wait(self.handle.Ibarrier().Test, rests=True)
+        self._meet(b"a barrier", rests=True)
 
-    def wait(self, done: Callable[[], bool], *, rests: bool = False) -> None:
-        """Wait until something is done, unless a rank calls all of them to `rally`.
+    def wait(
+        self, done: Callable[[], bool], what: Callable[[], str] | None = None, *, nbytes: int = 0, rests: bool = False
+    ) -> None:
+        """Wait until something is done, unless a rank calls all of them to `rally`, or it will not come.
 
         What all ranks have entered still comes then: a collective call behind a barrier always ends.
+
+        Parameters
+        ----------
+        done
+            Whether it is.
+        what
+            For what, in words; by default for the others in the last act.
+        nbytes
+            What comes may be so long.
+        rests
+            Whether the rank sleeps meanwhile; the wait is not told.
 
         Raises
         ------
         OtherRankFailed
             If one does, or, of those that have met after one did, if nothing has come for the patience of all.
+        CommError
+            If all ranks wait, or have ended, and nothing comes; the same on all of them.
         """
         if self.epoch != self._whole.epoch:
             raise CommError("this group of ranks was left in the middle of its messages, and is of no more use")
-        count, begin, heard = 0, 0.0, 0.0
+        count, begin, heard, watch, pause = 0, 0.0, 0.0, self._whole.watch, 0.0
         while not done():
             count += 1
             if rests:
@@ -233,6 +316,65 @@ class MpiComm(Comm):
             if late or (heard and now - heard > _LATER):
                 self.held.append(_Left(done))  # its memory may still be written
                 raise OtherRankFailed("the ranks wait for different things" if late else "another rank has failed")
+            if heard or now - begin < pause or now - begin < watch.pause(nbytes):
+                continue
+            if not pause:
+                watch.begin(begin)
+            pause = now - begin + _LOOK
+            if verdict := watch.look(RESTS if rests else WAITS, what or self._waits_for_all, nbytes):
+                self.held.append(_Left(done))
+                self._make_meeting()
+                raise CommError(verdict)
+
+    def _waits_for_all(self) -> str:
+        return "waiting for the others"
+
+    def differ(self, text: str) -> NoReturn:
+        """Leave, as this rank has found that another one has not done the same: all that wait get the same error.
+
+        Raises
+        ------
+        CommError
+            With what differs; where the others do not come, with the text.
+        """
+        begin = time.monotonic()
+        self._whole.watch.begin(begin)
+        while time.monotonic() - begin < self._whole.watch.patience:
+            if self._whole.called():
+                raise OtherRankFailed("another rank has failed")
+            if verdict := self._whole.watch.look(DIFFERS, lambda: text):
+                raise CommError(verdict)
+            time.sleep(_REST)
+        raise CommError(text)
+
+    def farewell(self, done: Callable[[], bool], what: str) -> None:
+        """Wait until all ranks have come to their end; this one has nothing more to say.
+
+        Raises
+        ------
+        CommError
+            If others wait for it; the same on all of them.
+        """
+        begin = time.monotonic()
+        self.watch.begin(begin)
+        while not done():
+            time.sleep(_REST)
+            if time.monotonic() - begin > self.watch.pause() and (verdict := self.watch.look(RESTS, lambda: what)):
+                raise CommError(verdict)
+
+    def _leave(self, process: int) -> None:
+        """Wait for the other ranks at the end of the process: before MPI does, which would wait for ever."""
+        if self._mpi.Is_finalized() or os.getpid() != process:  # a copy of the process is no rank
+            return
+        everybody = self._alarm.Ibarrier()
+        try:
+            self.farewell(everybody.Test, "it has ended")
+        except CommError as error:  # those that wait get it too, and end
+            deadline = time.monotonic() + self.watch.patience
+            while not everybody.Test():
+                time.sleep(_REST)
+                if time.monotonic() > deadline:
+                    self.abort(str(error), 2)
 
     def called(self) -> bool:
         """Whether a rank calls all of them."""
@@ -258,11 +400,13 @@ class MpiComm(Comm):
         self._mpi.Request.Waitall(sent)
         self.handle, self._spare = self._spare, self._spare.Dup()  # requests under way stay with the old one
         self.epoch, self._limit = self.epoch + 1, patience
+        self.account.clear()
+        self._make_meeting()
         return [pickle.loads(data) for _, data in found]
 
     def split(self, colour: int, key: int = 0) -> Comm | None:
         """Return the communicator of the ranks that give the same colour; see `Comm.split`."""
-        self.barrier()
+        self._meet(b"a split into groups")
         part = self.handle.Split(colour if colour >= 0 else self._mpi.UNDEFINED, key)
         if part == self._mpi.COMM_NULL:
             return None
@@ -271,19 +415,37 @@ class MpiComm(Comm):
         return found
 
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
-        """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits.
-
-        Unlike the general one, it does not see when the arrays of the ranks differ in type but not in bytes.
-        """
+        """Combine small arrays of all ranks in the order of the ranks; every rank gets the same bits."""
         array = np.asarray(values, order="C")
+        key = operation, array.dtype, array.shape
+        act, mine, rows = self._acts.get(key) or self._act(*key)
+        if array.nbytes <= _ROOM:
+            mine[...] = array
+            self._meet(act, array.nbytes)
+            return folded(rows, operation)
+        self._meet(act, array.nbytes)
         found = np.empty((self.size, *array.shape), array.dtype)
         self.wait(self.handle.Iallgather([raw(array), self._mpi.BYTE], [raw(found), self._mpi.BYTE]).Test)
-        return combine(list(found), operation)
+        return folded(found, operation)
+
+    def _act(
+        self, operation: str, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> tuple[bytes, npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return how a call with arrays is told, and where small ones come along: that of this rank, those of all."""
+        if dtype.hasobject:
+            raise CommError(f"{operation}: arrays of Python objects cannot be sent; use allgather")
+        one = np.empty(shape, dtype)
+        rows = np.empty(0, dtype)
+        if one.nbytes <= _ROOM:
+            rows = np.ndarray((self.size, *shape), dtype, self._all, _BEGIN, (_MEETING, *one.strides))
+            one = np.ndarray(shape, dtype, self._mine, _BEGIN)
+        self._acts[operation, dtype, shape] = found = f"{operation} of {dtype} of shape {shape}".encode(), one, rows
+        return found
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
         arrays = check_parts(parts, self.size)
-        self.barrier()
+        self._meet(f"exchange of {arrays[0].dtype} of shape {arrays[0].shape[1:]}".encode())
         counts = np.array([len(array) for array in arrays], np.int64)
         lengths = np.empty_like(counts)
         self.handle.Alltoall([counts, self._mpi.INT64_T], [lengths, self._mpi.INT64_T])
@@ -309,7 +471,7 @@ class MpiComm(Comm):
         sends = [Message(message.rank, arrays[message.rank]) for message in others]
         # Messages meet no others: those of channels have tags, these go through a communicator of their own.
         private = self.handle.Dup()
-        channel = _MpiChannel(self, self.largest, sends, others, 0, private)
+        channel = MpiChannel(self, self.largest, sends, others, 0, private)
         channel.start()
         channel.finish()
         channel.close()
@@ -319,7 +481,7 @@ class MpiComm(Comm):
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel of persistent requests."""
         check_messages(sends, receives, tag, self.size)
-        return _MpiChannel(self, self.largest, sends, receives, tag)
+        return MpiChannel(self, self.largest, sends, receives, tag)
 
     def abort(self, message: str, status: int = 1) -> NoReturn:
         """Print the message on standard error and end all ranks with the exit status.
@@ -348,86 +510,3 @@ class _Left:
 
 def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)[:-1]])
-
-
-class _MpiChannel(Channel):
-    """Persistent requests: the receives first, then the sends."""
-
-    def __init__(
-        self, comm: MpiComm, largest: int, sends: Sequence[Message], receives: Sequence[Message], tag: int,
-        handle: Any = None,
-    ) -> None:  # fmt: skip
-        self._mpi, self._rank, self._tag = comm.module, comm.rank, tag
-        self._types: list[Any] = []
-        self._requests: list[Any] = []
-        self._started = False
-        self._comm, self._largest, self._messages = comm, largest, (tuple(sends), tuple(receives))
-        self._make(comm.handle if handle is None else handle)
-
-    def _make(self, handle: Any) -> None:
-        """Make requests, none of them under way."""
-        for request in self._requests[: len(self._expected)] if self._started else ():
-            request.Cancel()
-            request.Wait()
-        self._requests = []
-        self._expected: list[tuple[int, int]] = []
-        self._started, self._epoch = False, self._comm.epoch
-        sends, receives = self._messages
-        for rank, memory in receives:
-            buffer, nbytes = self._buffer(memory, self._largest, receives=True)
-            self._requests.append(handle.Recv_init(buffer, rank, self._tag))
-            self._expected.append((rank, nbytes))
-        for rank, memory in sends:
-            buffer, _ = self._buffer(memory, self._largest, receives=False)
-            self._requests.append(handle.Send_init(buffer, rank, self._tag))
-        self._status = [self._mpi.Status() for _ in self._requests]
-
-    def _buffer(self, memory: Any, largest: int, receives: bool) -> tuple[list[Any], int]:
-        """Return what mpi4py takes for a message, and its bytes."""
-        on_device = hasattr(memory, "__cuda_array_interface__")
-        if on_device:
-            interface = memory.__cuda_array_interface__
-            if interface.get("strides") is not None:
-                raise CommError("a message lies in contiguous numbers, not in an array with gaps")
-            nbytes = int(memory.nbytes)
-        else:
-            memory = raw(memory, receives)
-            nbytes = memory.size
-        if nbytes <= largest:
-            return [memory, nbytes, self._mpi.BYTE], nbytes
-        unit = self._mpi.BYTE.Create_contiguous(largest)
-        blocks, rest = divmod(nbytes, largest)
-        whole = self._mpi.Datatype.Create_struct([blocks, rest], [0, blocks * largest], [unit, self._mpi.BYTE]).Commit()
-        unit.Free()
-        self._types.append(whole)
-        return [memory, 1, whole], nbytes
-
-    def start(self) -> None:
-        if self._epoch != self._comm.epoch:  # what was under way when the ranks left it is forgotten
-            self._make(self._comm.handle)
-        if self._started:
-            raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
-        self._started = True
-        self._mpi.Prequest.Startall(self._requests)
-
-    def finish(self) -> None:
-        if not self._started or self._epoch != self._comm.epoch:
-            raise CommError(f"the channel with tag {self._tag} is finished but was not started")
-        try:
-            self._comm.wait(lambda: self._mpi.Request.Testall(self._requests, self._status))
-        except self._mpi.Exception as error:
-            raise CommError(f"messages with tag {self._tag} did not reach rank {self._rank}: {error}") from error
-        self._started = False
-        for (rank, nbytes), status in zip(self._expected, self._status, strict=False):
-            found = status.Get_elements(self._mpi.BYTE)
-            if found != nbytes:
-                raise CommError(
-                    f"rank {rank} sent {found} bytes with tag {self._tag}, rank {self._rank} expected {nbytes}"
-                )
-
-    def close(self) -> None:
-        for request in self._requests:
-            request.Free()
-        for kind in self._types:
-            kind.Free()
-        self._requests, self._types = [], []

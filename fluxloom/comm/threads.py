@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
 import threading
 import time
 from collections import defaultdict, deque
@@ -12,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.comm.account import PATIENCE, Account, disagreement, named, patience_asked, unexpected
 from fluxloom.comm.base import Channel, Comm, Message, check_messages, check_parts, check_root, combine, raw
 from fluxloom.core.errors import CommError, OtherRankFailed
 
@@ -21,6 +24,12 @@ Result = TypeVar("Result")
 
 _Tag = tuple[Hashable, int]
 """The group that a channel belongs to, and its own tag."""
+
+_Head = tuple[int, int]
+"""Count and digest of what a rank has done."""
+
+_Mail = tuple[_Head, Account, npt.NDArray[np.uint8]]
+"""A message: what its sender had done, the account of that, the bytes."""
 
 _MOMENT = 0.25
 """Seconds between two looks for an interruption."""
@@ -149,41 +158,49 @@ class ThreadsComm(Comm):
         self.rank = self.local_rank = self._members.index(rank)
         self.size = self.local_size = len(self._members)
         self._turn, self._epoch = 0, world.epoch
+        self.account = Account()
+        if group is None:
+            world.accounts[rank] = self.account
+
+    def note(self, act: bytes) -> None:
+        """Remember what all ranks do here: see `Comm.note`."""
+        self.account.note(act)
+
+    def head(self) -> tuple[int, int]:
+        """Return count and digest of what this rank has done so far."""
+        if self._epoch != self._world.epoch:  # what was left is forgotten
+            self._epoch, self._turn = self._world.epoch, 0
+            self.account.clear()
+        return self.account.count, self.account.digest
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the value of every rank; each is pickled or copied: no rank sees the objects of another."""
-        return [_unpacked(data) for data in self._collect("allgather", _packed(value))]
+        return [_unpacked(data) for data in self._collect("an allgather", _packed(value))]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the value of one rank on every rank."""
         check_root(root, self.size)
         data = pickle.dumps(value) if self.rank == root else b""
-        return pickle.loads(self._collect(f"broadcast from rank {root}", data)[root])
+        return pickle.loads(self._collect(f"a broadcast from rank {root}", data)[root])
 
     def reduce(self, values: npt.NDArray[Any], operation: str) -> npt.NDArray[Any]:
         """Combine small arrays of all ranks."""
         array = np.array(values, copy=True)
-        return combine(self._collect(f"reduce ({operation})", array), operation)
+        return combine(self._collect(f"{operation} of {array.dtype} of shape {array.shape}", array), operation)
 
     def exchange(self, parts: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Send ``parts[r]`` to rank ``r``; return what each rank sent here."""
         arrays = check_parts(parts, self.size)
-        found = [sent[self.rank] for sent in self._collect("exchange", [np.array(a, copy=True) for a in arrays])]
-        for rank, array in enumerate(found):
-            if array.dtype != arrays[0].dtype or array.shape[1:] != arrays[0].shape[1:]:
-                raise CommError(
-                    f"exchange: rank {rank} sends {array.dtype}{array.shape[1:]} an element, "
-                    f"rank {self.rank} {arrays[0].dtype}{arrays[0].shape[1:]}"
-                )
-        return found
+        act = f"exchange of {arrays[0].dtype} of shape {arrays[0].shape[1:]}"
+        return [sent[self.rank] for sent in self._collect(act, [np.array(a, copy=True) for a in arrays])]
 
     def channel(self, sends: Sequence[Message], receives: Sequence[Message], tag: int) -> Channel:
         """Return a channel that copies what is sent when it starts."""
-        return _ThreadsChannel(self._world, self._members, self.rank, sends, receives, (self._group, tag))
+        return _ThreadsChannel(self, self._world, self._members, sends, receives, (self._group, tag))
 
     def barrier(self) -> None:
         """Wait for every rank."""
-        self._collect("barrier", None)
+        self._collect("a barrier", None)
 
     def split(self, colour: int, key: int = 0) -> ThreadsComm | None:
         """Return the communicator of the ranks that give the same colour; see `Comm.split`.
@@ -191,7 +208,7 @@ class ThreadsComm(Comm):
         Its ranks are among those that are watched here: when no rank can go on, all are told. Messages of errors have
         the numbers of the ranks of `run_threads`.
         """
-        found = self._collect("split", (int(colour), int(key)))
+        found = self._collect("a split into groups", (int(colour), int(key)))
         if colour < 0:
             return None
         order = sorted((other, rank) for rank, (its, other) in enumerate(found) if its == colour)
@@ -224,11 +241,11 @@ class ThreadsComm(Comm):
 
     def _collect(self, operation: str, payload: Any) -> list[Any]:
         """Return what every rank gave to the same call."""
-        if self._epoch != self._world.epoch:  # what was left is forgotten
-            self._epoch, self._turn = self._world.epoch, 0
+        self.head()
+        self.account.note(operation.encode())
         self._turn += 1
         turn = (self._group, self._epoch, self._turn)
-        return self._world.collect(self._own, self._members, turn, operation, payload)
+        return self._world.collect(self._own, self._members, turn, operation, (self.head(), self.account, payload))
 
 
 class _World:
@@ -247,13 +264,16 @@ class _World:
         """How often the ranks have left everything and met."""
         self._words: dict[int, bytes] = {}
         self._met: dict[int, bytes] = {}
+        self.accounts: dict[int, Account] = {}
+        self._patience = patience_asked(os.environ.get(PATIENCE, ""))
+        self._verdicts: dict[Hashable, str] = {}
         self._lock = threading.Lock()
         self._conditions = [threading.Condition(self._lock) for _ in range(size)]
         self._running = set(range(size))
         self._waiting: dict[int, tuple[str, Callable[[], bool]]] = {}
-        self._rounds: dict[Hashable, dict[int, tuple[str, Any]]] = defaultdict(dict)
+        self._rounds: dict[Hashable, dict[int, tuple[_Head, Account, Any]]] = defaultdict(dict)
         self._taken: dict[Hashable, int] = defaultdict(int)
-        self._mail: dict[tuple[int, int, _Tag], deque[npt.NDArray[np.uint8]]] = defaultdict(deque)
+        self._mail: dict[tuple[int, int, _Tag], deque[_Mail]] = defaultdict(deque)
 
     def fail(self, rank: int, error: BaseException) -> None:
         """Remember the first error and wake everybody."""
@@ -296,25 +316,35 @@ class _World:
                 self._conditions[rank].wait(min(left, _MOMENT))
             return self._met
 
-    def collect(self, rank: int, members: Sequence[int], turn: Hashable, operation: str, payload: Any) -> list[Any]:
-        """Give a payload; return those of all members when the last one is there."""
+    def collect(
+        self, rank: int, members: Sequence[int], turn: Hashable, operation: str, given: tuple[_Head, Account, Any]
+    ) -> list[Any]:
+        """Give a payload; return those of all members when the last one is there, if all have done the same so far."""
         size = len(members)
         with self._lock:
             round_ = self._rounds[turn]
-            round_[rank] = (operation, payload)
+            round_[rank] = given
             if len(round_) == size:
+                if len({head for head, _, _ in round_.values()}) > 1:
+                    self._verdicts[turn] = disagreement({m: round_[m][1].story() for m in members})
                 self._wake(members)
             self._wait(rank, f"the other ranks in {operation}", lambda: len(round_) == size)
             self._taken[turn] += 1
             if self._taken[turn] == size:
                 del self._rounds[turn], self._taken[turn]
-        said = {other: name for other, (name, _) in sorted(round_.items()) if name != operation}
-        if said:
-            others = ", ".join(f"rank {other} calls {name}" for other, name in said.items())
-            raise CommError(f"the ranks disagree: rank {rank} calls {operation}, {others}")
-        return [round_[other][1] for other in members]
+            verdict = self._verdicts.get(turn, "") if self._verdicts else ""
+        if verdict:
+            raise CommError(verdict)
+        return [round_[other][2] for other in members]
 
-    def send(self, source: int, target: int, tag: _Tag, data: npt.NDArray[np.uint8]) -> None:
+    def differ(self, text: str) -> NoReturn:
+        """Tell all ranks that what one of them has sent is not what another one waits for."""
+        with self._lock:
+            if not self.broken:
+                self._break(text)
+        raise CommError(text)
+
+    def send(self, source: int, target: int, tag: _Tag, data: _Mail) -> None:
         """Put a message into the box of a rank."""
         with self._lock:
             if self.broken:
@@ -322,7 +352,7 @@ class _World:
             self._mail[source, target, tag].append(data)
             self._wake((target,))
 
-    def receive(self, source: int, target: int, tag: _Tag) -> npt.NDArray[np.uint8]:
+    def receive(self, source: int, target: int, tag: _Tag) -> _Mail:
         """Take the oldest message out of the box of a rank."""
         with self._lock:
             box = self._mail[source, target, tag]
@@ -333,14 +363,26 @@ class _World:
 
     def _wait(self, rank: int, what: str, came: Callable[[], bool]) -> None:
         self._waiting[rank] = (what, came)
+        begin, tell = time.monotonic(), self._patience
         try:
             while not came():
                 self._look()
                 if self.broken:
                     raise OtherRankFailed(self.broken)
-                self._conditions[rank].wait()
+                if not self._conditions[rank].wait(tell) and time.monotonic() - begin >= tell:
+                    tell *= 2.0
+                    self._say(rank, what, time.monotonic() - begin)
         finally:
             del self._waiting[rank]
+
+    def _say(self, rank: int, what: str, seconds: float) -> None:
+        """Print that a wait is long, once for all ranks: the lowest that waits does."""
+        busy = sorted(self._running - set(self._waiting))
+        if busy and rank == min(self._waiting):
+            away = f"{named(busy)} {'does' if len(busy) == 1 else 'do'} not: still compiling or computing"
+            sys.stderr.write(
+                f"rank {rank} of {self.size} has waited for {seconds:.0f} s for {what}; {away}. It waits on\n"
+            )
 
     def _look(self) -> None:
         """Break up when all ranks that still run wait for something that did not come."""
@@ -351,7 +393,8 @@ class _World:
         waits = [f"rank {rank} waits for {what}" for rank, (what, _) in sorted(self._waiting.items())]
         gone = sorted(set(range(self.size)) - self._running)
         waits += [f"rank {rank} has finished" for rank in gone]
-        self._break(f"no rank can go on: {'; '.join(waits)}")
+        differs = disagreement({rank: account.story() for rank, account in sorted(self.accounts.items())})
+        self._break("; ".join([f"no rank can go on: {waits[0]}", *waits[1:], *([differs] if differs else [])]))
 
     def _break(self, why: str) -> None:
         self.broken = why
@@ -364,11 +407,12 @@ class _World:
 
 class _ThreadsChannel(Channel):
     def __init__(
-        self, world: _World, members: Sequence[int], rank: int, sends: Sequence[Message], receives: Sequence[Message],
-        tag: _Tag,
+        self, comm: ThreadsComm, world: _World, members: Sequence[int], sends: Sequence[Message],
+        receives: Sequence[Message], tag: _Tag,
     ) -> None:  # fmt: skip
         check_messages(sends, receives, tag[1], len(members))
-        self._world, self._members, self._rank, self._key, self._tag = world, members, rank, tag, tag[1]
+        self._comm, self._world, self._members, self._rank = comm, world, members, comm.rank
+        self._key, self._tag, self._head = tag, tag[1], (0, 0)
         self._sends = [(message.rank, raw(message.memory)) for message in sends]
         self._receives = [(message.rank, raw(message.memory, receives=True)) for message in receives]
         self._started, self._epoch = False, world.epoch
@@ -376,15 +420,20 @@ class _ThreadsChannel(Channel):
     def start(self) -> None:
         if self._started and self._epoch == self._world.epoch:
             raise CommError(f"the channel with tag {self._tag} is started again before it has finished")
-        self._started, self._epoch = True, self._world.epoch
+        self._started, self._epoch, self._head = True, self._world.epoch, self._comm.head()
         for target, memory in self._sends:
-            self._world.send(self._members[self._rank], self._members[target], self._key, memory.copy())
+            mail = self._head, self._comm.account, memory.copy()
+            self._world.send(self._members[self._rank], self._members[target], self._key, mail)
 
     def finish(self) -> None:
         if not self._started or self._epoch != self._world.epoch:
             raise CommError(f"the channel with tag {self._tag} is finished but was not started")
         for source, memory in self._receives:
-            data = self._world.receive(self._members[source], self._members[self._rank], self._key)
+            head, account, data = self._world.receive(self._members[source], self._members[self._rank], self._key)
+            if head != self._head:
+                stories = {source: account.story(), self._rank: self._comm.account.story()}
+                text = disagreement(dict(sorted(stories.items())))
+                self._world.differ(text or unexpected([source], self._rank, self._tag, self._comm.account.last))
             if data.size != memory.size:
                 raise CommError(
                     f"rank {source} sent {data.size} bytes with tag {self._tag}, "

@@ -10,6 +10,7 @@ import numpy as np
 
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError
+from fluxloom.dsl.acts import loop_act, reset_act
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat, Global
 from fluxloom.dsl.identity import among, unique
@@ -93,6 +94,7 @@ class Chain:
         self._versions: list[int] = []
         self._watched: list[Loop | Global] = []
         self._watched_versions: list[int] = []
+        self._act = b""
 
     # -------------------------------------------------------------------------------- execution
     def __call__(self) -> None:
@@ -108,6 +110,8 @@ class Chain:
         if plain is None:
             plain = self.build()
         traffic, fused, ranked = self._traffic, self._fused, self.context.ranked
+        if ranked:
+            self.context.comm.note(self._act or self._told())
         if traffic is not None:
             traffic.before()
         alone = self._agree(plain) if ranked else self._touched()
@@ -126,6 +130,15 @@ class Chain:
             dat.halo_version = dat.version
         self._versions = [d.version for d in self.dats]
         self._watched_versions = [w.version for w in self._watched]
+
+    def _told(self) -> bytes:
+        """Tell the other ranks of each loop, and return what tells of them all."""
+        for step in self.steps:
+            act = loop_act(step.bound) if isinstance(step, Loop) else reset_act(step.target, step.value)
+            self.context.comm.note(act)
+        names = ", ".join(loop.name for loop in self.loops)
+        self._act = f"chain {self.name} ({names})".encode()
+        return self._act
 
     def build(self) -> PlainReplay:
         """Plan, generate and compile; happens by itself at the first call."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.codegen.exchange import WORD, Field, exchange_unit, record_bytes
 from fluxloom.codegen.spec import Entry
 from fluxloom.device.base import Buffer, Call, Enqueued, Launch, Program, Sequencer
+from fluxloom.dsl.acts import exchange_act
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.exchange_numbers import Numbers
@@ -77,6 +78,7 @@ class Exchange:
     ) -> None:
         self.context, self.dats = context, list(dats)
         self._fixed = buffers
+        context.comm.agree(exchange_act(self.dats, (m.dat for m in masks), (m.dat for m in returns)))
         sets = unique(d.set for d in dats)
         self._blocks = [_block([d for d in dats if d.set is s]) for s in sets]
         self._numbers = [Numbers(context, mask) for mask in masks]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import Scalar, scalar
 from fluxloom.core.errors import DatError
+from fluxloom.dsl.acts import kind_of, value_act
 from fluxloom.dsl.incoming import incoming, unmasked
 from fluxloom.dsl.reductions import forget, require_total
 
@@ -54,6 +55,7 @@ class Global:
         self.waiting: Access | None = None
         """How results of the ranks will be combined when somebody wants the value; None: they have been."""
         self.version = 0
+        self.act = f"value of {kind_of(self)}".encode()
         self.value = array
 
     def _flat(self, *, write: bool) -> npt.NDArray[Any]:
@@ -76,6 +78,8 @@ class Global:
         if array.shape not in (self.shape, ()):
             raise DatError(f"global {self.name!r}: a value of shape {array.shape} does not fit {self.shape}")
         self.version += 1
+        if self.context.ranked:
+            self.context.comm.note(b"%s = %s" % (self.act, value_act(array)))
         self._flat(write=True)[:] = array.ravel() if array.shape else array
 
     @staticmethod

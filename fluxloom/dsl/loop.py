@@ -16,6 +16,7 @@ from fluxloom.core.access import Access
 from fluxloom.core.activity import activity
 from fluxloom.core.errors import LoopError, PlanError, did_you_mean
 from fluxloom.device.base import Buffer, Program, Sequencer
+from fluxloom.dsl.acts import loop_act
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.bind import Bound, Numbering, bind, specialise
 from fluxloom.dsl.cost import choose, redundancy_is_low
@@ -218,6 +219,8 @@ class Loop:
                 value = self.bound.kernel.number(key, value)
             self.constants[key] = value
             self.version += 1
+            if self.context.ranked:
+                self.context.comm.note(f"{self.name}: {key}={value!r}".encode())
             for block, number in self._blocks:
                 block.set_constant(f"{number}_{key}", value)
 
@@ -375,7 +378,7 @@ class _Native:
         self._traffic = None if context.device.shared else Traffic([loop])
         if context.ranked:
             task = loop_task(loop, unit.entries[0], group, numbering, compiled, self.blocks.append)
-            self.sequencer: Sequencer = OneTask(context, task)
+            self.sequencer: Sequencer = OneTask(context, task, loop_act(loop.bound))
         else:
             self.blocks.append(loop.argument_block(unit.entries[0], group, numbering))
             self.sequencer = context.device.sequencer([self.blocks[0].call(loop.name, compiled)])

@@ -320,12 +320,14 @@ class OneTask(Sequencer):
     is current for the next loop too, whose version is the next one: the loop counts it when it has run.
     """
 
-    def __init__(self, context: Context, task: Task) -> None:
+    def __init__(self, context: Context, task: Task, act: bytes) -> None:
         self.context, self.task = context, replace(task, halo_reads=())  # what it is brought serves other loops too
+        self._act = act
         self._forms: dict[tuple[int, ...], RankedSequence] = {}
 
     def __call__(self) -> None:
         """Run the loop once."""
+        self.context.comm.note(self._act)
         self._check_private()
         stale = stale_somewhere(self.context, self.task.needs)
         key = tuple(id(d) for d in stale)

@@ -100,6 +100,8 @@ def combine_ranks(context: Context, targets: Sequence[tuple[Global, Access]]) ->
 
     Through the host it takes a message for those of each type and operation.
     """
+    for target, _ in targets:
+        context.comm.note(target.act)
     if context.links.combine(targets):
         note_written([target for target, _ in targets])
         return

@@ -169,6 +169,10 @@ class TimedComm(Comm):
         with self.waiting() as inner:
             return inner.exchange(parts)
 
+    def note(self, act: bytes) -> None:
+        """Remember what all ranks do here."""
+        self.inner.note(act)
+
     def barrier(self) -> None:
         """Wait for every rank."""
         with self.waiting() as inner:

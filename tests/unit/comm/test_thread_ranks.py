@@ -61,7 +61,7 @@ def test_one_that_left_is_waited_for() -> None:
     ranks = thread_ranks(2)
     first, second = both(ranks, lambda comm: comm.rank or comm.allgather(1))
     assert isinstance(first, CommError)
-    assert "rank 0 waits for the other ranks in allgather; rank 1 has finished" in str(first)
+    assert "rank 0 waits for the other ranks in an allgather; rank 1 has finished" in str(first)
     assert second == 1
     assert ranks[1].broken
 

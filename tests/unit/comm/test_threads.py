@@ -124,7 +124,7 @@ def test_abort() -> None:
 @pytest.mark.parametrize("how", ["allgather", "exchange", "barrier", "channel"])
 def test_rank_that_left(how: str) -> None:
     """A rank waits for one that has finished."""
-    what = "a message of rank 1 with tag 1" if how == "channel" else f"the other ranks in {how}"
+    what = "a message of rank 1 with tag 1" if how == "channel" else f"the other ranks in (an? )?{how}[^;]*"
 
     def work(comm: Comm) -> None:
         if comm.rank == 0:
@@ -174,7 +174,7 @@ def test_ranks_that_disagree(others: str) -> None:
     def work(comm: Comm) -> None:
         waits(comm, "barrier" if comm.rank == 1 else others)
 
-    with pytest.raises(CommError, match=r"the ranks disagree: rank \d calls \w+.*, rank \d calls"):
+    with pytest.raises(CommError, match=r"the ranks disagree: ranks 0 and 2: .*; rank 1: a barrier"):
         ranks(3, work)
 
 
@@ -190,14 +190,13 @@ def test_different_types_in_an_exchange() -> None:
         dtype = (np.float64, np.int64)[comm.rank]
         comm.exchange([np.zeros((1, 1 + comm.rank), dtype)] * 2)
 
-    with pytest.raises(
-        CommError, match=r"rank 1 sends int64\(2,\) an element, rank 0 float64\(1,\)|rank 0 sends float64"
-    ):
+    with pytest.raises(CommError, match=r"rank 0: exchange of float64 .*\(1,\); rank 1: exchange of int64 .*\(2,\)"):
         ranks(2, work)
 
 
 def test_messages_are_snapshots() -> None:
     """A message that is not received yet does not follow what happens to the memory of the sender."""
+    sent = threading.Event()
 
     def work(comm: Comm) -> float:
         memory = np.full(3, float(comm.rank))
@@ -209,9 +208,9 @@ def test_messages_are_snapshots() -> None:
                 channel.start()
                 channel.finish()
             memory[:] = 7.0
-            comm.barrier()
+            sent.set()
             return 0.0
-        comm.barrier()
+        assert sent.wait(PATIENCE)
         values = []
         for _ in range(2):
             channel.start()

@@ -1,0 +1,156 @@
+"""Ranks that declare or run different things all get the same error: no wrong field, no hang."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import run_threads
+from fluxloom.core.errors import CommError
+from tests.faults.rank_cases import CASES, leaves, restored_by_one
+from tests.parallel.launch import ROOT, mpiexec, run, starter
+
+
+def errors(body: Any, *arguments: Any, ranks: int = 2, **other: Any) -> list[str]:
+    """Return the message of what each rank raises."""
+
+    def rank(comm: Comm) -> str:
+        try:
+            body(comm, *arguments, **other)
+        except CommError as error:
+            return str(error)
+        return ""
+
+    return run_threads(ranks, rank)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_that_differ(name: str) -> None:
+    body, other, words = CASES[name]
+    first, second = errors(body, **other)
+    assert first == second
+    assert "the ranks disagree: rank 0: " in first
+    assert "; rank 1: " in first
+    assert all(word in first for word in words)
+
+
+def test_the_same_on_all_threads_is_no_error() -> None:
+    body, _, _ = CASES["dtype"]
+    assert errors(body) == ["", ""]
+    assert errors(body, ranks=3) == ["", "", ""]
+
+
+def test_one_of_three() -> None:
+    body, other, _ = CASES["sums"]
+    found = errors(body, ranks=3, **other)
+    assert len(set(found)) == 1
+    assert "ranks 0 and 2: " in found[0]
+
+
+def test_a_checkpoint_read_by_one(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    first, second = errors(restored_by_one, str(tmp_path))
+    assert first == second
+    assert "rank 0: a broadcast from rank 0; rank 1: loop scatter" in first
+
+
+def test_a_thread_that_leaves() -> None:
+    first, second = errors(leaves)
+    assert "rank 0: value of s float64; rank 1: nothing more" in first
+    assert second == ""
+
+
+ALL = """
+    import json, sys
+    from fluxloom.core.errors import CommError
+    from tests.faults.rank_cases import CASES, declared
+    declared(comm)
+    for name, (body, other, _) in CASES.items():
+        text = ""
+        try:
+            body(comm, **other)
+        except CommError as error:
+            text = str(error)
+        said = comm.rally(text, 20.0)   # all ranks leave what they did, and go on
+        if comm.rank == 0:
+            sys.stdout.write(json.dumps([name, said]) + chr(10))
+    declared(comm)
+"""
+
+
+@pytest.mark.mpi
+def test_processes_that_differ() -> None:
+    import json
+
+    done = mpiexec(2, ALL, environment={"FLUXLOOM_PATIENCE": "1"})
+    found = dict(json.loads(line) for line in done.stdout.splitlines())
+    assert list(found) == list(CASES)
+    for name, (first, second) in found.items():
+        assert first == second, name
+        assert first.startswith("the ranks disagree: rank 0: "), name
+        assert all(word in first for word in CASES[name][2]), name
+
+
+ENDS = {
+    "exits": "import sys; sys.exit(0)",
+    "fails": "raise ValueError('no good')",
+    "is killed": "import os; os.kill(os.getpid(), 9)",
+}
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("how", "first"),
+    [("exits", 0), ("fails", 1), ("is killed", 1), *(pytest.param(*case, marks=pytest.mark.long)
+     for case in (("exits", 1), ("fails", 0), ("is killed", 0)))],
+)  # fmt: skip
+def test_a_process_that_ends(how: str, first: int, tmp_path: Path) -> None:
+    """Without `ending_together`: the other one, which waits for it, ends too."""
+    found = starter()
+    if isinstance(found, str):
+        pytest.skip(found)
+    program = tmp_path / "ranks.py"
+    program.write_text(f"import fluxloom as fl\ncomm = fl.world()\nif comm.rank == {first}:\n    {ENDS[how]}\n"
+                       "comm.allgather(1)\nprint('not reached')\n")  # fmt: skip
+    environment = {**os.environ, **found.environment(), "PYTHONPATH": str(ROOT), "FLUXLOOM_PATIENCE": "1"}
+    done = run(found.command(2, [str(program)]), environment, 30)
+    assert done.returncode != 0
+    assert "not reached" not in done.stdout
+    if how != "is killed":
+        assert f"rank {first}: it has ended" in done.stderr
+
+
+@pytest.mark.mpi
+def test_a_long_wait_is_told() -> None:
+    """Who waits, for whom, behind what; and it is no fault."""
+    program = """
+        import time
+        from tests.faults.rank_cases import Ring
+        ring = Ring(comm)
+        ring.scatter()
+        if comm.rank == 1:
+            time.sleep(0.5)
+        ring.scatter()
+    """
+    done = mpiexec(2, program, environment={"FLUXLOOM_PATIENCE": "0.2"})
+    assert "rank 0 of 2 has waited for 0 s" in done.stderr
+    assert "loop scatter" in done.stderr
+    assert "rank 1 has come to no message meanwhile" in done.stderr
+
+
+def test_a_long_wait_of_threads_is_told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    import time
+
+    monkeypatch.setenv("FLUXLOOM_PATIENCE", "0.1")
+
+    def rank(comm: Comm) -> None:
+        if comm.rank == 1:
+            time.sleep(0.3)
+        comm.barrier()
+
+    run_threads(2, rank)
+    assert "rank 0 of 2 has waited for 0 s for the other ranks in a barrier; rank 1 does not" in capfd.readouterr().err
