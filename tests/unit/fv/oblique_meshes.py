@@ -13,7 +13,7 @@ from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import clustered
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["PLANE", "THIN", "WARPED", "oblique_mesh", "warped"]
+__all__ = ["PLANE", "STRAIGHT", "THIN", "WARPED", "oblique_mesh", "warped"]
 
 
 def _moved(mesh: MeshData, matrix: np.ndarray) -> MeshData:
@@ -57,6 +57,13 @@ def _turned(mesh: MeshData, wave: float) -> MeshData:
     return replace(mesh, points=x + wave * np.sin(2.0 * x[:, [1, 2, 0]] + 3.0 * x[:, [2, 0, 1]]))
 
 
+def _shaken(mesh: MeshData) -> MeshData:
+    """Return a mesh of the unit cube whose points are moved, but for those on its sides, which move along them."""
+    x = mesh.points
+    inside = (x > 1e-9) & (x < 1.0 - 1e-9)
+    return replace(mesh, points=x + inside * np.random.default_rng(7).uniform(-0.08, 0.08, x.shape))
+
+
 UNEVEN = clustered(1.2)
 
 PLANE: dict[str, Callable[[], MeshData]] = {
@@ -87,8 +94,15 @@ WARPED: dict[str, Callable[[], MeshData]] = {
     "warped hexahedron": lambda: warped(4),
     "warped prism": lambda: _turned(box3d(4, 4, 4, kind="prism"), 0.05),
     "polyhedron": lambda: dual(box3d(3, 3, 3, kind="tetra", perturb=0.1)),
+    "warped mixed": lambda: _turned(_mixed_space(), 0.03),
+    "thin warped hexahedron": lambda: _moved(warped(4), np.diag([1.0, 1e-3, 1.0])),
+    "hexahedra in a box": lambda: _shaken(box3d(4, 3, 3)),
+    "prisms in a box": lambda: _shaken(box3d(4, 3, 3, kind="prism")),
 }
 """Cells with faces that are not plane."""
+
+STRAIGHT = ("polyhedron", "hexahedra in a box", "prisms in a box")
+"""Of these, meshes whose sides are plane."""
 
 
 def warped(n: int) -> MeshData:
