@@ -162,7 +162,7 @@ def test_devices_agree(ctx: fl.Context, device: str) -> None:
     """Velocity, pressure, a scalar, and forces."""
     cv = shaken("hexahedron", 2)
     sides = dict.fromkeys(cv.patches, Adiabatic()) | {"xmin": FixedValue(0.5), "xmax": Outflow()}
-    heat = Scalar("T", 0.02, sides, initial=lambda x: x[:, 1] + x[:, 2])  # type: ignore[arg-type]
+    heat = Scalar("T", 0.02, sides, initial=lambda x: x[:, 1] + x[:, 2])
 
     def run(context: fl.Context) -> list[np.ndarray]:
         flow = disturbed(context, cv, 1e-10, scalars=[heat])
