@@ -38,6 +38,9 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
 
+_AWAY = 0.5
+"""How far a face may leave its plane, as a part of the distance of its elements, and be all that it is."""
+
 _FIT = 1e-6
 """How far a periodic face may be from its partner, as a part of the distance between the patches."""
 
@@ -140,7 +143,7 @@ class ControlVolumes:
         Returns the second moments of the faces, ``(faces, d, d)``, see `fluxloom.mesh.geometry.face_moments`; None:
         they are not known.
     warps
-        Returns which faces are warped, and what their triangles have beside the mean normal, ``(m, 27)``, see
+        Returns which faces are warped, and what their triangles have beside the mean normal, ``(m, 28)``, see
         `fluxloom.mesh.warped_faces`; None: no face is, or it is not known.
     """
 
@@ -207,8 +210,17 @@ class ControlVolumes:
 
 
 def warps_of(volumes: ControlVolumes) -> tuple[Index, Array]:
-    """Return `ControlVolumes.warps`; none where nothing is known of any."""
-    return (np.empty(0, np.int64), np.empty((0, TENSOR))) if volumes.warps is None else volumes.warps()
+    """Return which faces are warped, and what their triangles have, ``(m, 27)``, less of it where cells are thin.
+
+    Where a face leaves its plane by half the distance of its elements along the normal, or more, what is linear in them
+    says nothing of its corners, as in layers of thin cells on a twisted wall: there it fades, to nothing at the whole.
+    """
+    if volumes.warps is None:
+        return np.empty(0, np.int64), np.empty((0, TENSOR))
+    rows, found = volumes.warps()
+    spacing = volumes.spacing[rows] * np.where(rows < volumes.interior, 1.0, 2.0)
+    share = np.clip(2.0 - found[:, TENSOR] / (_AWAY * spacing), 0.0, 1.0)
+    return rows, found[:, :TENSOR] * share[:, None]
 
 
 @dataclass(frozen=True, eq=False)

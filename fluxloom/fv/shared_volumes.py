@@ -23,7 +23,7 @@ from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, chain_ta
 from fluxloom.mesh.geometry import face_geometry, face_moments
 from fluxloom.mesh.mesh import Ragged
 from fluxloom.mesh.rows import together
-from fluxloom.mesh.warped_faces import TENSOR, face_warps
+from fluxloom.mesh.warped_faces import WARPS, face_warps
 
 if TYPE_CHECKING:
     from fluxloom.mesh.distribute import MeshPart
@@ -125,7 +125,7 @@ def _moments(points: Array, nodes: Ragged, warped: bool) -> Array:
     found = face_moments(points, nodes).reshape(len(nodes), -1)
     if not warped:
         return found
-    whole = np.zeros((len(nodes), TENSOR))
+    whole = np.zeros((len(nodes), WARPS))
     rows, tensors = face_warps(points, nodes)
     whole[rows] = tensors
     return np.concatenate([found, whole], axis=1)

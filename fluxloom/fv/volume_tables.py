@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.fv.control_volumes import ControlVolumes, warps_of
-from fluxloom.mesh.warped_faces import TENSOR
+from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.mesh.warped_faces import WARPS
 
 __all__ = [
     "CellTable", "FaceTable", "ImageTable", "OuterTable", "chain_tables", "face_tensors", "split_tensors", "taken",
@@ -38,7 +38,7 @@ class CellTable:
 class FaceTable:
     """Faces between two cells: global numbers, areas, ways from the first to the second and to the face, moments.
 
-    These are ``(n, d d)``, with ``(n, 27)`` of `fluxloom.mesh.warped_faces` behind them where any face is warped.
+    These are ``(n, d d)``, with ``(n, 28)`` of `fluxloom.mesh.warped_faces` behind them where any face is warped.
     """
 
     number: Index
@@ -90,10 +90,10 @@ def face_tensors(volumes: ControlVolumes) -> Array:
     if volumes.moments is None:
         return np.empty((len(volumes.faces), 0))
     found = volumes.moments().reshape(len(volumes.faces), -1)
-    rows, tensors = warps_of(volumes)
+    rows, tensors = (np.empty(0, np.int64), np.empty((0, WARPS))) if volumes.warps is None else volumes.warps()
     if not rows.size:
         return found
-    whole = np.zeros((len(found), TENSOR))
+    whole = np.zeros((len(found), WARPS))
     whole[rows] = tensors
     return np.concatenate([found, whole], axis=1)
 

@@ -25,6 +25,9 @@ Rows = npt.NDArray[np.intp]
 TENSOR = 27
 """Numbers of a face: nine for each component ``k``, ``sum A_tk y_n``, then ``sum A_tk y_n y_m`` less ``A_k C_nm``."""
 
+WARPS = TENSOR + 1
+"""These, and behind them how far nodes are from the plane through the mean of all along the mean normal, at most."""
+
 _PLANE = 1e-9
 """Distance of a node from the plane of its face, as a part of the root of the area, that is none."""
 
@@ -32,7 +35,7 @@ _UPPER = np.triu_indices(3)
 
 
 def face_warps(points: FloatArray, faces: Ragged) -> tuple[Rows, FloatArray]:
-    """Return which faces are warped, ``(m,)``, and what their triangles have beside the mean normal, ``(m, 27)``.
+    """Return which faces are warped, ``(m,)``, and what their triangles have beside the mean normal, ``(m, 28)``.
 
     Faces that are plane, but not seen as a whole from the mean of their nodes, are among them: their centre is not
     their centroid. Parameters are those of `fluxloom.mesh.geometry.face_geometry`.
@@ -49,7 +52,7 @@ def face_warps(points: FloatArray, faces: Ragged) -> tuple[Rows, FloatArray]:
 
             in_chunks(rows.size, piece)
     if not found:
-        return np.empty(0, dtype=np.intp), np.empty((0, TENSOR))
+        return np.empty(0, dtype=np.intp), np.empty((0, WARPS))
     rows, tensors = np.concatenate([item[0] for item in found]), np.concatenate([item[1] for item in found])
     order = np.argsort(rows)
     return rows[order], tensors[order]
@@ -68,7 +71,7 @@ def _warped(points: FloatArray, faces: Ragged, rows: Rows, width: int) -> tuple[
     hidden = np.einsum("fni,fi->fn", areas, area).min(axis=1)
     warped = np.flatnonzero((height > _PLANE * size**1.5) | (hidden < -_PLANE * size**2))
     if not warped.size:
-        return rows[:0], np.empty((0, TENSOR))
+        return rows[:0], np.empty((0, WARPS))
     some = Ragged(np.arange(warped.size + 1) * width, nodes[warped].reshape(-1))
     _, centres = face_geometry(points, some)
     apex = middle[warped, 0] - centres
@@ -81,4 +84,5 @@ def _warped(points: FloatArray, faces: Ragged, rows: Rows, width: int) -> tuple[
     twice = np.einsum("ftk,ftnm->fknm", areas[warped], products)
     twice -= area[warped][:, :, None, None] * face_moments(points, some)[:, None]
     tensors = np.concatenate([once, twice[:, :, _UPPER[0], _UPPER[1]]], axis=2)
-    return rows[warped], tensors.reshape(-1, TENSOR)
+    away = height[warped] / size[warped]
+    return rows[warped], np.concatenate([tensors.reshape(-1, TENSOR), away[:, None]], axis=1)
