@@ -45,7 +45,7 @@ def compressible(context: fl.Context, cv: ControlVolumes) -> list[Chain]:
     (incompressible, ("warped_fluxes", "warped_scalar_flux", "warped_force")),
     (compressible, ("twisted_cells", "twisted_faces", "twisted_walls")),
 ])  # fmt: skip
-def test_nvcc_compiles(make, names: tuple[str, ...], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_nvcc_compiles(make, names: tuple[str, ...], tmp_path: Path) -> None:
     """All that a step does before the pressure, forces, and residuals over cells and over faces."""
     compiler = shutil.which("nvcc")
     if compiler is None:
