@@ -6,8 +6,8 @@ normals, and a flux that changes along the face adds, to first order,
 .. math:: \sum_k \frac{\partial F_k}{\partial w} \sum_n T_{kn} \frac{\partial w}{\partial x_n}
 
 with :math:`T_{kn}` of `fluxloom.mesh.warped_faces` and the means of state and gradient of both cells: with it what
-linear states bring into a cell is exact to first order in their change. Through walls only pressure acts; what is given
-at other boundaries is given at the centre of a face, and passes as it is.
+linear states bring into a cell is exact to first order in their change. At the boundary the state at the centre of a
+face is that of all of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fluxloom.core.access import RW, Const, Read
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import select, zeros
 
-__all__ = ["twisted_cells", "twisted_faces", "twisted_walls"]
+__all__ = ["twisted_cells", "twisted_faces"]
 
 
 @func
@@ -85,13 +85,3 @@ def twisted_cells(
             total[v] += select(sign[j] == 0.0, 0.0, select(sign[j] < 0.0, f[v], -f[v]))
     for v in range(nv):
         res[v] = res[v] + total[v]
-
-
-@kernel
-def twisted_walls(slope: Read, share: Read, face: Read, warp: Read, out: RW):
-    """Add to the momentum out of a warped face of a wall, per unit of area, with the gradient of the cell behind."""
-    for k in range(3):
-        push = 0.0
-        for n in range(3):
-            push += warp[3 * k + n] * share[4] * slope[12 + n]
-        out[1 + k] = out[1 + k] + push / face[3]

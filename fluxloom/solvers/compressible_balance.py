@@ -13,14 +13,13 @@ from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Subset
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_boundary import NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible_friction import boundary_friction, friction, mirror_waves, turbulence
 from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
-from fluxloom.fv.compressible_warps import twisted_cells, twisted_faces, twisted_walls
+from fluxloom.fv.compressible_warps import twisted_cells, twisted_faces
 from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.sides import Family, spread
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS
@@ -38,12 +37,11 @@ _REGISTERS = 168
 
 @dataclass(frozen=True)
 class Warped:
-    """Warped faces: their tensors, cells beside them, those between cells, and elements of walls."""
+    """Warped faces between cells: their tensors, the cells beside them, and they themselves."""
 
     tensors: Dat
     cells: Subset
     faces: Subset
-    walls: Subset
 
 
 class FlowBalance:
@@ -103,27 +101,18 @@ class FlowBalance:
         """Store what warped faces add to fluxes, where there are any. Collective."""
         flow, cv, spaces = self.flow, self.flow.volumes, self.flow.spaces
         rows, tensors = warps_of(cv)
-        turned = np.zeros(cv.elements, dtype=bool)
-        if cv.turned is not None:
-            turned[cv.turned.elements] = True
-        kept = ~turned[cv.faces[rows, 1]]
-        rows, tensors = rows[kept], tensors[kept]
+        inner = rows < cv.interior
+        rows, tensors = rows[inner], tensors[inner]
         if not any(flow.context.comm.allgather(rows.size > 0)):
             return
         whole = np.zeros((len(cv.faces), 9))
         whole[rows] = tensors.reshape(-1, 3, 9)[:, :, :3].reshape(-1, 9)
-        inner, outer = rows[rows < cv.interior], cv.faces[rows[rows >= cv.interior], 1]
-        walls = np.zeros(cv.elements, dtype=bool)
-        for name, span in cv.patches.items():
-            walls[span.start : span.stop] = isinstance(flow.boundaries.get(name), SlipWall | NoSlipWall | SymmetryPlane)
-        cells = np.unique(cv.faces[inner])
+        cells, faces = np.unique(cv.faces[rows]), spaces.faces.local(rows)
         context, local = flow.context, spaces.elements.local
-        faces = spaces.faces.local(inner)
         self.warped = Warped(
             spaces.faces.dat(whole, "warps", flow.face.layout),
             context.subset(flow.elements, local(cells[cells < cv.owned]), "warped.cells"),
             context.subset(spaces.faces.set, np.sort(faces[faces < spaces.faces.set.size]), "warped.faces"),
-            context.subset(flow.elements, local(outer[walls[outer]]), "warped.walls"),
         )
 
     def _store(self) -> None:
@@ -227,9 +216,6 @@ class FlowBalance:
             kind, par, face, inside = edge
             loops += [Loop(boundary_friction, flow.boundary, kind, par, face, w, inside, behind[0], flow.outflow,
                            **flow.thermal(), **self._common)]  # fmt: skip
-        if self.warped is not None:
-            loops += [Loop(twisted_walls, self.warped.walls, *behind, flow.face[flow.edge[0]],
-                           self.warped.tensors[flow.edge[0]], flow.outflow)]  # fmt: skip
         return loops
 
     def _convection(self) -> dict[str, Any]:
