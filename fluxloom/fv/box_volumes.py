@@ -81,10 +81,10 @@ def _slab(comm: Comm, counts: Index, step: Array) -> ControlVolumes:
     faces = FaceTable(
         np.concatenate(number), np.concatenate(first), np.concatenate(second),
         np.diag(step.prod() / step)[axis], np.diag(step)[axis], 0.5 * np.diag(step)[axis],
-        np.empty((axis.size, 0, 0)),
+        np.empty((axis.size, 0)),
     )  # fmt: skip
     none = np.zeros(0, dtype=np.int64)
-    outer = OuterTable(none, none, np.zeros((0, 3)), np.zeros((0, 3)), np.empty((0, 0, 0)))
+    outer = OuterTable(none, none, np.zeros((0, 3)), np.zeros((0, 3)), np.empty((0, 0)))
     return assemble(comm, cells, faces, outer, {}, (total, 3 * total, 0))
 
 

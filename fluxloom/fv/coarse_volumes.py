@@ -166,13 +166,13 @@ def _shared(
     ways = faces.ways(origin, near.centre[near.place(faces.second)])
     number, n_faces = _face_numbers(comm, faces, starts)
     inner = FaceTable(number, faces.first, faces.second, faces.areas(ways), ways, faces.centre - origin,
-                      np.empty((len(number), 0, 0)))  # fmt: skip
+                      np.empty((len(number), 0)))  # fmt: skip
     counts = np.array(comm.allgather(np.bincount(outer.patch, minlength=len(patches.names))))
     spans, before = patches.spans(counts.sum(axis=0)), counts[: comm.rank].sum(axis=0)
     begin = np.array([spans[name].start for name in patches.names], dtype=np.int64) + before
     mine = counts[comm.rank]
     local = np.arange(outer.cell.size) - np.repeat(np.cumsum(mine) - mine, mine)
-    edge = OuterTable(begin[outer.patch] + local, outer.cell, outer.area, outer.centre, np.empty((local.size, 0, 0)))
+    edge = OuterTable(begin[outer.patch] + local, outer.cell, outer.area, outer.centre, np.empty((local.size, 0)))
     found = assemble(comm, near, inner, edge, spans, (int(starts[-1]), n_faces, int(counts.sum())))
     order = np.argsort(number)
     wetted = np.concatenate([faces.wetted[order], outer.wetted])

@@ -21,6 +21,7 @@ from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.geometry import Geometry, face_moments, geometry
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.sound import require_positive, require_sound
+from fluxloom.mesh.warped_faces import TENSOR, face_warps
 
 __all__ = [
     "ControlVolumes",
@@ -31,10 +32,14 @@ __all__ = [
     "check_spacing",
     "control_volumes",
     "match_faces",
+    "warps_of",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
+
+_AWAY = 0.5
+"""How far a face may leave its plane, as a part of the distance of its elements, and be all that it is."""
 
 _FIT = 1e-6
 """How far a periodic face may be from its partner, as a part of the distance between the patches."""
@@ -137,6 +142,9 @@ class ControlVolumes:
     moments
         Returns the second moments of the faces, ``(faces, d, d)``, see `fluxloom.mesh.geometry.face_moments`; None:
         they are not known.
+    warps
+        Returns which faces are warped, and what their triangles have beside the mean normal, ``(m, 28)``, see
+        `fluxloom.mesh.warped_faces`; None: no face is, or it is not known.
     """
 
     volumes: Array
@@ -150,6 +158,7 @@ class ControlVolumes:
     shared: SharedVolumes | None = None
     turned: Turned | None = None
     moments: Callable[[], Array] | None = None
+    warps: Callable[[], tuple[Index, Array]] | None = None
 
     @property
     def outer(self) -> Index:
@@ -200,6 +209,20 @@ class ControlVolumes:
         return self.areas / self.area[:, None]
 
 
+def warps_of(volumes: ControlVolumes) -> tuple[Index, Array]:
+    """Return which faces are warped, and what their triangles have, ``(m, 27)``, less of it where cells are thin.
+
+    Where a face leaves its plane by half the distance of its elements along the normal, or more, what is linear in them
+    says nothing of its corners, as in layers of thin cells on a twisted wall: there it fades, to nothing at the whole.
+    """
+    if volumes.warps is None:
+        return np.empty(0, np.int64), np.empty((0, TENSOR))
+    rows, found = volumes.warps()
+    spacing = volumes.spacing[rows] * np.where(rows < volumes.interior, 1.0, 2.0)
+    share = np.clip(2.0 - found[:, TENSOR] / (_AWAY * spacing), 0.0, 1.0)
+    return rows, found[:, :TENSOR] * share[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Periodic faces: boundary faces on one side, their partners, and the shift from one side to the other."""
@@ -217,7 +240,7 @@ def control_volumes(
     Parameters
     ----------
     mesh
-        Any mesh; warped faces are planar here, with the mean normal.
+        Any mesh; warped faces have the mean normal of their triangles here, and beside it what `warps` tells.
     periodic
         Pairs of patches of which one is the other, moved: translations.
     links
@@ -269,13 +292,25 @@ def control_volumes(
     wrapped = Wrapped.of(centres, faces, ways) if pairs else Wrapped(np.empty(0, np.int64), np.empty((0, len(ways.T))))
     first = [pair.first for pair in pairs]
     return ControlVolumes(volumes, centres, faces, areas, spacing, arms, patches, wrapped,
-                          moments=lambda: _moments(mesh.points, links, [*first, np.flatnonzero(kept)]))  # fmt: skip
+                          moments=lambda: _moments(mesh.points, links, [*first, np.flatnonzero(kept)]),
+                          warps=lambda: _warps(mesh.points, links, [*first, np.flatnonzero(kept)]))  # fmt: skip
 
 
 def _moments(points: Array, links: Connectivity, outer: Sequence[Index]) -> Array:
     """Return the second moments of faces between cells, and of some boundary faces."""
     edge = face_moments(points, links.boundary_nodes)
     return np.concatenate([face_moments(points, links.interior_nodes), *(edge[chosen] for chosen in outer)])
+
+
+def _warps(points: Array, links: Connectivity, outer: Sequence[Index]) -> tuple[Index, Array]:
+    """Return which of these faces are warped, and their tensors."""
+    inner, tensors = face_warps(points, links.interior_nodes)
+    edge, others = face_warps(points, links.boundary_nodes)
+    place = np.full(links.n_boundary, -1, dtype=np.int64)
+    chosen = np.concatenate(outer)
+    place[chosen] = links.n_interior + np.arange(chosen.size)
+    used = place[edge] >= 0
+    return np.concatenate([inner, place[edge][used]]).astype(np.int64), np.concatenate([tensors, others[used]])
 
 
 def _elements_of_faces(links: Connectivity, pairs: Sequence[Pairs], kept: Index) -> Index:

@@ -15,7 +15,7 @@ from fluxloom.dsl.decompose_report import PartitionReport, make_report
 from fluxloom.fv.control_volumes import ControlVolumes, check_spacing
 from fluxloom.fv.shared_sectors import Beyond
 from fluxloom.fv.shared_volumes import assemble
-from fluxloom.fv.volume_tables import CellTable, FaceTable, ImageTable, OuterTable, Table
+from fluxloom.fv.volume_tables import CellTable, FaceTable, ImageTable, OuterTable, Table, face_tensors
 from fluxloom.graph.partition import as_shares, kway_available, pair_graph, partition_kway, partition_rcb
 from fluxloom.mesh.rows import together
 
@@ -63,7 +63,7 @@ def divided_volumes(
     owner = together(comm, lambda: _owners(comm, whole, method, shares, path))
     parts = []
     if whole is not None and not comm.rank:
-        moments = np.empty((len(whole.faces), 0, 0)) if whole.moments is None else whole.moments()
+        moments = face_tensors(whole)
         parts = [_part(whole, owner, rank, moments) for rank in range(comm.size)]
     near = _sent(comm, CellTable, [part[0] for part in parts])
     faces = _sent(comm, FaceTable, [part[1] for part in parts])

@@ -13,10 +13,14 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.given import check_patches, given_values, sliding
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED, SYMMETRY
 
-__all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table"]
+__all__ = ["Boundary", "Inflow", "NoSlip", "Outflow", "Symmetry", "boundary_table", "given_gradients"]
 
 Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
 Profile = Callable[[Array], npt.ArrayLike]
+
+_STEP = 1e-2
+"""Of differences, as a part of the root of the area of a face."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,26 @@ def boundary_table(
                 f"patch {name!r} has no boundary: give NoSlip(), Inflow(...), Outflow() or Symmetry(), not {boundary!r}"
             )
     return kinds, given
+
+
+def given_gradients(volumes: ControlVolumes, boundaries: Mapping[str, Boundary], chosen: Index) -> Array:
+    """Return the derivatives of velocities that enter, ``du_k / dx_n``, ``(boundary elements, d, d)``.
+
+    Central differences of the functions that give them, of some boundary elements ``(m,)``, numbers from 0 on; zero
+    elsewhere. They are exact for linear and quadratic functions.
+    """
+    d, cells = volumes.dimension, volumes.cells
+    found = np.zeros((volumes.elements - cells, d, d))
+    for name, elements in volumes.patches.items():
+        boundary = boundaries.get(name)
+        mine = chosen[(chosen >= elements.start - cells) & (chosen < elements.stop - cells)]
+        if not isinstance(boundary, Inflow) or not callable(boundary.velocity) or not mine.size:
+            continue
+        centres = volumes.centres[cells + mine]
+        step: Array = _STEP * np.sqrt(volumes.area[volumes.interior + mine])
+        for n in range(d):
+            away = np.zeros_like(centres)
+            away[:, n] = step
+            ends = [given_values(f"patch {name!r}", boundary.velocity, centres + way, d) for way in (away, -away)]
+            found[mine, :, n] = (ends[0] - ends[1]) / (2.0 * step)[:, None]
+    return found

@@ -13,6 +13,7 @@ __all__ = [
     "add_borrowed", "add_images", "borrow", "carry_pressure", "face_divergence", "face_gradient", "flux_corrections",
     "gradients", "mean_gradients", "oblique_dissipation", "oblique_force", "oblique_scalar_flux", "predict_faces",
     "project_faces", "push_faces", "raised_viscosity", "scalar_corrections", "sum_fluxes", "take_force",
+    "warped_fluxes", "warped_force", "warped_scalar_flux",
 ]  # fmt: skip
 
 
@@ -128,6 +129,52 @@ def flux_corrections(half: Read, g: Read, us: Read, nus: Read, oblique: Read, mo
         flux[i] = total
     through[0] = passing * oblique[2 * d + 2]
     extra[0] = added
+
+
+@kernel
+def warped_fluxes(u: Read, half: Read, g: Read, oblique: Read, warp: Read, flux: RW, through: RW, swept: Write, *,
+                  d: Const[int]):  # fmt: skip
+    """What a warped face adds to `flux_corrections`: ``swept . grad u``, and ``T : grad u`` to the velocity through it.
+
+    ``swept_m = T_km u_k + N_knm du_k / dx_n``, with ``T`` and ``N`` of `fluxloom.mesh.warped_faces`; `warp` is
+    ``(G, p, T_k., N_k.., ...)``, see `fluxloom.fv.linear_operators.LinearOperators.warps`.
+    """
+    mean = zeros(d * d)
+    q = zeros(d)
+    passing = 0.0
+    for j in range(len(half)):
+        for m in range(d * d):
+            mean[m] += half[j] * g[j][m]
+    for k in range(d):
+        centre = 0.0
+        for j in range(len(u)):
+            centre += u[j][k] / len(u)
+        for n in range(d):
+            centre += oblique[d + n] / oblique[2 * d] * mean[d * k + n]
+        for n in range(d):
+            once = warp[2 + 9 * k + n]
+            slope = mean[d * k + n]
+            passing += once * slope
+            q[n] += once * centre
+            for m in range(d):
+                q[m] += warp[5 + 9 * k + min(n, m) * (5 - min(n, m)) // 2 + max(n, m)] * slope
+    for i in range(d):
+        total = 0.0
+        for m in range(d):
+            total += q[m] * mean[d * i + m]
+        flux[i] = flux[i] + total
+        swept[i] = q[i]
+    through[0] = through[0] + warp[0] + warp[1] * passing
+
+
+@kernel
+def warped_scalar_flux(half: Read, g: Read, swept: Read, flux: RW, *, d: Const[int]):
+    """What a warped face adds to `scalar_corrections`: ``swept . grad q``, see `warped_fluxes`."""
+    total = 0.0
+    for j in range(len(half)):
+        for m in range(d):
+            total += half[j] * swept[m] * g[j][m]
+    flux[0] = flux[0] + total
 
 
 @kernel
@@ -253,6 +300,31 @@ def oblique_force(side: Read, oblique: Read, normal: Read, nus: Read, us: Read, 
                 carried += q[m] * g[j][d * i + m]
             friction[i] -= nus[j] * side[j][0] * total
             momentum[i] += carried
+
+
+@kernel
+def warped_force(side: Read, oblique: Read, warp: Read, u: Read, g: Read, slope: Read, pressure: Inc, momentum: Inc, *,
+                 d: Const[int]):  # fmt: skip
+    """What a warped boundary element adds to the force on it, ``T . grad p``, and to the momentum, see `warped_fluxes`.
+
+    `warp` is ``(p, T_k., N_k.., ...)``: ``p`` is 1 where something passes, else 0.
+    """
+    for j in range(len(side)):
+        q = zeros(d)
+        for k in range(d):
+            centre = u[k]
+            for n in range(d):
+                centre += oblique[d + n] * g[j][d * k + n]
+            for n in range(d):
+                once = warp[1 + 9 * k + n]
+                pressure[k] += once * slope[j][n]
+                q[n] += warp[0] * once * centre
+                for m in range(d):
+                    place = 4 + 9 * k + min(n, m) * (5 - min(n, m)) // 2 + max(n, m)
+                    q[m] += warp[0] * warp[place] * g[j][d * k + n]
+        for i in range(d):
+            for m in range(d):
+                momentum[i] += q[m] * g[j][d * i + m]
 
 
 @kernel

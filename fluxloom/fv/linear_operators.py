@@ -1,4 +1,4 @@
-r"""Operators of collocated finite volumes that are exact for linear fields on every mesh with plane faces.
+r"""Operators of collocated finite volumes that are exact for linear fields on every mesh.
 
 Those of `fluxloom.fv.operators` are so only where each face stands across the middle of the line between its elements.
 Elsewhere the two vectors
@@ -12,7 +12,8 @@ face. With gradients ``g`` of the cells that are exact for linear fields, and th
           q_f = \frac{q_i + q_j}{2} + s \cdot \bar g
 
 are exact too, and by Gauss's theorem with them divergence and gradient. The flux of a product, ``u_n q``, needs the
-second moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``.
+second moments ``C`` of the face beside it: ``A (n \cdot \nabla u) C g``. Warped faces are triangles, whose area vectors
+differ: with what `fluxloom.mesh.warped_faces` tells of them all of this is exact there too.
 
 *Gradients* are least squares of the differences across the faces of a cell with weights ``A / |v|``: on right-angled
 cells, however thin, all directions count alike. Faces at which nothing is known (walls, for the pressure) may leave a
@@ -43,11 +44,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.dsl.parts import refresh_host
-from fluxloom.fv.control_volumes import ControlVolumes
+from fluxloom.fv.control_volumes import ControlVolumes, warps_of
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.sides import Family, Sides
+from fluxloom.mesh.warped_faces import TENSOR
 
-__all__ = ["ORTHOGONAL", "LinearOperators", "obliqueness", "stored"]
+__all__ = ["ORTHOGONAL", "LinearOperators", "obliqueness", "once_warped", "stored"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -82,7 +84,7 @@ def obliqueness(volumes: ControlVolumes) -> float:
     """Return how far faces are from standing across the line between two elements, of this rank.
 
     The largest sine of the angle of ``n`` and ``v``, or distance of the face's centre from that line in the plane of
-    the face as a part of ``|v|``; no more than `ORTHOGONAL` is none.
+    the face as a part of ``|v|``, or what a face is warped as a part of ``A |v|``; no more than `ORTHOGONAL` is none.
     """
     if not len(volumes.faces):
         return 0.0
@@ -91,7 +93,16 @@ def obliqueness(volumes: ControlVolumes) -> float:
     angle = np.linalg.norm(_across(ways, normals), axis=1) / length
     aside = volumes.arms[:inner] - 0.5 * ways[:inner]
     aside -= (np.einsum("ij,ij->i", aside, normals[:inner]) / volumes.spacing[:inner])[:, None] * ways[:inner]
-    return float(max(angle.max(), (np.linalg.norm(aside, axis=1) / length[:inner]).max(initial=0.0)))
+    warped, tensors = once_warped(volumes)
+    twist = np.abs(tensors).max(axis=(1, 2), initial=0.0) / (volumes.area * length)[warped]
+    found = angle.max(), (np.linalg.norm(aside, axis=1) / length[:inner]).max(initial=0.0), twist.max(initial=0.0)
+    return float(max(found))
+
+
+def once_warped(volumes: ControlVolumes) -> tuple[Index, Array]:
+    """Return which faces are warped, ``(m,)``, and ``T_kn = sum A_tk y_n`` of their triangles, ``(m, 3, 3)``."""
+    rows, tensors = warps_of(volumes)
+    return rows, tensors.reshape(-1, 3, 9)[:, :, :3]
 
 
 def stored(volumes: ControlVolumes, values: Array) -> Array:
@@ -192,6 +203,34 @@ class LinearOperators:
         else:
             found = np.zeros((len(cv.faces), 3, 3))
         return found * (cv.area * self._all(passed, True))[:, None, None]
+
+    def warps(self, passed: Mask, given: Array) -> tuple[Index, Array]:
+        """Return which faces are warped, of those through which something passes, and ``(G, p, W)``, ``(m, 29)``.
+
+        ``W`` is what their triangles have, see `fluxloom.mesh.warped_faces`. Of the velocity through the face ``p`` is
+        ``1 / A``, and 0 where it is given; there ``G`` is what it has beside that at the centre.
+
+        Parameters
+        ----------
+        passed : (boundary elements,)
+            Through which something does.
+        given : (boundary elements, d, d)
+            Derivatives along the boundary of velocities that are given there, ``du_k / dx_n``.
+        """
+        cv = self.volumes
+        rows, tensors = warps_of(cv)
+        kept = self._all(passed, True)[rows]
+        rows, tensors = rows[kept], tensors[kept]
+        if not rows.size:
+            return rows, np.empty((0, 2 + TENSOR))
+        found = np.zeros((rows.size, 2 + TENSOR))
+        found[:, 2:] = tensors
+        free = self._all(self.feet, True)[rows]
+        found[:, 1] = free / cv.area[rows]
+        at = np.flatnonzero(~free)
+        once = tensors[at].reshape(-1, 3, 9)[:, :, :3]
+        found[at, 0] = np.einsum("fkn,fkn->f", once, given[rows[at] - cv.interior]) / cv.area[rows[at]]
+        return rows, found
 
     def halves(self) -> Family:
         """Return the means of both cells, faces by cells; at a boundary that of the cell behind."""
@@ -351,15 +390,22 @@ class LinearOperators:
     def carried(self, flat: Mask) -> Family:
         """Return what gradients add to Gauss's theorem with the values of `Operators`, cells by cells, ``(d, d)``.
 
-        ``sum A n_k s_l g_l / Omega``; boundary elements that are not known have the value of the cell behind, carried
-        to the centre of the face. In cells that are `flat` it is the gradient itself.
+        ``sum (A n_k s_l + T_kl) g_l / Omega``, ``T`` of warped faces; boundary elements that are not known have the
+        value of the cell behind, carried to the centre of the face. In cells that are `flat` it is the gradient itself.
         """
         cv, sides = self.volumes, self._sides
         outward = cv.areas[sides.face] * sides.sign[:, None]
         reach = self.skews.copy()
         reach[cv.interior :] = np.where(self.known[:, None], self.skews[cv.interior :], cv.ways[cv.interior :])
         share = np.where(sides.outside, 1.0, 0.5)
-        values = (outward[:, :, None] * reach[sides.face][:, None, :] * share[:, None, None]).reshape(share.size, -1)
+        terms = outward[:, :, None] * reach[sides.face][:, None, :]
+        rows, twisted = once_warped(cv)
+        if rows.size:
+            place = np.full(len(cv.faces), -1, dtype=np.int64)
+            place[rows] = np.arange(rows.size)
+            some = np.flatnonzero(place[sides.face] >= 0)
+            terms[some] += sides.sign[some][:, None, None] * twisted[place[sides.face[some]]]
+        values = (terms * share[:, None, None]).reshape(share.size, -1)
         values[flat[sides.cell]] = 0.0
         own = sides.sum(values)
         own[flat] = cv.volumes[: sides.cells][flat, None] * np.eye(cv.dimension).reshape(-1)

@@ -19,10 +19,11 @@ from fluxloom.dsl.parts import Part, refresh_host
 from fluxloom.fv.control_volumes import ControlVolumes, SharedVolumes, Wrapped, check_names, check_spacing, match_faces
 from fluxloom.fv.sectors import Sector
 from fluxloom.fv.shared_sectors import Beyond, shared_sectors
-from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, chain_tables, taken
+from fluxloom.fv.volume_tables import CellTable, FaceTable, OuterTable, chain_tables, split_tensors, taken
 from fluxloom.mesh.geometry import face_geometry, face_moments
 from fluxloom.mesh.mesh import Ragged
 from fluxloom.mesh.rows import together
+from fluxloom.mesh.warped_faces import WARPS, face_warps
 
 if TYPE_CHECKING:
     from fluxloom.mesh.distribute import MeshPart
@@ -63,14 +64,15 @@ def shared_volumes(
     }
     check_names(part.path, patches, periodic)
     cells = _stored_cells(part)
-    outer = _outer_faces(part)
+    warped = _warped(part)
+    outer = _outer_faces(part, warped)
     used = [patches[name] for pair in periodic for name in pair]
     hidden = np.zeros(outer.number.size, dtype=bool)
     for span in used:
         hidden |= (outer.number >= span.start) & (outer.number < span.stop)
     known = taken(cells, np.argsort(cells.number))
     wrapped, others = _periodic_faces(part, patches, periodic, taken(outer, hidden), known)
-    faces = chain_tables([_inner_faces(part, known), *wrapped])
+    faces = chain_tables([_inner_faces(part, known, warped), *wrapped])
     near = [cells, others]
     kept = taken(outer, ~hidden)
     shift = sum((len(span) * (kept.number >= span.stop) for span in used), np.zeros(kept.number.size, dtype=np.int64))
@@ -111,7 +113,25 @@ def _stored_cells(part: MeshPart) -> CellTable:
     return CellTable(cells.numbers, owner, values[:, 0].copy(), values[:, 1:].copy())
 
 
-def _inner_faces(part: MeshPart, known: CellTable) -> FaceTable:
+def _warped(part: MeshPart) -> bool:
+    """Return whether there are warped faces on any rank. Collective."""
+    tables = (part.table("face_nodes"), part.table("boundary_nodes"))
+    here = any(face_warps(part.points, Ragged.from_padded(table))[0].size > 0 for table in tables)
+    return any(part.comm.allgather(here))
+
+
+def _moments(points: Array, nodes: Ragged, warped: bool) -> Array:
+    """Return the second moments of faces, and what their triangles have beside the mean normal."""
+    found = face_moments(points, nodes).reshape(len(nodes), -1)
+    if not warped:
+        return found
+    whole = np.zeros((len(nodes), WARPS))
+    rows, tensors = face_warps(points, nodes)
+    whole[rows] = tensors
+    return np.concatenate([found, whole], axis=1)
+
+
+def _inner_faces(part: MeshPart, known: CellTable, warped: bool) -> FaceTable:
     """Return the faces between two cells one of which this rank owns."""
     cells, faces, table = part.part("cells"), part.part("faces"), part.table("face_cells")
     mine = np.flatnonzero((table < cells.owned).any(axis=1))
@@ -121,16 +141,16 @@ def _inner_faces(part: MeshPart, known: CellTable) -> FaceTable:
     origin = known.centre[known.place(first)]
     way = known.centre[known.place(second)] - origin
     return FaceTable(faces.numbers[mine], first, second, area, way, middle - origin,
-                     face_moments(part.points, nodes))  # fmt: skip
+                     _moments(part.points, nodes, warped))  # fmt: skip
 
 
-def _outer_faces(part: MeshPart) -> OuterTable:
+def _outer_faces(part: MeshPart, warped: bool) -> OuterTable:
     """Return the boundary faces of the cells that this rank owns."""
     cells, faces, behind = part.part("cells"), part.part("boundary"), part.table("boundary_cell")[:, 0]
     mine = np.flatnonzero(behind < cells.owned)
     mine = mine[np.argsort(faces.numbers[mine])]
     nodes = Ragged.from_padded(part.table("boundary_nodes")[mine])
-    moments = face_moments(part.points, nodes)
+    moments = _moments(part.points, nodes, warped)
     return OuterTable(faces.numbers[mine], cells.numbers[behind[mine]], *face_geometry(part.points, nodes), moments)
 
 
@@ -211,9 +231,9 @@ def assemble(
     centres = np.concatenate([whole.centre, outer.centre])
     table_of_faces = np.concatenate([between, np.stack([behind, edge], axis=1)])
     wrapped = Wrapped.of(centres, table_of_faces, ways)
-    moments = np.concatenate([faces.moment, outer.moment])
+    moments, warps = split_tensors(np.concatenate([faces.moment, outer.moment]), centres.shape[1])
     return ControlVolumes(whole.volume, centres, table_of_faces, areas, spacing, arms, spans, wrapped, shared, turned,
-                          (lambda: moments) if moments.shape[1] else None)  # fmt: skip
+                          moments, warps)  # fmt: skip
 
 
 def _shared(

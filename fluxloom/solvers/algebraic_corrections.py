@@ -14,7 +14,7 @@ correction          12     3      3 of Gauss's theorem, 9 that gradients add
 ==================  =====  =====  ===============================================================================
 
 and, where faces of a cell do not settle its gradient, 9 products and 3 sums for each level of cells that borrow; for
-planes of symmetry along axes 24 products, of images in means of gradients.
+planes of symmetry along axes 24 products, of images in means of gradients; for warped faces 45 products.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ from fluxloom.solvers.incompressible import Incompressible
 __all__ = ["AlgebraicCorrections"]
 
 Array = npt.NDArray[np.float64]
+_Pairs = dict[tuple[int, int], SparseMatrix]
+_Triples = dict[tuple[int, int, int], SparseMatrix]
 _NOTHING = 1e-14
 """Entry of a matrix that is none."""
 
@@ -131,6 +133,7 @@ class AlgebraicCorrections:
         share = -sides.sign * np.where(sides.outside, 1.0, 0.5)
         pattern = sides.rows(share, np.ones(sides.cells), kept=~sides.outside)
         self.pattern = flow.spaces.elements.rows(pattern, flow.spaces.cells, "oblique").pattern
+        self.swept, self.twisted = self._warped(linear, known)
         inverse = flow.spaces.faces.entry_rows(self.pattern, self._entries(share), "E_q")
         self.entries = SparseMatrix(inverse.pattern, inverse.values)
         self.sums = [
@@ -141,6 +144,41 @@ class AlgebraicCorrections:
         self.w = [ctx.dat(flow.faces, name=f"w_{m}") for m in range(d)]
         self.q = [ctx.dat(flow.faces, name=f"q_{m}") for m in range(d)]
         self.u_oblique = ctx.dat(flow.faces, name="u_s.oblique")
+
+    def _warped(self, linear: LinearOperators, known: FlowCorrections) -> tuple[_Pairs, _Triples]:
+        """Return what `warped_fluxes` multiplies: velocities ``(k, m)``, gradients ``(k, n, m)``; ``m = d`` passes."""
+        flow, cv, d = self.flow, self.flow.volumes, self.d
+        if known.warped is None:
+            return {}, {}
+        rows, tensors = known.warps(linear)
+        warp = np.zeros((len(cv.faces), d, 9))
+        warp[rows] = tensors[:, 2:].reshape(-1, d, 9)
+        once, scale = warp[:, :, :d], np.zeros(len(cv.faces))
+        scale[rows] = tensors[:, 1]
+        place = [[d + min(n, m) * (2 * d - 1 - min(n, m)) // 2 + max(n, m) for m in range(d)] for n in range(d)]
+        twice = warp[:, :, place] + once[:, :, None, :] * linear.skews[:, None, :, None]
+        found = np.concatenate([twice, (scale[:, None, None] * once)[..., None]], axis=3)
+        inner = np.arange(len(cv.faces)) < cv.interior
+        share, other = np.where(inner, 0.5, 0.0), np.where(inner, 0.5, 1.0)
+        once = once.reshape(-1, d * d)
+        over = linear.operators.two_sided(share[:, None] * once, other[:, None] * once)
+        velocity = self._parts(flow.spaces.faces, over, flow.spaces.elements)
+        whole = np.zeros(len(cv.faces))
+        whole[rows] = tensors[:, 0]
+        self.given = flow.spaces.faces.dat(whole, "given")
+        slopes = self._halves(linear, found.reshape(len(cv.faces), -1))
+        return (
+            {(k, m): velocity[d * k + m] for k in range(d) for m in range(d)},
+            {(k, n, m): slopes[(d * k + n) * (d + 1) + m] for k in range(d) for n in range(d) for m in range(d + 1)},
+        )
+
+    def _sweep(self, u: Sequence[Dat]) -> list[Loop]:
+        """Return the loops to what warped faces add, behind all that has been made of ``q`` before."""
+        make = self.make
+        loops = [make.spmv_onto(matrix, u[k], self.q[m]) for (k, m), matrix in self.swept.items()]
+        into = [*self.q, self.u_oblique]
+        loops += [make.spmv_onto(matrix, self.g[k][n], into[m]) for (k, n, m), matrix in self.twisted.items()]
+        return [*loops, make.axpy(make.one, self.given, self.u_oblique)] if loops else []
 
     def _entries(self, share: Array) -> Family:
         """Return the matrix from values at faces to the entries of `pattern`, over minus the volume of the row."""
@@ -220,7 +258,8 @@ class AlgebraicCorrections:
         loops.append(make.axpy_apart(make.one, nus, make.one, self.extra, self.raised))
         for m, q in enumerate(self.q):
             loops += [make.spmv_onto(self.tangents[m], self.raised, q), make.spmv_onto(self.along[m], self.extra, q)]
-            loops.append(make.spmv(self.entries, q, self.sums[m].values))
+        loops += self._sweep(u)
+        loops += [make.spmv(self.entries, q, self.sums[m].values) for m, q in enumerate(self.q)]
         return loops
 
     def added(self, k: int, r: Dat) -> list[Loop]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.face_forces import outward_areas
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
+from fluxloom.fv.incompressible_boundary import Boundary, given_gradients
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.linear_kernels import (
     add_borrowed,
@@ -32,6 +34,8 @@ from fluxloom.fv.linear_kernels import (
     raised_viscosity,
     sum_fluxes,
     take_force,
+    warped_fluxes,
+    warped_scalar_flux,
 )
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
@@ -59,6 +63,7 @@ class CorrectedFlow(Protocol):
     dimension: int
     kinds: npt.NDArray[np.int32]
     given_velocity: Array
+    boundaries: Mapping[str, Boundary]
     matrices: FlowMatrices
     spaces: FlowSpaces
     cells: Set
@@ -203,6 +208,10 @@ class FlowCorrections:
         What passes faces beside the mean of both velocities, of the velocity ahead.
     ratio
         What the pressure of the last solve counts: of this step's ``dt`` over that one's.
+    warped
+        Faces that are warped, and what `warped_fluxes` takes of them; None: there are none on any rank.
+    swept : (faces, d)
+        What it leaves for scalars.
     """
 
     def __init__(self, flow: CorrectedFlow) -> None:
@@ -223,6 +232,8 @@ class FlowCorrections:
         self._flux = ctx.dat(flow.faces, name="flux.oblique", shape=(d,))
         self.extra, self.raised = (ctx.dat(flow.faces, name=name) for name in ("nu_s.extra", "nu_s.raised"))
         self.damping = spaces.faces.dat(known.damping, "damping")
+        self.warped: tuple[Subset, Dat] | None = None
+        self._warp(linear)
         self.ratio = ctx.scalar(0.0, "ratio")
 
     def passed(self) -> npt.NDArray[np.bool_]:
@@ -232,7 +243,43 @@ class FlowCorrections:
         moves = np.abs(through) > 1e-12 * np.linalg.norm(flow.given_velocity, axis=1)
         return (flow.kinds == OUTFLOW) | ((flow.kinds == PRESCRIBED) & moves)
 
+    def warps(self, linear: LinearOperators) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return `LinearOperators.warps` of this flow."""
+        flow, cv, passed = self.flow, self.flow.volumes, self.passed()
+        outer = np.flatnonzero(passed & (flow.kinds == PRESCRIBED))
+        return linear.warps(passed, given_gradients(cv, flow.boundaries, outer))
+
+    def _warp(self, linear: LinearOperators) -> None:
+        """Store what warped faces have, where there are any. Collective."""
+        ctx, faces = self.flow.context, self.flow.spaces.faces
+        rows, tensors = self.warps(linear)
+        if not any(ctx.comm.allgather(rows.size > 0)):
+            return
+        whole = np.zeros((len(self.flow.volumes.faces), tensors.shape[1]))
+        whole[rows] = tensors
+        local = faces.local(rows)
+        owned = np.sort(local[local < faces.set.size])
+        self.warped = ctx.subset(faces.set, owned, "warped"), faces.dat(whole, "warps")
+        self.swept = ctx.dat(faces.set, name="swept", shape=(self.flow.dimension,))
+
     # ------------------------------------------------------------------------------------- parts of a step
+    def _twisted(self, u: Dat) -> list[Loop]:
+        """Return the loop to what warped faces add to the fluxes of momentum, and to the velocity through them."""
+        if self.warped is None:
+            return []
+        flow, half, gamma, (some, warps) = self.flow, self.half, self.flow.gamma, self.warped
+        return [Loop(
+            warped_fluxes, some, u[gamma.pattern], half.entries, self.velocity.mean[half.pattern],
+            self.oblique, warps, self._flux, self.through, self.swept, d=flow.dimension,
+        )]  # fmt: skip
+
+    def twisted_scalar(self, g: Dat, flux: Dat) -> list[Loop]:
+        """Return the loop to what warped faces add to the flux of a scalar with some mean gradients."""
+        if self.warped is None:
+            return []
+        half, some = self.half, self.warped[0]
+        return [Loop(warped_scalar_flux, some, half.entries, g[half.pattern], self.swept, flux, d=self.flow.dimension)]
+
     def raising(self, nus: Dat, raised: Dat) -> Loop:
         """Return the loop to the viscosity of the differences between two elements."""
         return Loop(raised_viscosity, self.flow.faces, nus, self.extra, raised)
@@ -243,7 +290,7 @@ class FlowCorrections:
         return [*self.velocity.of(u), Loop(
             flux_corrections, flow.faces, half.entries, self.velocity.mean[half.pattern], flow.us_ahead, flow.nus,
             self.oblique, self.moment, self.normal, self._flux, self.through, self.extra, d=flow.dimension,
-        ), self.raising(flow.nus, self.raised)]  # fmt: skip
+        ), *self._twisted(u), self.raising(flow.nus, self.raised)]  # fmt: skip
 
     def sums(self, flux: Dat, u: Dat, c: int) -> Loop:
         """Return the loop that takes fluxes out of cells."""

@@ -11,15 +11,20 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Subset
+from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.face_forces import slope_at_walls
-from fluxloom.fv.linear_kernels import oblique_force
+from fluxloom.fv.linear_kernels import oblique_force, warped_force
+from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
 from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
+from fluxloom.mesh.warped_faces import TENSOR
 from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
 from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
 from fluxloom.solvers.flow_signals import Signal
+from fluxloom.solvers.flow_spaces import Rows
 from fluxloom.solvers.incompressible import Incompressible
 
 __all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions"]
@@ -214,6 +219,22 @@ class Forces:
             oblique_force, over, sides.entries, oblique, flow.normal, flow.nus[sides.pattern], flow.us[sides.pattern],
             known.moment[sides.pattern], g.mean[cells.pattern], *self._sums[1:], d=d,
             tangential=int(self.form == "surface"),
+        ), *self._warped(linear, sides, cells, oblique, g.mean)]  # fmt: skip
+
+    def _warped(self, linear: LinearOperators, sides: Rows, cells: Rows, oblique: Dat, g: Dat) -> list[Loop]:
+        """Return the loop to what warped faces add to pressure and momentum. Collective."""
+        flow, cv, known = self.flow, self.flow.volumes, self.flow.corrections
+        rows, tensors = warps_of(cv)
+        chosen = np.flatnonzero(np.isin(cv.faces[rows, 1], patch_numbers(flow, self.patches)))
+        if known is None or not any(flow.context.comm.allgather(chosen.size > 0)):
+            return []
+        at = cv.faces[rows[chosen], 1]
+        whole = np.zeros((cv.elements, 1 + TENSOR))
+        whole[at, 0], whole[at, 1:] = known.passed()[at - cv.cells], tensors[chosen]
+        some = flow.context.subset(flow.elements, np.sort(flow.spaces.elements.local(at)), "warped")
+        return [Loop(
+            warped_force, some, sides.entries, oblique, flow.spaces.elements.dat(whole, "force.warps"), flow.u,
+            g[cells.pattern], self._slope[cells.pattern], self._sums[0], self._sums[2], d=flow.dimension,
         )]  # fmt: skip
 
     def now(self) -> Force:

@@ -74,7 +74,7 @@ class ScalarCorrections:
             scalar_corrections, flow.faces, half.entries, self._ahead.mean[half.pattern],
             known.velocity.mean[half.pattern], flow.us_ahead, scalar.alpha, known.extra, oblique, known.moment,
             known.normal, self.flux, d=flow.dimension,
-        )]  # fmt: skip
+        ), *known.twisted_scalar(self._ahead.mean, self.flux)]  # fmt: skip
 
     def sums(self) -> list[Loop]:
         """Return the loop that takes the corrections out of cells."""

@@ -151,7 +151,8 @@ class Incompressible:
         self.force = finite_vector("force", force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
         self._sets()
-        self.kinds, self.given_velocity = boundary_table(volumes, boundaries or {})
+        self.boundaries: Mapping[str, Boundary] = dict(boundaries or {})
+        self.kinds, self.given_velocity = boundary_table(volumes, self.boundaries)
         self.obliqueness = float(context.comm.reduce(np.array([obliqueness(volumes)]), "max")[0])
         self.matrices = FlowMatrices(volumes, self.kinds, self._oblique(form))
         self._warn_of_flat_cells()

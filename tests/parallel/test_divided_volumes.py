@@ -10,22 +10,24 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
-from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
+from fluxloom.fv.control_volumes import ControlVolumes, control_volumes, warps_of
 from fluxloom.fv.divided_volumes import cell_owners, divided_volumes
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh import box2d, box3d
 from fluxloom.mesh.distribute import distribute_mesh
 from fluxloom.mesh.dual import dual
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.slices import as_slice
 from fluxloom.solvers.compressible import CompressibleFlow
 
 SIDES = [("xmin", "xmax")]
 
 
+@pytest.mark.parametrize("mesh", [box2d(6, 5, kind="triangle", perturb=0.2), box3d(4, 3, 3, kind="prism", perturb=0.2)],
+                         ids=["plane", "warped"])  # fmt: skip
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_they_are_those_of_a_divided_mesh(ranks: int) -> None:
-    """With the same owners, also across periodic sides."""
-    mesh = box2d(6, 5, kind="triangle", perturb=0.2)
+def test_they_are_those_of_a_divided_mesh(ranks: int, mesh: MeshData) -> None:
+    """With the same owners, also across periodic sides; and second moments, and what warped faces have."""
 
     def work(comm: Comm) -> tuple[ControlVolumes, ControlVolumes]:
         whole = control_volumes(mesh, SIDES) if comm.rank == 0 else None
@@ -35,6 +37,12 @@ def test_they_are_those_of_a_divided_mesh(ranks: int) -> None:
     for one, other in run_threads(ranks, work):
         for name in ("volumes", "centres", "faces", "areas", "spacing", "arms", "ways"):
             np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=0, atol=1e-15, err_msg=name)
+        assert one.moments is not None
+        assert other.moments is not None
+        np.testing.assert_allclose(other.moments(), one.moments(), rtol=0, atol=1e-15)
+        for first, second in zip(warps_of(one), warps_of(other), strict=True):
+            np.testing.assert_allclose(second, first, rtol=0, atol=1e-15)
+        assert (warps_of(one)[0].size > 0) == (one.dimension == 3)
         assert one.patches == other.patches
         np.testing.assert_array_equal(one.wrapped.faces, other.wrapped.faces)
         assert one.shared is not None

@@ -13,7 +13,7 @@ from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import clustered
 from fluxloom.mesh.mesh import MeshData
 
-__all__ = ["PLANE", "THIN", "WARPED", "oblique_mesh", "warped"]
+__all__ = ["PLANE", "STRAIGHT", "THIN", "WARPED", "oblique_mesh", "turned", "warped"]
 
 
 def _moved(mesh: MeshData, matrix: np.ndarray) -> MeshData:
@@ -51,10 +51,17 @@ def _mixed_space() -> MeshData:
     return _sheared(found)
 
 
-def _turned(mesh: MeshData, wave: float) -> MeshData:
+def turned(mesh: MeshData, wave: float) -> MeshData:
     """Return a mesh whose quadrilateral faces are not plane."""
     x = mesh.points
     return replace(mesh, points=x + wave * np.sin(2.0 * x[:, [1, 2, 0]] + 3.0 * x[:, [2, 0, 1]]))
+
+
+def _shaken(mesh: MeshData) -> MeshData:
+    """Return a mesh of the unit cube whose points are moved, but for those on its sides, which move along them."""
+    x = mesh.points
+    inside = (x > 1e-9) & (x < 1.0 - 1e-9)
+    return replace(mesh, points=x + inside * np.random.default_rng(7).uniform(-0.08, 0.08, x.shape))
 
 
 UNEVEN = clustered(1.2)
@@ -85,15 +92,22 @@ THIN: dict[str, Callable[[], MeshData]] = {
 
 WARPED: dict[str, Callable[[], MeshData]] = {
     "warped hexahedron": lambda: warped(4),
-    "warped prism": lambda: _turned(box3d(4, 4, 4, kind="prism"), 0.05),
+    "warped prism": lambda: turned(box3d(4, 4, 4, kind="prism"), 0.05),
     "polyhedron": lambda: dual(box3d(3, 3, 3, kind="tetra", perturb=0.1)),
+    "warped mixed": lambda: turned(_mixed_space(), 0.03),
+    "thin warped hexahedron": lambda: _moved(warped(4), np.diag([1.0, 1e-3, 1.0])),
+    "hexahedra in a box": lambda: _shaken(box3d(4, 3, 3)),
+    "prisms in a box": lambda: _shaken(box3d(4, 3, 3, kind="prism")),
 }
 """Cells with faces that are not plane."""
+
+STRAIGHT = ("polyhedron", "hexahedra in a box", "prisms in a box")
+"""Of these, meshes whose sides are plane."""
 
 
 def warped(n: int) -> MeshData:
     """Return hexahedra under a smooth map, ``n`` a side."""
-    return _turned(box3d(n, n, n), 0.05)
+    return turned(box3d(n, n, n), 0.05)
 
 
 def oblique_mesh(name: str) -> MeshData:
