@@ -14,6 +14,7 @@ from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.geometry import cell_measures, geometry
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
 from fluxloom.mesh.sound import require_mendable, require_sound, require_sound_cells
@@ -45,8 +46,8 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
         Naming the file, the element (with its line, where the file has one element a line), the node, and what to
         do: for elements of the wrong dimension, node numbers out of range, coordinates that are not finite, orphan
         nodes, repeated nodes, duplicate cells, inverted, tangled, flat and open cells, cells that lie over their
-        neighbours, hanging nodes, faces of three or more cells, boundary faces in no patch, patch faces that are not
-        on the boundary, and absent required patches.
+        neighbours or over others, hanging nodes, faces of three or more cells, boundary faces in no patch, patch faces
+        that are not on the boundary, and absent required patches.
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
@@ -224,7 +225,9 @@ def _check_patches(mesh: MeshData, half: HalfFaces) -> None:
         _fail_stray(mesh, half, *stray[0], len(stray))
     free = outer[order[patch < 0]]
     if len(free):
-        require_no_hanging(mesh, connectivity(mesh, half))
+        links = connectivity(mesh, half)
+        require_no_hanging(mesh, links)
+        require_no_overlaps(mesh, links, cell_measures(mesh)[0])
         face = int(free[0])
         nodes = half.nodes[face]
         middle = mesh.points[nodes[nodes >= 0]].mean(axis=0)
