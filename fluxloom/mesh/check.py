@@ -17,7 +17,7 @@ from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
-from fluxloom.mesh.sound import require_mendable, require_sound, require_sound_cells
+from fluxloom.mesh.sound import not_positive, require_mendable, require_sound, require_sound_cells
 
 __all__ = ["check", "check_cells", "check_range"]
 
@@ -187,12 +187,7 @@ def _check_volumes(mesh: MeshData, volumes: FloatArray) -> None:
     if len(inverted):
         cell = int(inverted[0])
         require_mendable(mesh, volumes)
-        _fail_cell(
-            mesh,
-            cell,
-            f"inverted: its {word} is {volumes[cell]:.6g} ({len(inverted)} of {mesh.n_cells} cells); number its nodes "
-            "anticlockwise (VTK order), or read with orient=True",
-        )
+        _fail_cell(mesh, cell, not_positive(mesh.dimension, volumes, inverted))
 
 
 def _extent(mesh: MeshData, block: IntArray) -> FloatArray:

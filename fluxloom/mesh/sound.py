@@ -30,6 +30,7 @@ from fluxloom.mesh.overlaps import require_no_overlaps
 __all__ = [
     "fail_over",
     "hidden_cells",
+    "not_positive",
     "require_mendable",
     "require_positive",
     "require_sound",
@@ -80,12 +81,16 @@ def require_positive(mesh: MeshData, volumes: FloatArray) -> None:
     """Refuse cells without a positive volume: control volumes divide by it."""
     wrong = np.flatnonzero(~(volumes > 0.0))
     if wrong.size:
-        word = "area" if mesh.dimension == 2 else "volume"
-        _fail(
-            mesh, int(wrong[0]),
-            f"inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} of {mesh.n_cells} cells); number its nodes "
-            "anticlockwise (VTK order): fluxloom.mesh.orient does",
-        )  # fmt: skip
+        _fail(mesh, int(wrong[0]), not_positive(mesh.dimension, volumes, wrong))
+
+
+def not_positive(dimension: int, volumes: FloatArray, wrong: npt.NDArray[np.integer], of: str = "cells") -> str:
+    """Return what is said of the first of the cells ``wrong``, which have no positive volume."""
+    word = "area" if dimension == 2 else "volume"
+    return (
+        f"inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} of {volumes.size} {of}); number its nodes "
+        "anticlockwise (VTK order): fluxloom.mesh.orient does, and reading with orient=True"
+    )
 
 
 def turned_over(pairs: npt.NDArray[np.integer], alike: Index, volumes: FloatArray) -> Index:

@@ -288,7 +288,7 @@ def test_import_is_light() -> None:
 def test_a_function_that_takes_long_to_compile_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Above 8 000 lines the compiler is asked for less; a unit of many functions of usual length is compiled as ever."""
+    """Above 8 000 lines the compiler is asked for less; a unit of many functions of usual length is as ever."""
     monkeypatch.delenv("FLUXLOOM_CFLAGS", raising=False)
     device, line = CpuDevice(threads=1), "    x[0] += 1.0;\n"
     many = "".join(f"void f{k}(double *x) {{\n{line * 30}}}\n" for k in range(300))
