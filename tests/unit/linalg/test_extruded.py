@@ -275,7 +275,7 @@ def test_iterations_that_do_not_suffice() -> None:
 def test_converged_is_true_of_the_solution_itself(dtype: str, rtol: float) -> None:
     """200 cells in a row: the recurrence falls on where the solution in float32 stands still, at 1e-5."""
     n, planes = 200, 8
-    plane = sparse.diags_array([2.0 * np.ones(n), -np.ones(n - 1), -np.ones(n - 1)], offsets=[0, -1, 1]).tocsr()
+    plane = sparse.csr_array(2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1))
     context, areas = fl.Context("cpu", threads=1, tuning=False), np.full(n, 1e-3)
     rows = context.set(n, "rows")
     b = context.dat(rows, np.random.default_rng(0).standard_normal((n, planes)), "b", dtype=dtype)
