@@ -159,6 +159,8 @@ def march(
     try:
         with Interruption(ranks) as interruption:
             for number in range(first + 1, iterations + 1):
+                if number == iterations:
+                    getattr(runner, "check_next", lambda: None)()
                 runner.advance()
                 residual = runner.residual()
                 seconds = time.perf_counter() - start

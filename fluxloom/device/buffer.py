@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import weakref
+import zlib
 from enum import Enum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import ExportError, SolverError
+from fluxloom.core.errors import DatError, ExportError, SolverError
 from fluxloom.device.exchange import View, capsule
 
 __all__ = ["Buffer", "RemoteBuffer", "Where"]
@@ -150,11 +152,20 @@ class Buffer:
     def publish(self) -> None:
         """Show what the host has written to arrays over the memory of the device."""
 
+    def show(self, array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """Return an array over the host copy that is about to be given out, of values that messages call ``name``."""
+        return array
+
 
 class RemoteBuffer(Buffer):
     """Bytes in a memory of the device's own; the host copy is made when it is first asked for.
 
     A device derives from it: it sets ``address`` and implements `pinned`, `upload` and `download`.
+
+    Arrays over the host copy that were given out (`show`) turn read-only when the values go to the device: what is
+    written to them from then on would be lost. Slices of them, and what other libraries made of them, cannot be
+    reached: while one is alive, a checksum of the host copy tells whether it was written to, and who next asks for the
+    values is told.
 
     Parameters
     ----------
@@ -172,6 +183,10 @@ class RemoteBuffer(Buffer):
         self._raw = np.empty(0, dtype=np.uint8)
         self._bytes = self._raw
         self._references = sys.getrefcount(self._raw)
+        self._writers: list[weakref.ref[npt.NDArray[Any]]] = []
+        self._readers: list[weakref.ref[npt.NDArray[Any]]] = []
+        self._name = ""
+        self._seal: int | None = None
 
     def pinned(self) -> npt.NDArray[np.uint8]:
         """Return ``nbytes`` of host memory, zeroed, that the device copies from and to fast."""
@@ -180,9 +195,39 @@ class RemoteBuffer(Buffer):
     def host(self, *, write: bool = False) -> npt.NDArray[np.uint8]:
         """Return the host copy, current; with ``write`` the device copy becomes stale."""
         self._prepare_host()
+        sealed = self._seal is not None
+        self._open()
         found = super().host(write=write)
+        if sealed and not write:
+            self._close()
         self._doubt()
         return found
+
+    def show(self, array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """Return an array over the host copy that is about to be given out, of values that messages call ``name``."""
+        self._name = name
+        shown = self._writers if array.flags.writeable else self._readers
+        shown[:] = [*(known for known in shown if known() is not None), weakref.ref(array)]
+        return array
+
+    def _close(self) -> None:
+        """Let arrays over the host copy be written no more, from now on the device has the values."""
+        for known in self._writers:
+            if (array := known()) is not None:
+                array.flags.writeable = False
+        readers = sum(known() is not None for known in self._readers)
+        writers = sys.getrefcount(self._raw) - self._references - readers
+        self._seal = zlib.crc32(self._bytes.data) if writers > 0 else None
+
+    def _open(self) -> None:
+        """Raise `DatError` if the host copy was written to after `_close`."""
+        seal, self._seal = self._seal, None
+        if seal is not None and zlib.crc32(self._bytes.data) != seal:
+            self.where = Where.DEVICE
+            raise DatError(
+                f"dat {self._name!r}: an array that was taken of its values before loops ran was written to after "
+                "them, and the device does not know what was written: take `data` anew after loops"
+            )
 
     def _prepare_host(self) -> None:
         """Make the host copy, if there is none yet."""
@@ -196,10 +241,12 @@ class RemoteBuffer(Buffer):
     def landing(self) -> npt.NDArray[np.uint8] | None:
         """Return the host copy if the device's values have to be copied there; then call `landed`. None: it is current.
 
-        Also None where somebody else may change the values: then `host` has to order who comes first.
+        Also None where somebody else may change the values: then `host` has to order who comes first, and to look.
         """
         self._prepare_host()
-        return self._bytes if self.where is Where.DEVICE and self.nbytes and not self.lent else None
+        if self.where is not Where.DEVICE or not self.nbytes or self.lent or self._seal is not None:
+            return None
+        return self._bytes
 
     def landed(self) -> None:
         """Note that the device's values have come to the host."""
@@ -207,7 +254,10 @@ class RemoteBuffer(Buffer):
 
     def device(self, *, write: bool = False) -> int:
         """Return the device address, current; with ``write`` the host copy becomes stale."""
+        leaves = self._name and self.where is Where.HOST
         address = super().device(write=write)
+        if leaves:
+            self._close()
         self._doubt()
         return address
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fluxloom.core.processors import default_threads
 from fluxloom.device.base import Buffer, Call, Device, Enqueued, Launch, Program, Sequencer
-from fluxloom.toolchain import compile_flags, find_compiler, load_library, vectorised_lines
+from fluxloom.toolchain import compile_flags, find_compiler, level_flags, load_library, vectorised_lines
 
 __all__ = ["CpuDevice", "NativeSequencer", "NativeUnit"]
 
@@ -122,7 +122,7 @@ class CpuDevice(Device):
             With the path of the source and what the compiler said.
         """
         extra = () if contract else _WITHOUT_FMA.get((self.compiler.family, platform.machine()), ())
-        flags = compile_flags(self.compiler, contract=contract, extra=extra)
+        flags = compile_flags(self.compiler, contract=contract, extra=(*extra, *level_flags(text)))
         library = load_library(text, name=name[:_NAME_LENGTH], flags=flags, report=True)
         addresses = {s: _address(library, s) for s in symbols}
         lines = vectorised_lines(library.report)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from fluxloom.codegen.group import CHUNK
 from fluxloom.core.access import Access
 from fluxloom.core.dtypes import FLOAT16, Scalar
 from fluxloom.core.errors import PlanError
+from fluxloom.core.processors import available_processors
 from fluxloom.device.bandwidth import last_level_cache
 from fluxloom.dsl.bind import Bound
 from fluxloom.dsl.dats import Dat, Global
@@ -214,4 +214,4 @@ def _sharing(path: Path = Path("/sys/devices/system/cpu/cpu0/cache/index3/shared
         parts = [part.split("-") for part in path.read_text().strip().split(",")]
         return sum(int(part[-1]) - int(part[0]) + 1 for part in parts)
     except (OSError, ValueError):
-        return os.cpu_count() or 1
+        return available_processors()

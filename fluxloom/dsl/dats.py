@@ -197,7 +197,9 @@ class Dat:
         return self.viewed
 
     def _host_view(self, view: View, *, write: bool) -> npt.NDArray[Any]:
-        return np.ndarray(view.shape, view.dtype, self.buffer.host(write=write), view.offset, view.strides)
+        array = np.ndarray(view.shape, view.dtype, self.buffer.host(write=write), view.offset, view.strides)
+        array.flags.writeable = write
+        return self.buffer.show(array, self.name)
 
     def _view(self, *, write: bool) -> npt.NDArray[Any]:
         self.context.settle(None if write else self)
@@ -209,7 +211,8 @@ class Dat:
     def data(self) -> npt.NDArray[Any]:
         """A writable view of the values, ``(*set.shape, *shape)``, without a copy.
 
-        Take it anew after loops have run; while it is alive its buffer stays where it is.
+        Take it anew after loops have run; while it is alive its buffer stays where it is. On a device with a memory of
+        its own, it is read-only from the next loop on, and what was written to a slice of it is an error afterwards.
         """
         self.version += 1
         return self._view(write=True)
@@ -217,9 +220,7 @@ class Dat:
     @property
     def data_ro(self) -> npt.NDArray[Any]:
         """A read-only view of the values, without a copy."""
-        view = self._view(write=False)
-        view.flags.writeable = False
-        return view
+        return self._view(write=False)
 
     # ------------------------------------------------------------------ arrays of other libraries
     @property

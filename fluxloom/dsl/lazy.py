@@ -10,6 +10,7 @@ from typing import Any
 from fluxloom.core.errors import LoopError
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
+from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.identity import unique
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.observe import Observer
@@ -69,7 +70,13 @@ class LazyLoops(Observer):
 
     # ------------------------------------------------------------------------------- as an observer
     def loop(self, loop: Loop) -> bool:
-        """Put a loop off. One that already waits with other constants, and all others, run first."""
+        """Put a loop off, unless an array over its data is alive, which shows when it runs.
+
+        One that already waits with other constants, and all others, run first.
+        """
+        if any(a.data.viewed and a.data.watched for a in loop.bound.arguments if isinstance(a.data, Dat)):
+            self.settle()
+            return False
         if any(call.loop is loop and call.constants != loop.constants for call in self._queue):
             self.settle()
         self._queue.append(_Call(loop, dict(loop.constants)))

@@ -21,6 +21,7 @@ from fluxloom.mesh.face_pairs import pair_keys
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.sound import require_unfolded
 
 __all__ = ["Dofs", "lagrange_dofs"]
@@ -170,6 +171,7 @@ def _numbering(mesh: MeshData, order: int) -> _Numbering:
     size = require_elements_sound(mesh, block, lagrange.kind.name)
     require_unfolded(mesh, graph.interior_cells, graph.alike, size)
     require_no_hanging(mesh, graph)
+    require_no_overlaps(mesh, graph, size)
     keys = pair_keys(graph.edges, mesh.n_points)
     ranges = DofRanges.of(lagrange, mesh.n_points, len(keys), graph.n_faces, len(block))
     if ranges.size > _MOST:

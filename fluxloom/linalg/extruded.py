@@ -50,7 +50,7 @@ from fluxloom.linalg.extruded_tuning import Division, ExtrudedTuning, Trial, Tun
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.operators import Recipe
-from fluxloom.linalg.status import Status, Stop
+from fluxloom.linalg.status import Status, Stop, worst_of
 
 __all__ = ["ExtrudedPoisson", "Solves"]
 
@@ -59,8 +59,6 @@ _FLOOR = 1e-30
 
 Solves = Batch | DirectBatch
 """What solves for some frequencies."""
-
-_ORDER = {"converged": 0, "iterations": 1, "breakdown": 2, "not finite": 3}
 
 
 class ExtrudedPoisson:
@@ -109,6 +107,8 @@ class ExtrudedPoisson:
     tuning
         How the first solves find out what is fastest: which frequencies each team has, and which batches get a better
         preconditioner. None: nothing is changed.
+    check_every
+        As of `fluxloom.linalg.krylov.Krylov`: solves from one to the next whose residual is that of the solution.
     name
         In messages and reports.
 
@@ -155,12 +155,14 @@ class ExtrudedPoisson:
         width: int = WIDTH,
         groups: int = 1,
         tuning: ExtrudedTuning | None = None,
+        check_every: int = 1,
         name: str = "extruded",
     ) -> None:
         self.context, self.name, self.stop = context, name, stop if stop is not None else Stop()
         self.frequencies, self.width = Frequencies(planes, spacing), width
         if method not in ("cg", "direct"):
             raise SolverError(f"{name}: method is 'cg' or 'direct', not {method!r}")
+        self.check_every, self.check_next, self._solves = check_every, False, 0
         self._kind = Batch if method == "cg" else DirectBatch
         given = checked_plane(context.comm, plane, areas, rows, name)
         self.columns = Columns(context, given.numbers, given.total, self.frequencies.planes, b, x, order, name)
@@ -244,8 +246,14 @@ class ExtrudedPoisson:
             square = self._forward(columns.right_hand_side(transform), "b")
             if self.x.version != self._seen and not self._start:
                 self._forward(columns.guess(transform), "x")
+        if square == 0.0:
+            for batch in self.batches:
+                batch.x.write(0.0)
         share = square / self.frequencies.shares
-        found = [self._timed(batch, share) for batch in self.batches]
+        self._solves += 1
+        checked = self.check_next or (bool(self.check_every) and self._solves % self.check_every == 0)
+        self.check_next = False
+        found = [self._timed(batch, share, checked) for batch in self.batches]
         with transform.session():
             self._backward(columns.solution(transform))
         columns.deliver()
@@ -255,8 +263,8 @@ class ExtrudedPoisson:
             self._tune(self._tuner)
         return status
 
-    def _timed(self, batch: Solves, share: float) -> Status:
-        start, status = time.perf_counter(), batch.solve(share)
+    def _timed(self, batch: Solves, share: float, checked: bool) -> Status:
+        start, status = time.perf_counter(), batch.solve(share, checked=checked)
         batch.seconds = time.perf_counter() - start
         return status
 
@@ -367,10 +375,10 @@ class ExtrudedPoisson:
         """Return what came of it: of all teams, where there are several."""
         residual = sum(batch.residual() for batch in self.batches)
         each = np.concatenate([status.each for status in found])
-        worst = max(found, key=lambda status: (_ORDER[status.reason], status.iterations))
+        worst = worst_of(found)
         if self.teams.groups > 1:
             said = self.context.comm.allgather((worst, residual, each))[: self.teams.groups]
-            worst = max((status for status, *_ in said), key=lambda status: (_ORDER[status.reason], status.iterations))
+            worst = worst_of([status for status, *_ in said])
             residual, each = sum(part for _, part, _ in said), np.concatenate([part for *_, part in said])
         return replace(worst, residual=sqrt(residual), norm=sqrt(square), each=each)
 

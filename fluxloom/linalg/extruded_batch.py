@@ -17,7 +17,7 @@ from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.operators import Recipe, Step
-from fluxloom.linalg.status import Status, Stop, judge
+from fluxloom.linalg.status import Reals, Status, Stop, judged, signed_norms, worst_of
 
 __all__ = ["Batch", "FrequencyGradient"]
 
@@ -40,16 +40,36 @@ class FrequencyGradient(ConjugateGradient):
 
     def solve(self) -> Status:
         """Solve; as `Krylov.solve`, but a look at the residuals is one comparison for all systems. Collective."""
+        checked, self.check_next = self.check_next, False
+        found, first, limit = self._pass(self.stop.iterations)
+        made = step = max(status.iterations for status in found)
+        while checked and step:
+            self.start()
+            true = np.sqrt(self.read(self.rr[-1])[0])
+            found = [
+                status.verified(float(true[k]), float(first[k]), float(limit[k])) for k, status in enumerate(found)
+            ]
+            if made >= self.stop.iterations or not any(status.reason == "iterations" for status in found):
+                break
+            more, first, limit = self._pass(self.stop.iterations - made)
+            step = max(status.iterations for status in more)
+            made += step
+            found = [status.then(other) for status, other in zip(found, more, strict=True)]
+        if self.end is not None:
+            self.end()
+        return worst_of(found)
+
+    def _pass(self, most: int) -> tuple[list[Status], Reals, Reals]:
+        """Iterate from the residual of `x` itself; return what came of each system, that residual, and its limit."""
         self.start()
         norm, first = self.read(self.bb, self.rr[-1])
         squares = [first]
         limit = np.maximum(self.stop.rtol**2 * norm, self.stop.atol**2)
-        while len(squares) <= self.stop.iterations and _live(squares[-1], limit):
+        while len(squares) <= most and _live(squares[-1], limit):
             self.body()
             squares += self.read(*self.rr)
-        if self.end is not None:
-            self.end()
-        return judge(np.array(squares), norm, self.stop)
+        limit = np.sqrt(limit)
+        return judged(signed_norms(np.array(squares)), np.sqrt(norm), limit), np.sqrt(np.abs(first)), limit
 
 
 def _live(squares: npt.NDArray[np.float64], limit: npt.NDArray[np.float64]) -> bool:
@@ -153,9 +173,12 @@ class Batch:
             operator, self.b, self.x, preconditioner=built, stop=self.stop, nullspace=self.nullspace, name=self.name
         )  # fmt: skip
 
-    def solve(self, square: float) -> Status:
-        """Solve for `b`, from what `x` has; ``r . r`` of each system is compared with ``square``. Collective."""
-        self.solver.goal.value = square
+    def solve(self, square: float, *, checked: bool = True) -> Status:
+        """Solve for `b`, from what `x` has; ``r . r`` of each system is compared with ``square``. Collective.
+
+        Where it is ``checked``, it goes on until ``b - A x`` is as small itself, while that falls.
+        """
+        self.solver.goal.value, self.solver.check_next = square, checked
         status = self.solver.solve()
         return replace(status, each=status.each[: int(self.systems.sum())])
 

@@ -205,8 +205,9 @@ class DirectBatch:
         pin = sparse.csr_array(([matrix[0, 0]], ([0], [0])), shape=matrix.shape)
         return csr_array(matrix + pin)
 
-    def solve(self, square: float) -> Status:
-        """Solve for `b`; ``square`` is what ``r . r`` of each system is compared with. Collective."""
+    def solve(self, square: float, *, checked: bool = True) -> Status:
+        """Solve for `b`; ``square`` is what ``r . r`` of each system is compared with. Collective; always checked."""
+        del checked
         b = self.b.read().reshape(self._rows.owned, -1).astype(np.float64)
         x = np.zeros_like(b)
         if self.singular:

@@ -248,6 +248,9 @@ class Krylov:
         checked = self.check_next or (bool(self.check_every) and self._solves % self.check_every == 0)
         self.check_next = False
         now, ready = self._measured()
+        if (nothing := (now.norm == 0.0) & (now.residual != 0.0)).any():  # the solution is 0, whatever was guessed
+            self.x.write(np.where(nothing if self.x.shape else nothing[0], 0.0, self.x.read()))
+            now, ready = self._measured()
         start = now if ready else self.restart.begin(now, balanced=False)
         found = self._iterated(start, self.stop.iterations)
         if checked or not ready:

@@ -14,9 +14,10 @@ from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.geometry import cell_measures, geometry
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.polyhedra_check import check_node_range, check_polyhedra, extent_of
 from fluxloom.mesh.report import MeshReport, make_report
-from fluxloom.mesh.sound import require_mendable, require_sound, require_sound_cells
+from fluxloom.mesh.sound import not_positive, require_mendable, require_sound, require_sound_cells
 
 __all__ = ["check", "check_cells", "check_range"]
 
@@ -45,8 +46,8 @@ def check(mesh: MeshData, required_patches: Iterable[str] = ()) -> MeshReport:
         Naming the file, the element (with its line, where the file has one element a line), the node, and what to
         do: for elements of the wrong dimension, node numbers out of range, coordinates that are not finite, orphan
         nodes, repeated nodes, duplicate cells, inverted, tangled, flat and open cells, cells that lie over their
-        neighbours, hanging nodes, faces of three or more cells, boundary faces in no patch, patch faces that are not
-        on the boundary, and absent required patches.
+        neighbours or over others, hanging nodes, faces of three or more cells, boundary faces in no patch, patch faces
+        that are not on the boundary, and absent required patches.
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
@@ -186,12 +187,7 @@ def _check_volumes(mesh: MeshData, volumes: FloatArray) -> None:
     if len(inverted):
         cell = int(inverted[0])
         require_mendable(mesh, volumes)
-        _fail_cell(
-            mesh,
-            cell,
-            f"inverted: its {word} is {volumes[cell]:.6g} ({len(inverted)} of {mesh.n_cells} cells); number its nodes "
-            "anticlockwise (VTK order), or read with orient=True",
-        )
+        _fail_cell(mesh, cell, not_positive(mesh.dimension, volumes, inverted))
 
 
 def _extent(mesh: MeshData, block: IntArray) -> FloatArray:
@@ -224,7 +220,9 @@ def _check_patches(mesh: MeshData, half: HalfFaces) -> None:
         _fail_stray(mesh, half, *stray[0], len(stray))
     free = outer[order[patch < 0]]
     if len(free):
-        require_no_hanging(mesh, connectivity(mesh, half))
+        links = connectivity(mesh, half)
+        require_no_hanging(mesh, links)
+        require_no_overlaps(mesh, links, cell_measures(mesh)[0])
         face = int(free[0])
         nodes = half.nodes[face]
         middle = mesh.points[nodes[nodes >= 0]].mean(axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.jacobians import folded_elements
+from fluxloom.mesh.jacobians import FOLDABLE, folded_elements
 from fluxloom.mesh.mesh import FloatArray, MeshData
 
 __all__ = ["crossed"]
@@ -40,7 +40,7 @@ def crossed(mesh: MeshData, cells: npt.NDArray[np.int64]) -> Mask:
     for name, numbers in mesh.cell_ranges.items():
         rows = np.flatnonzero((cells >= numbers.start) & (cells < numbers.stop))
         block = mesh.cells[name][cells[rows] - numbers.start]
-        if name == "hexahedron":  # the determinant tells, of which faces as triangles are an approximation
+        if name in FOLDABLE:  # the determinant tells, of which faces as triangles are an approximation
             folded = folded_elements(mesh.points, block, name)[1]
             rows, block = rows[folded], block[folded]
         for start in range(0, rows.size, _CHUNK):

@@ -27,7 +27,7 @@ from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
-from fluxloom.mesh.sound import require_sound_cells
+from fluxloom.mesh.sound import not_positive, require_sound_cells
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -369,10 +369,9 @@ class MeshPart:
             volumes[rows], centroids[rows] = cell_geometry(block)
         wrong = np.flatnonzero(~(volumes > 0.0))
         if wrong.size:
-            number, word = self.part("cells").numbers[wrong[0]], "area" if self.dimension == 2 else "volume"
+            number, words = self.part("cells").numbers[wrong[0]], "cells of its rank"
             raise MeshError(
-                f"{self.path}: cell {number}: inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} such cells "
-                "on its rank); number its nodes anticlockwise (VTK order): fluxloom.mesh.orient does"
+                f"{self.path}: cell {number}: {not_positive(self.dimension, volumes, wrong, words)}"
             )
         return volumes, centroids
 

@@ -1,10 +1,11 @@
 r"""Elements whose map from the reference cell folds: :math:`\det J` changes its sign or vanishes within them.
 
-The determinant is constant in triangles and tetrahedra, linear in quads, so that its least value is at a corner, and
-quadratic along each axis in hexahedra. Of these most are near a parallelepiped: the edges, in the frame of the mean
-ones, are unit vectors up to differences of less than one (sum of the absolute values), so that every Jacobian is
-diagonally dominant. The others have the determinant's Bernstein coefficients computed, whose least is a lower bound,
-and where that is not positive its values at points.
+The determinant is constant in triangles and tetrahedra, linear in quads, so that its least value is at a corner. In
+prisms it is linear across the triangles and quadratic from one to the other, in hexahedra quadratic along each axis.
+Of the latter most are near a parallelepiped: the edges, in the frame of the mean ones, are unit vectors up to
+differences of less than one (sum of the absolute values), so that every Jacobian is diagonally dominant. The others
+have the determinant's Bernstein coefficients computed, whose least is a lower bound, and where that is not positive
+its values at points.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.geometry import corners_of, in_chunks
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 
-__all__ = ["concave_cells", "folded_elements", "require_elements_sound"]
+__all__ = ["FOLDABLE", "concave_cells", "folded_elements", "require_elements_sound"]
+
+FOLDABLE = ("hexahedron", "prism")
+"""Kinds of cells of space that may be concave, and of which the determinant says whether they are."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -71,8 +75,8 @@ def require_elements_sound(mesh: MeshData, block: IntArray, kind: str) -> FloatA
 def concave_cells(mesh: MeshData, hidden: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the concave cells of a sound mesh, ascending: control volumes may be concave, elements not.
 
-    Of quads and hexahedra those whose determinant changes its sign, of polygons those with a corner of more than 180
-    degrees; of other cells those that are not seen as a whole from the mean of their nodes.
+    Of quads, prisms and hexahedra those whose determinant changes its sign, of polygons those with a corner of more
+    than 180 degrees; of other cells those that are not seen as a whole from the mean of their nodes.
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ def concave_cells(mesh: MeshData, hidden: npt.NDArray[np.int64]) -> npt.NDArray[
     found[hidden] = True
     for kind, numbers in mesh.cell_ranges.items():
         block, part = mesh.cells[kind], slice(numbers.start, numbers.stop)
-        if kind in ("quad", "hexahedron"):
+        if kind in ("quad", *FOLDABLE):
             found[part] = folded_elements(mesh.points, block, kind)[1]
         elif mesh.dimension == 2 and kind != "triangle":
             sides = mesh.points[np.roll(block, -1, axis=1)] - mesh.points[block]
@@ -104,12 +108,13 @@ def folded_elements(points: FloatArray, block: IntArray, kind: str) -> tuple[Flo
     points : (n, d)
         Coordinates.
     block : (cells, corners)
-        Triangles, quads, tetrahedra or hexahedra. Cells of any other kind are taken for sound.
+        Triangles, quads, tetrahedra, prisms or hexahedra. Cells of any other kind are taken for sound.
     kind
         Which of them.
     """
     size, bad = np.ones(len(block)), np.zeros(len(block), dtype=bool)
-    measure = {"triangle": _simplex, "tetra": _simplex, "quad": _quad, "hexahedron": _hexahedron}.get(kind)
+    known = {"triangle": _simplex, "tetra": _simplex, "quad": _quad, "prism": _prism, "hexahedron": _hexahedron}
+    measure = known.get(kind)
     columns = np.ascontiguousarray(points.T)
 
     def piece(start: int, stop: int) -> None:
@@ -143,6 +148,24 @@ def _quad(corners: FloatArray) -> tuple[FloatArray, Mask]:
         flat = ~(np.abs(middle[some]) > _FLAT * np.maximum.reduce(limits))
         bad[some] = np.logical_or.reduce(folded) | flat
     return middle, bad
+
+
+def _prism(corners: FloatArray) -> tuple[FloatArray, Mask]:
+    low, high = corners[:, :3], corners[:, 3:]
+    up = [high[:, k] - low[:, k] for k in range(3)]
+    values = np.empty((3, 3, corners.shape[2]))  # at the ends and half-way, at each corner of the triangle
+    limit = np.zeros(corners.shape[2])
+    for row, at in enumerate((0.0, 0.5, 1.0)):
+        first, second = ((1.0 - at) * (low[:, k] - low[:, 0]) + at * (high[:, k] - high[:, 0]) for k in (1, 2))
+        for k in range(3):
+            values[row, k] = _determinant([first, second, up[k]])
+            np.maximum(limit, _ROUND * _product([first, second, up[k]]), out=limit)
+    middle = values[1].mean(axis=0)
+    begin, half, end = values * np.sign(middle)
+    inner = 2.0 * half - 0.5 * (begin + end)  # Bernstein's coefficient: below 0 the least value may be between the ends
+    between = np.sqrt(np.maximum(begin, 0.0) * np.maximum(end, 0.0)) + inner
+    bad = ~(np.minimum(begin, end) > -limit) | ((inner < -limit) & ~(between > limit))
+    return middle, bad.any(axis=0) | ~(np.abs(middle) > _FLAT / _ROUND * limit)
 
 
 def _hexahedron(corners: FloatArray) -> tuple[FloatArray, Mask]:

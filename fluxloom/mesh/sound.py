@@ -1,4 +1,4 @@
-"""Refusing meshes whose cells do not fill space once: cells turned over, crossed by themselves, and hanging nodes.
+"""Refusing meshes whose cells do not fill space once: turned over, crossed by themselves, with hanging nodes, twice.
 
 What a face between two cells says does not depend on how programs number nodes: cells that go round it in different
 ways have volumes of one sign, cells that go round it in the same way have volumes of different signs. Where neither
@@ -7,7 +7,8 @@ before any cell is turned round.
 
 A cell that is seen as a whole from the mean of its nodes (`fluxloom.mesh.geometry.cell_measures`) does not cross
 itself; of the others, which are few, every edge is tried against every face. Those that pass are concave: control
-volumes may be, elements not (`fluxloom.mesh.jacobians`).
+volumes may be, elements not (`fluxloom.mesh.jacobians`). Parts of a mesh that share no face are left then
+(`fluxloom.mesh.overlaps`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
 from fluxloom.mesh.crossings import crossed
 from fluxloom.mesh.hanging import require_no_hanging
+from fluxloom.mesh.jacobians import FOLDABLE
 from fluxloom.mesh.mesh import FloatArray, MeshData
+from fluxloom.mesh.overlaps import require_no_overlaps
 
 __all__ = [
     "fail_over",
     "hidden_cells",
+    "not_positive",
     "require_mendable",
     "require_positive",
     "require_sound",
@@ -41,9 +45,11 @@ _PART = {2: 1e-9, 3: 1e-2}
 """A part of a cell counts as negative below this times the volume: far above round-off, and above what the middle of a
 warped face may stick through the face on the other side of a thin cell."""
 
+_ROUND = 1e-9
+
 
 def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, parts: FloatArray) -> None:
-    """Refuse a mesh with cells turned over or crossed by themselves, and with hanging nodes.
+    """Refuse a mesh with cells turned over, crossed by themselves or lying over others, and with hanging nodes.
 
     Parameters
     ----------
@@ -60,6 +66,7 @@ def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, part
     require_unfolded(mesh, links.interior_cells, links.alike, volumes)
     require_sound_cells(mesh, volumes, parts)
     require_no_hanging(mesh, links)
+    require_no_overlaps(mesh, links, volumes)
 
 
 def require_mendable(mesh: MeshData, volumes: FloatArray) -> None:
@@ -74,12 +81,16 @@ def require_positive(mesh: MeshData, volumes: FloatArray) -> None:
     """Refuse cells without a positive volume: control volumes divide by it."""
     wrong = np.flatnonzero(~(volumes > 0.0))
     if wrong.size:
-        word = "area" if mesh.dimension == 2 else "volume"
-        _fail(
-            mesh, int(wrong[0]),
-            f"inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} of {mesh.n_cells} cells); number its nodes "
-            "anticlockwise (VTK order): fluxloom.mesh.orient does",
-        )  # fmt: skip
+        _fail(mesh, int(wrong[0]), not_positive(mesh.dimension, volumes, wrong))
+
+
+def not_positive(dimension: int, volumes: FloatArray, wrong: npt.NDArray[np.integer], of: str = "cells") -> str:
+    """Return what is said of the first of the cells ``wrong``, which have no positive volume."""
+    word = "area" if dimension == 2 else "volume"
+    return (
+        f"inverted: its {word} is {volumes[wrong[0]]:.6g} ({wrong.size} of {volumes.size} {of}); number its nodes "
+        "anticlockwise (VTK order): fluxloom.mesh.orient does, and reading with orient=True"
+    )
 
 
 def turned_over(pairs: npt.NDArray[np.integer], alike: Index, volumes: FloatArray) -> Index:
@@ -143,10 +154,15 @@ def hidden_cells(dimension: int, volumes: FloatArray, parts: FloatArray) -> Inde
 
 def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) -> None:
     """Refuse cells that cross themselves; parameters are those of `require_sound`."""
-    hidden = hidden_cells(mesh.dimension, volumes, parts)
-    if not hidden.size:
+    hidden = [hidden_cells(mesh.dimension, volumes, parts)]
+    for kind in FOLDABLE:
+        if numbers := mesh.cell_ranges.get(kind):  # the determinant tells these from thin cells with warped sides
+            least, volume = parts[numbers.start : numbers.stop], volumes[numbers.start : numbers.stop]
+            hidden.append(numbers.start + np.flatnonzero((least < _ROUND * volume) & (volume > 0.0)))
+    doubtful = np.unique(np.concatenate(hidden))
+    if not doubtful.size:
         return
-    found = hidden[crossed(mesh, hidden)]
+    found = doubtful[crossed(mesh, doubtful)]
     if found.size:
         _fail(
             mesh, int(found[0]),

@@ -9,6 +9,7 @@ from fluxloom.toolchain.cache import user_folder as user_folder
 from fluxloom.toolchain.compiler import Compiler as Compiler
 from fluxloom.toolchain.compiler import find_compiler as find_compiler
 from fluxloom.toolchain.flags import compile_flags as compile_flags
+from fluxloom.toolchain.flags import level_flags as level_flags
 from fluxloom.toolchain.flags import optimises as optimises
 from fluxloom.toolchain.flags import report_flags as report_flags
 from fluxloom.toolchain.report import missed_lines as missed_lines

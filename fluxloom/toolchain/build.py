@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import re
 import time
@@ -16,7 +17,7 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import CompileError, FluxloomError
 from fluxloom.toolchain.cache import Cache, content_digest, disk_error, is_sealed, open_cache, seal
 from fluxloom.toolchain.compiler import Compiler, find_compiler, run_command
-from fluxloom.toolchain.flags import compile_flags, report_flags
+from fluxloom.toolchain.flags import LONG_FUNCTION, compile_flags, longest_function, report_flags
 
 __all__ = ["Library", "load_library"]
 
@@ -208,6 +209,11 @@ def _open(job: _Job, path: Path, source: Path, *, compiled: bool, report: str) -
 
 def _build(job: _Job, report: bool) -> Library:
     """Compile a source, put the result into the cache and load it."""
+    if (lines := longest_function(job.source)) > LONG_FUNCTION:
+        logging.getLogger("fluxloom").warning(
+            "compiling %s, which has %d lines: this takes a minute and more, once; a loop or a table in place of "
+            "repeated lines is compiled in a second", job.name, lines,
+        )  # fmt: skip
     source = job.cache.write(job.file("c"), job.source.encode())
     output = job.cache.temporary(job.file("so"))
     notes = job.cache.temporary(job.file("vec"))

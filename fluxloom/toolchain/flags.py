@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fluxloom.core.errors import FluxloomError
 from fluxloom.toolchain.compiler import Compiler
 
-__all__ = ["compile_flags", "optimises", "report_flags"]
+__all__ = ["LONG_FUNCTION", "compile_flags", "level_flags", "longest_function", "optimises", "report_flags"]
 
 _WIDTHS = (0, 128, 256, 512)
 _EXTRA = "FLUXLOOM_CFLAGS"
@@ -21,6 +21,11 @@ _UNSAFE = frozenset(
 )
 """Flags that change values: NaN and infinity do not occur, sums are reordered, small numbers are zero, in the whole
 process from then on."""
+
+
+LONG_FUNCTION = 8000
+"""Lines of a function above which time to compile, which grows with their square, counts more than its speed. The
+longest kernels of the package have 6500."""
 
 
 def compile_flags(
@@ -101,6 +106,23 @@ def _environment_flags() -> list[str]:
         return shlex.split(given) if given else []
     except ValueError as error:
         raise FluxloomError(f"{_EXTRA}={os.environ[_EXTRA]!r}: {error}; close the quotation or unset it") from error
+
+
+def longest_function(source: str) -> int:
+    """Return the lines of the longest function of generated C, which begins and ends at the margin."""
+    longest = start = 0
+    for number, line in enumerate(source.splitlines()):
+        if line.startswith("}"):
+            longest = max(longest, number - start)
+        elif line[:1] not in ("", " ", "#", "}"):
+            start = number
+    return longest
+
+
+def level_flags(source: str) -> tuple[str, ...]:
+    """Return flags for a source with a function so long that ``-O3`` would take many minutes, unless the user chose."""
+    chosen = any(word.startswith("-O") for word in _environment_flags())
+    return ("-O1",) if not chosen and longest_function(source) > LONG_FUNCTION else ()
 
 
 def optimises() -> bool:

@@ -30,6 +30,8 @@ from fluxloom.solvers.flow_types import FlowState
 __all__ = ["FlowRunner"]
 
 _CLOSE = 1e-9
+_NEARLY = 1.5
+"""Times the residual of a steady flow, below which each solve may be the last of the run."""
 _OF_TOLERANCE = 1e3
 """Times the tolerance of the pressure, below which the residual is made by it."""
 _FEW = 3
@@ -197,6 +199,10 @@ class FlowRunner:
             return dt
         return dt if fits and count > 2 else left / count
 
+    def check_next(self) -> None:
+        """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
+        getattr(self._flow, "check_next", lambda: None)()
+
     def advance(self) -> None:
         """Advance by one step.
 
@@ -208,8 +214,9 @@ class FlowRunner:
         flow = self._flow
         dt = self._next_step()
         self._before(dt)
-        if 0.0 < self.plan.end <= (flow.time + dt) * (1.0 + _CLOSE):
-            getattr(flow, "check_next", lambda: None)()
+        ends = 0.0 < self.plan.end <= (flow.time + dt) * (1.0 + _CLOSE)
+        if ends or (self.plan.steady and self._residual <= _NEARLY * self._steady_below()):
+            self.check_next()
         try:
             status = flow.step(dt)
         except SolverError as error:  # maybe on this rank alone: nothing that needs the others

@@ -31,7 +31,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.extrusion import extrusion_of
 from fluxloom.fv.incompressible import OUTFLOW, PRESCRIBED
 from fluxloom.fv.incompressible_boundary import Boundary, boundary_table
-from fluxloom.linalg.status import Stop
+from fluxloom.linalg.status import STEPS_CHECKED, Stop
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.flow_types import PressureSolver
 from fluxloom.solvers.incompressible import Incompressible
@@ -132,7 +132,9 @@ def _solver(
     recipe = pressure_recipe(pressure)
 
     def fourier(flow: Incompressible) -> PressureSolver:
-        return extrusion_of(volumes).poisson(flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe)
+        return extrusion_of(volumes).poisson(
+            flow.matrices.poisson, flow.b, flow.phi, stop=stop, preconditioner=recipe, check_every=STEPS_CHECKED
+        )
 
     with explained(f'pressure.solver = "{pressure.solver}"', f'pressure.preconditioner = "{pressure.preconditioner}"'):
         return Incompressible(

@@ -270,6 +270,30 @@ def test_iterations_that_do_not_suffice() -> None:
         status.require("pressure")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8, 1e-14])
+def test_converged_is_true_of_the_solution_itself(dtype: str, rtol: float) -> None:
+    """200 cells in a row: the recurrence falls on where the solution in float32 stands still, at 1e-5."""
+    n, planes = 200, 8
+    plane = sparse.csr_array(2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1))
+    context, areas = fl.Context("cpu", threads=1, tuning=False), np.full(n, 1e-3)
+    rows = context.set(n, "rows")
+    b = context.dat(rows, np.random.default_rng(0).standard_normal((n, planes)), "b", dtype=dtype)
+    x = context.dat(rows, np.zeros((n, planes)), "x", dtype=dtype)
+    stop = Stop(rtol=rtol, iterations=2000)
+    status = ExtrudedPoisson(context, plane, areas, planes=planes, spacing=1.0, b=b, x=x, stop=stop).solve()
+    right = b.read().astype(float).ravel()
+    residual = right - whole(plane, areas, planes, 1.0) @ x.read().astype(float).ravel()
+    true = float(np.linalg.norm(residual) / np.linalg.norm(right))
+    if status.converged:
+        assert true <= 2.0 * rtol
+    else:
+        assert status.reason == "stagnated"
+        assert true > rtol
+    assert status.relative == pytest.approx(true, rel=4.0)
+    assert status.converged == (rtol >= {"float32": 1e-4, "float64": 1e-8}[dtype])
+
+
 def test_numbers_that_are_not_finite() -> None:
     found, b = solver(laplacian(SIDE), 3), values(3)
     b[4, 1] = np.nan

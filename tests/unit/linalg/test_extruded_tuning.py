@@ -132,8 +132,8 @@ def test_same_answers_make_the_same_choices() -> None:
 class Priced(ExtrudedPoisson):
     """A solver whose batches take times that were made up: half with the better preconditioner, for the first."""
 
-    def _timed(self, batch: Solves, share: float) -> Any:
-        status = super()._timed(batch, share)
+    def _timed(self, batch: Solves, share: float, checked: bool) -> Any:
+        status = super()._timed(batch, share, checked)
         better = isinstance(batch.recipe, ApproximateInverse)
         batch.seconds = len(batch.members) * ((0.5 if batch.members.start < 5 else 2.0) if better else 1.0)
         return status

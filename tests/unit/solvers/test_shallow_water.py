@@ -193,6 +193,25 @@ def test_incident_wave_enters_and_leaves() -> None:
     assert np.abs(water.surface()).max() < 2e-4
 
 
+def test_an_incident_wave_brings_what_a_simple_wave_brings() -> None:
+    """The volume is that of ``h u`` with ``u = 2 (sqrt(g h) - sqrt(g d))`` in the limit (Stoker 1957, section 10.4)."""
+    gravity, depth, end = 9.81, 5.0, 2.0
+    times, surface = np.array([0.0, 0.5, 1.0]), np.array([0.25, 0.75, 1.5])
+    middle = (np.arange(20000) + 0.5) * end / 20000
+    height = depth + np.interp(middle, times, surface)
+    exact = float(np.mean(2.0 * height * (np.sqrt(gravity * height) - np.sqrt(gravity * depth)))) * end
+    errors = []
+    for cells in (20, 80):
+        sides: dict[str, Boundary] = {"xmin": Incident(Series(times, surface))}
+        context = fl.Context("cpu", threads=1, tuning=False)
+        scheme = ShallowScheme(cfl=0.9, gravity=gravity)
+        water = ShallowWater(bind(box2d(cells, 1, (100.0, 5.0)), context), -depth, scheme=scheme, boundaries=sides)
+        water.advance_to(end)
+        errors.append(abs(water.survey().inflow / (5.0 * exact) - 1.0))
+    assert errors[0] < 0.02
+    assert errors[1] < errors[0] / 3.0, errors
+
+
 @pytest.mark.long
 def test_level_rises_to_what_is_given() -> None:
     """A side at a raised level fills the basin up to it."""

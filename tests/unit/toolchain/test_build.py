@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fluxloom.core.errors import CompileError, FluxloomError
+from fluxloom.device.cpu import CpuDevice
 from fluxloom.toolchain import find_compiler, load_library, missed_lines, open_cache, vectorised_lines
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -282,3 +283,20 @@ def test_import_is_light() -> None:
     )
     text = subprocess.check_output([sys.executable, "-S", "-c", program], cwd=ROOT, text=True)
     assert text.strip() == "set()"
+
+
+def test_a_function_that_takes_long_to_compile_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Above 8 000 lines the compiler is asked for less; a unit of many functions of usual length is as ever."""
+    monkeypatch.delenv("FLUXLOOM_CFLAGS", raising=False)
+    device, line = CpuDevice(threads=1), "    x[0] += 1.0;\n"
+    many = "".join(f"void f{k}(double *x) {{\n{line * 30}}}\n" for k in range(300))
+    for text, level in ((many, "-O3"), (f"void f0(double *x) {{\n{line * 8100}}}\n", "-O1")):
+        caplog.clear()
+        unit = device.compile(text, ["f0"], "counted")
+        assert [flag for flag in unit.library.flags if flag.startswith("-O")][-1] == level
+        assert ("this takes a minute" in caplog.text) == (level == "-O1")
+        caplog.clear()
+        assert not device.compile(text, ["f0"], "counted").compiled
+        assert not caplog.text
