@@ -69,7 +69,9 @@ PLAIN_FOLDERS = (
     "unit/test_", "parallel/", "faults/",
     "conformance/test_lattice", "conformance/test_checking", "conformance/test_compressible",
     "verification/test_compressible", "verification/test_edge", "verification/test_flow", "verification/test_immersed",
-    "verification/test_lattice", "verification/test_poisson", "verification/test_staggered",
+    "verification/test_incompressible", "verification/test_lattice", "verification/test_poisson",
+    "verification/test_staggered", "verification/test_tsunami",
+    "examples/test_compressible", "examples/test_incompressible",
 )  # fmt: skip
 
 

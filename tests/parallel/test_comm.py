@@ -37,7 +37,7 @@ BATTERY = """
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_battery(ranks: int) -> None:
-    done = mpiexec(ranks, BATTERY, timeout=120)
+    done = mpiexec(ranks, BATTERY, timeout=120, environment={"FLUXLOOM_PATIENCE": "1"})
     assert sorted(re.findall(r"<(\d)>", done.stdout)) == [str(rank) for rank in range(ranks)]
 
 

@@ -149,8 +149,8 @@ def test_frequencies_given_by_hand() -> None:
 class SlowTeam(ExtrudedPoisson):
     """A solver whose first team takes ten times as long."""
 
-    def _timed(self, batch: Solves, share: float) -> Status:
-        status = super()._timed(batch, share)
+    def _timed(self, batch: Solves, share: float, checked: bool) -> Status:
+        status = super()._timed(batch, share, checked)
         batch.seconds = len(batch.members) * (10.0 if self.teams.team == 0 else 1.0)
         return status
 
