@@ -6,6 +6,7 @@ import ast
 import functools
 
 from fluxloom.kernel.source import FunctionSource
+from fluxloom.kernel.syntax import statements
 
 __all__ = ["check_returns", "returning_block"]
 
@@ -35,7 +36,7 @@ def check_returns(source: FunctionSource) -> None:
 
 def contains_return(nodes: list[ast.stmt]) -> bool:
     """Whether a return is among the statements, at any depth."""
-    return any(isinstance(item, ast.Return) for node in nodes for item in ast.walk(node))
+    return any(isinstance(item, ast.Return) for item in statements(nodes))
 
 
 def always_returns(nodes: list[ast.stmt]) -> bool:
@@ -57,7 +58,7 @@ def _restructure(source: FunctionSource, nodes: list[ast.stmt]) -> list[ast.stmt
                 raise source.error(rest[0], "this statement follows a return")
             return [*result, node]
         if isinstance(node, (ast.For, ast.While)) and contains_return([node]):
-            inner = next(item for item in ast.walk(node) if isinstance(item, ast.Return))
+            inner = next(item for item in statements([node]) if isinstance(item, ast.Return))
             raise source.error(inner, "return inside a loop is not part of the kernel language",
                                "keep the result in a local and return it after the loop")  # fmt: skip
         if isinstance(node, ast.If) and contains_return([node]):

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -28,6 +29,9 @@ from fluxloom.kernel.values import ConstantArray, constant_array
 __all__ = ["Captured", "FunctionSource", "assigned_names", "number", "read_source"]
 
 INT64 = 2**63
+
+_ROOT = re.compile(r"(?<![\w.])([^\W\d]\w*)\s*\.")
+"""What looks like the first name of a dotted one."""
 
 _MOST_ENDS = 20
 """Lines at which a function may end that are tried before its tokens are read one by one."""
@@ -169,7 +173,7 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
     rejected = first_rejected(node.body)
     if rejected is not None:
         raise source.error(*rejected)
-    if not _is_what_runs(function.__code__, node, text):
+    if not _is_what_runs(function.__code__, text):
         raise source.error(
             node, f"the source found for {name!r} is not the function that runs",
             f"{filename} was changed since it was imported, or another file has its name, or an import hook changes "
@@ -179,15 +183,15 @@ def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionS
     return source
 
 
-def _is_what_runs(running: CodeType, node: ast.FunctionDef, text: Sequence[str]) -> bool:
+def _is_what_runs(running: CodeType, text: Sequence[str]) -> bool:
     """Whether the code of a function is that of its text."""
     # free variables are those of a function around it
     around = f"def around({', '.join(running.co_freevars)}):\n" if text[0][:1].isspace() else ""
     flags, whole = running.co_flags & __future__.annotations.compiler_flag, around + "\n".join(text)
     wanted = _content(running)
     # CPython calls attributes of names that the module imports in another way
-    roots = sorted({item.value.id for item in ast.walk(node) if isinstance(item, ast.Attribute)
-                    and isinstance(item.value, ast.Name)})  # fmt: skip
+    used = {name for item in (running, *_codes(running)) for name in item.co_names}
+    roots = sorted(used & set(_ROOT.findall(whole)))
     for count in range(len(roots), -1, -1):
         for imported in itertools.combinations(roots, count):
             head = f"import {', '.join(imported)}\n" if imported else ""

@@ -11,7 +11,7 @@ from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant
 from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.source import FunctionSource, assigned_names, dotted_name
-from fluxloom.kernel.syntax import child_nodes
+from fluxloom.kernel.syntax import child_nodes, statements
 
 __all__ = ["check_subset"]
 
@@ -53,7 +53,7 @@ class _Checker:
         return self.source.error(node, message, hint)
 
     def _loop_variables(self) -> frozenset[str]:
-        loops = [node for node in ast.walk(self.source.node) if isinstance(node, ast.For)]
+        loops = [node for node in statements(self.source.node.body) if isinstance(node, ast.For)]
         return frozenset(loop.target.id for loop in loops if isinstance(loop.target, ast.Name))
 
     def run(self) -> None:

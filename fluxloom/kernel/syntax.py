@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-__all__ = ["child_nodes", "first_rejected", "is_zero_comprehension"]
+__all__ = ["child_nodes", "first_rejected", "is_zero_comprehension", "statements"]
 
 REJECTED: Mapping[type[ast.AST], tuple[str, str]] = MappingProxyType({
     ast.Break: ("break", "end the loop with its bound, or use a while loop whose test includes the condition"),
@@ -44,6 +44,16 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
         elif isinstance(value, list):
             found += [item for item in value if isinstance(item, ast.AST)]
     return found
+
+
+def statements(nodes: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements and those inside them, at any depth, of the kinds that hold others in kernels."""
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, (ast.For, ast.While, ast.If)):
+            pending += [*node.body, *node.orelse]
 
 
 def is_zero_comprehension(node: ast.AST) -> bool:

@@ -16,8 +16,8 @@ from fluxloom.app.cases.compressible_tables import (
     InitialTable,
 )
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.flow_choices import given_velocity
 from fluxloom.app.cases.flow_volumes import check_length
+from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.fv.compressible_boundary import (

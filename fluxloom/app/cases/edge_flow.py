@@ -18,7 +18,6 @@ from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_choices import (
     check_balance,
     eddy_model,
-    given_velocity,
     initial_velocity,
     pressure_recipe,
 )
@@ -28,6 +27,7 @@ from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_start import check_start, check_step, explained, flow_boundary, passes, slides_only
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh

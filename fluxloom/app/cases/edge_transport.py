@@ -13,7 +13,6 @@ from fluxloom.app.cases.edge_domain import edge_domain
 from fluxloom.app.cases.edge_transport_run import EdgeTransportRunner
 from fluxloom.app.cases.edge_transport_tables import EdgeTransportCase, TransportTable
 from fluxloom.app.cases.expressions import formula
-from fluxloom.app.cases.flow_choices import given_velocity
 from fluxloom.app.cases.flow_mesh import flow_mesh_sizes
 from fluxloom.app.cases.flow_monitors import BLOCK, ProbesObserver
 from fluxloom.app.cases.flow_observer import Observer
@@ -21,6 +20,7 @@ from fluxloom.app.cases.flow_plan import FlowPlan
 from fluxloom.app.cases.flow_start import explained
 from fluxloom.app.cases.flow_volumes import check_length
 from fluxloom.app.cases.strategy_tables import strategy_of
+from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.point_mesh import PointMesh

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.incompressible_tables import (
     InitialVelocityTable,
     KrylovTable,
     LesTable,
 )
-from fluxloom.app.cases.wall_motion import VELOCITY_KEYS, MotionTable, velocity_texts
+from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError
 from fluxloom.fv.eddy_viscosity import Qr, S3pqr, Sigma, Smagorinsky, Wale
@@ -27,7 +26,7 @@ from fluxloom.linalg.operators import Operator, Recipe
 from fluxloom.linalg.ssor import SSOR
 from fluxloom.solvers.flow_types import EddyViscosity, surplus
 
-__all__ = ["check_balance", "eddy_model", "given_velocity", "initial_velocity", "pressure_recipe"]
+__all__ = ["check_balance", "eddy_model", "initial_velocity", "pressure_recipe"]
 
 Array = npt.NDArray[np.float64]
 
@@ -61,14 +60,6 @@ def eddy_model(table: LesTable) -> EddyViscosity | None:
     if table.model == "none":
         return None
     return models[table.model](c=table.constant) if table.constant else models[table.model]()
-
-
-def given_velocity(table: InitialVelocityTable | MotionTable, key: str, d: int) -> Callable[[Array], Array]:
-    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
-    variables = ("x", "y", "z")[:d]
-    texts = zip(velocity_texts(table, key, d), VELOCITY_KEYS, strict=False)
-    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
-    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)
 
 
 def initial_velocity(table: InitialVelocityTable, d: int) -> Callable[[Array], Array]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fluxloom.app.case import Table
-from fluxloom.app.cases.expressions import formula_check
+from fluxloom.app.cases.expressions import formula, formula_check
 from fluxloom.core.errors import CaseError
 
-__all__ = ["VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "velocity_texts"]
+__all__ = ["VELOCITY_KEYS", "InSpace", "Listed", "MotionTable", "given_velocity", "velocity_texts"]
+
+Array = npt.NDArray[np.float64]
 
 VELOCITY_KEYS = ("velocity_x", "velocity_y", "velocity_z")
 
@@ -82,3 +87,11 @@ def velocity_texts(table: Table, key: str, d: int) -> tuple[str, ...]:
         for k in range(_AXES)
     ]
     return tuple(turned[:d])
+
+
+def given_velocity(table: Table, key: str, d: int) -> Callable[[Array], Array]:
+    """Return the velocity that formulas describe, as a function of places ``(n, d)``."""
+    variables = ("x", "y", "z")[:d]
+    texts = zip(velocity_texts(table, key, d), VELOCITY_KEYS, strict=False)
+    parts = [formula(text, f"{key}.{name}", variables) for text, name in texts]
+    return lambda places: np.stack([part(*places.T) for part in parts], axis=1)

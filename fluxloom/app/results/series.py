@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
 
 from fluxloom.app.files import atomic
 
@@ -58,6 +57,8 @@ class Series:
             files = [{"name": file, "time": at} for file, at in ordered]
             text = json.dumps({"file-series-version": "1.0", "files": files}, indent=2)
         else:
+            from xml.sax.saxutils import quoteattr  # brings half of the internet along
+
             rows = "".join(f'    <DataSet timestep="{at!r}" file={quoteattr(file)}/>\n' for file, at in ordered)
             head = '<?xml version="1.0"?>\n<VTKFile type="Collection" version="0.1">\n  <Collection>\n'
             text = f"{head}{rows}  </Collection>\n</VTKFile>"
