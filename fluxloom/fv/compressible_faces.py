@@ -27,6 +27,7 @@ from fluxloom.fv.compressible_kernels import (
     kept_physical,
     steepness,
 )
+from fluxloom.fv.compressible_warps import twisted
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, select, sqrt, zeros
 
@@ -52,7 +53,7 @@ def continued_sides(w, slope, share, face, outer, level, left, right, d):
 
 
 @func
-def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving, slow):
+def convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tuning, moving, slow, warped):
     """Write what is carried out of the first element, and the waves of both; return how many sides were mended."""
     n = zeros(d)
     f = zeros(nv)
@@ -78,6 +79,10 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
     area = face[d]
     for v in range(nv):
         out[v] = area * select(outer, share[1][v], f[v])
+    if warped == 1:
+        twisted(w[0], slope[0], share[0], w[1], slope[1], share[1], warp, f, gamma, nv)
+        for v in range(nv):
+            out[v] += select(outer, 0.0, f[v])
     inverse = gamma * (1.0 / (w[0][0] * w[1][0]))  # the friction wants the same quotient
     faster = 1.0
     if scheme == AUSM:
@@ -89,16 +94,17 @@ def convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, m
 
 @kernel
 def through_faces(
-    w: Read, slope: Read, share: Read, face: Read, flux: Write, fixed: Inc,
+    w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
     *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
-    slow: Const[int],
+    slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores without friction, see the module; constants are those of `compressible_kernels.residual`.
 
     ``w``, ``slope`` and ``share`` are those of both elements, ``flux`` has ``nv + 2`` numbers.
     """
     out = zeros(nv + 2)
-    poor = convected(w, slope, share, face, is_outer(face, d), out, gamma, nv, d, scheme, tuning, moving, slow)
+    poor = convected(w, slope, share, face, warp, is_outer(face, d), out, gamma, nv, d, scheme, tuning, moving, slow,
+                     warped)  # fmt: skip
     fixed[0] += poor
     for v in range(nv + 2):
         flux[v] = out[v]
@@ -106,10 +112,10 @@ def through_faces(
 
 @kernel
 def through_faces_with_friction(
-    w: Read, slope: Read, share: Read, face: Read, flux: Write, fixed: Inc,
+    w: Read, slope: Read, share: Read, face: Read, warp: Read, flux: Write, fixed: Inc,
     *, gamma: float, constant: float, prandtl: float, prandtl_turbulent: float, mu0: float, t0: float, s: float,
     law: Const[int], nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
-    slow: Const[int],
+    slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """What a face stores with friction and heat, ``nv + 3`` numbers; see `compressible_friction.friction` too."""
     out = zeros(nv + 2)
@@ -118,7 +124,8 @@ def through_faces_with_friction(
     aside = zeros(d)
     f = zeros(nv)
     outer = is_outer(face, d)
-    poor = convected(w, slope, share, face, outer, out, gamma, nv, d, scheme, tuning, moving, slow)
+    poor = convected(w, slope, share, face, warp, outer, out, gamma, nv, d, scheme, tuning, moving, slow,
+                     warped)  # fmt: skip
     fixed[0] += poor
     for k in range(d):
         n[k] = face[k]

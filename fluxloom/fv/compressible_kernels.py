@@ -17,6 +17,7 @@ from __future__ import annotations
 from fluxloom.core.access import RW, Const, Inc, Min, Read, Write
 from fluxloom.fv.compressible_fluxes import ausm, euler, evened, hllc, hurry, roe, rusanov
 from fluxloom.fv.compressible_outside import boundary_state, is_mirror, mirrored, transported
+from fluxloom.fv.compressible_warps import twisted
 from fluxloom.kernel.frontend import func, kernel
 from fluxloom.kernel.intrinsics import fabs, isfinite, max, min, select, sqrt, zeros
 
@@ -237,17 +238,18 @@ def both_sides(w, slope, share, near, far, kept, face, into, outer, level, left,
 
 @kernel
 def residual(
-    w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, sign: Read,
+    w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, face: Read, warp: Read, sign: Read,
     res: Write, speed: Write, fixed: Inc,
     *, gamma: float, nv: Const[int], d: Const[int], scheme: Const[int], tuning: float, moving: Const[int],
-    slow: Const[int],
+    slow: Const[int], warped: Const[int],
 ):  # fmt: skip
     """``R`` of each cell, and half the sum over its faces of area times the fastest wave.
 
     ``near``, ``far`` and ``kept`` are state, slopes and shares of the elements across. Where density or pressure at a
     face were too little (`kept_physical`) ``fixed`` counts. What a model of turbulence transports comes from the cell
     upwind. With ``moving`` 1 faces move along their normals with the speed that is their
-    last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`).
+    last number: the flux is that seen from the face, and carried back to where one stands still (`from_face`). With
+    ``warped`` 1 faces have tensors ``warp`` (`fluxloom.fv.compressible_warps`), else it is not read.
     """
     total = zeros(nv)
     waves = 0.0
@@ -285,6 +287,10 @@ def residual(
         push = select(into, area, -area)
         for v in range(nv):
             total[v] += push * select(outer, kept[j][v], f[v])
+        if warped == 1:
+            twisted(w, slope, share, near[j], far[j], kept[j], warp[j], f, gamma, nv)
+            for v in range(nv):
+                total[v] += select(outer, 0.0, select(into, f[v], -f[v]))
         faster = 1.0
         if scheme == AUSM:
             faster = hurried(un - pace, vn - pace, w, near[j], gamma, d, tuning)

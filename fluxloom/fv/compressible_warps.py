@@ -1,4 +1,4 @@
-r"""Loops of what warped faces add to the convective fluxes of a compressible flow.
+r"""What warped faces add to the convective fluxes of a compressible flow.
 
 The flux through a face is that at its centre, times its area vector. Where the face is warped its triangles have other
 normals, and a flux that changes along the face adds, to first order,
@@ -12,11 +12,10 @@ face is that of all of it.
 
 from __future__ import annotations
 
-from fluxloom.core.access import RW, Const, Read
-from fluxloom.kernel.frontend import func, kernel
-from fluxloom.kernel.intrinsics import select, zeros
+from fluxloom.kernel.frontend import func
+from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["twisted_cells", "twisted_faces"]
+__all__ = ["twisted"]
 
 
 @func
@@ -47,41 +46,13 @@ def twist(w, g, warp, f, gamma, nv):
 
 
 @func
-def between(w, slope, share, near, far, kept, mean, g, nv):
-    """Write the means of state and gradient of two cells."""
+def twisted(w, slope, share, near, far, kept, warp, f, gamma, nv):
+    """Write what a warped face between two cells adds to the flux through it, times its area."""
+    mean = zeros(nv)
+    g = zeros(15)
     for v in range(nv):
         mean[v] = 0.5 * (w[v] + near[v])
     for v in range(5):
         for n in range(3):
             g[3 * v + n] = 0.5 * (share[v] * slope[3 * v + n] + kept[v] * far[3 * v + n])
-
-
-@kernel
-def twisted_faces(w: Read, slope: Read, share: Read, warp: Read, flux: RW, *, gamma: float, nv: Const[int]):
-    """Add to what a warped face between two cells stores (`fluxloom.fv.compressible_faces`)."""
-    mean = zeros(nv)
-    g = zeros(15)
-    f = zeros(nv)
-    between(w[0], slope[0], share[0], w[1], slope[1], share[1], mean, g, nv)
     twist(mean, g, warp, f, gamma, nv)
-    for v in range(nv):
-        flux[v] = flux[v] + f[v]
-
-
-@kernel
-def twisted_cells(
-    w: Read, slope: Read, share: Read, near: Read, far: Read, kept: Read, warp: Read, sign: Read, res: RW,
-    *, gamma: float, nv: Const[int],
-):  # fmt: skip
-    """Add what comes through the warped faces of a cell to ``R``; those of the boundary have none here."""
-    mean = zeros(nv)
-    g = zeros(15)
-    f = zeros(nv)
-    total = zeros(nv)
-    for j in range(len(near)):
-        between(w, slope, share, near[j], far[j], kept[j], mean, g, nv)
-        twist(mean, g, warp[j], f, gamma, nv)
-        for v in range(nv):
-            total[v] += select(sign[j] == 0.0, 0.0, select(sign[j] < 0.0, f[v], -f[v]))
-    for v in range(nv):
-        res[v] = res[v] + total[v]

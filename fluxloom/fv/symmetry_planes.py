@@ -19,7 +19,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.linalg.exact_sums import total_of_ranks
 
-__all__ = ["extruded_along", "in_planes", "reference_length"]
+__all__ = ["extruded_along", "in_planes", "is_flat", "reference_length"]
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.integer]
@@ -62,6 +62,14 @@ def in_planes(volumes: ControlVolumes, chosen: npt.NDArray[np.bool_]) -> npt.NDA
     return found
 
 
+def is_flat(volumes: ControlVolumes, patch: str, comm: Comm) -> bool:
+    """Return whether all faces of a patch are parallel: so walls of tunnels are, and planes of symmetry. Collective."""
+    elements = np.asarray(volumes.patches.get(patch, ()), dtype=np.int64)
+    normals = volumes.normals[elements - volumes.cells + volumes.interior]
+    ways = [way for found in comm.allgather(_directions(normals, _PLANE, 2)) for way in found]
+    return len(_directions(np.array(ways).reshape(-1, volumes.dimension), _PLANE, 2)) < 2
+
+
 def _everywhere(vectors: Array, comm: Comm) -> list[Array]:
     """Return the different directions among those of all ranks. Collective."""
     found = [item for items in comm.allgather(_directions(vectors)) for item in items]
@@ -102,11 +110,13 @@ def reference_length(
 ) -> float:
     r"""Return a length of a flow that has no other: how far its walls reach. Collective.
 
-    It is :math:`\sqrt{12 \lambda}` with the largest principal moment :math:`\lambda` of the walls about their centre,
-    per unit of area: the length of a straight line. Planes of symmetry count as what they stand for: moments along
-    their normals are about the plane, and there are none between two of them, nor between periodic patches. So it is
-    the same for a mesh that is turned or moved, for half a flow, and for a plane one that is extruded. Without walls it
-    is that of all patches, and where there are none the longest way between periodic ones.
+    It is :math:`\sqrt{12 \lambda}` with the largest principal moment :math:`\lambda` of the walls about their
+    centre, per unit of area: the length of a straight line. In three dimensions it is the second largest one: of a
+    wing the chord, as of its sections, not the span, and of a pipe the width. Planes of symmetry count as what they
+    stand for: moments along their normals are about the plane, and there are none between two of them, nor between
+    periodic patches. So it is the same for a mesh that is turned or moved, for half a flow, and for a plane one
+    that is extruded. Without walls it is that of all patches, and where there are none the longest way between
+    periodic ones.
 
     Parameters
     ----------
@@ -155,7 +165,9 @@ def reference_length(
         along = np.outer(way, way)
         across = np.eye(d) - along
         moment = across @ moment @ across + along * float(way @ moment @ way)
-    found = float(np.sqrt(12.0 * max(0.0, np.linalg.eigvalsh(kept @ moment @ kept.T)[-1])))
+    moments = np.linalg.eigvalsh(kept @ moment @ kept.T)
+    ways = round(np.trace(kept))
+    found = float(np.sqrt(12.0 * max(0.0, moments[-2 if ways == 3 else -1])))
     return found if found > _FIT * rest else rest
 
 

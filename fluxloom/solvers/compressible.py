@@ -34,7 +34,7 @@ from fluxloom.fv.control_volumes import ControlVolumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.guard_kernels import all_that_passed, take_back, through_boundary
 from fluxloom.fv.sides import Family
-from fluxloom.fv.symmetry_planes import extruded_along, reference_length
+from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
 from fluxloom.mesh.rows import together
 from fluxloom.solvers.compressible_balance import FlowBalance
 from fluxloom.solvers.compressible_budget import left
@@ -213,12 +213,15 @@ class CompressibleFlow:
         return np.concatenate(found)
 
     def _length(self) -> float:
-        """Return the length in which the limiter measures cells."""
+        """Return the length in which the limiter measures cells: flat walls without friction count if all are so."""
         if self.scheme.length or not self.limiting:
             return self.scheme.length or 1.0
-        walls = [name for name, kind in self.boundaries.items() if isinstance(kind, SlipWall | NoSlipWall)]
-        planes = [name for name, kind in self.boundaries.items() if isinstance(kind, SymmetryPlane)]
-        return reference_length(self.volumes, walls, planes, self.context)
+        cv, context, given = self.volumes, self.context, self.boundaries.items()
+        planes = [name for name, kind in given if isinstance(kind, SymmetryPlane)]
+        sliding = [name for name, kind in given if isinstance(kind, SlipWall)]
+        bodies = [name for name, kind in given if isinstance(kind, NoSlipWall)]
+        bodies += [name for name in sliding if not is_flat(cv, name, context.comm)]
+        return reference_length(cv, bodies or sliding, planes, context)
 
     def _distance(self, distance: Array | None) -> None:
         if not self.turbulent:

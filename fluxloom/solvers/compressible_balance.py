@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.schedule import Schedule
-from fluxloom.dsl.sets import Subset
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.compressible_faces import gathered, gathered_friction, through_faces, through_faces_with_friction
 from fluxloom.fv.compressible_friction import boundary_friction, friction, mirror_waves, turbulence
@@ -19,7 +17,6 @@ from fluxloom.fv.compressible_geometry import CompressibleGeometry
 from fluxloom.fv.compressible_kernels import boundary_flux, face_states, gained, image_states, residual, turned
 from fluxloom.fv.compressible_shares import followed
 from fluxloom.fv.compressible_slopes import FEW, limited_slopes, limited_slopes_of_few, slopes
-from fluxloom.fv.compressible_warps import twisted_cells, twisted_faces
 from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.sides import Family, spread
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS
@@ -33,15 +30,6 @@ __all__ = ["FlowBalance"]
 
 _REGISTERS = 168
 """Of a work item that finds a flux with friction: it would take 204, and leave room for two groups instead of three."""
-
-
-@dataclass(frozen=True)
-class Warped:
-    """Warped faces between cells: their tensors, the cells beside them, and they themselves."""
-
-    tensors: Dat
-    cells: Subset
-    faces: Subset
 
 
 class FlowBalance:
@@ -91,29 +79,25 @@ class FlowBalance:
             most = max(flow.context.comm.allgather(most))
             self.few = flow.context.device.items and flow.slopes is None and most <= FEW
             self.faces = most if self.few or not flow.context.device.items else 1  # work items keep no arrays
-        self.warped: Warped | None = None
-        if flow.scheme.order == 2 and flow.rotation is None:
-            self._warp()
+        self.warps = self._warps() if flow.scheme.order == 2 and flow.rotation is None else None
         if self.over_faces:
             self._store()
 
-    def _warp(self) -> None:
-        """Store what warped faces add to fluxes, where there are any. Collective."""
-        flow, cv, spaces = self.flow, self.flow.volumes, self.flow.spaces
+    def _warps(self) -> Dat | None:
+        """Return the tensors of warped faces between cells, 0 of others; None where no rank has any. Collective."""
+        cv = self.flow.volumes
         rows, tensors = warps_of(cv)
         inner = rows < cv.interior
-        rows, tensors = rows[inner], tensors[inner]
-        if not any(flow.context.comm.allgather(rows.size > 0)):
-            return
+        if not any(self.flow.context.comm.allgather(bool(inner.any()))):
+            return None
         whole = np.zeros((len(cv.faces), 9))
-        whole[rows] = tensors.reshape(-1, 3, 9)[:, :, :3].reshape(-1, 9)
-        cells, faces = np.unique(cv.faces[rows]), spaces.faces.local(rows)
-        context, local = flow.context, spaces.elements.local
-        self.warped = Warped(
-            spaces.faces.dat(whole, "warps", flow.face.layout),
-            context.subset(flow.elements, local(cells[cells < cv.owned]), "warped.cells"),
-            context.subset(spaces.faces.set, np.sort(faces[faces < spaces.faces.set.size]), "warped.faces"),
-        )
+        whole[rows[inner]] = tensors[inner].reshape(-1, 3, 9)[:, :, :3].reshape(-1, 9)
+        return self.flow.spaces.faces.dat(whole, "warps", self.flow.face.layout)
+
+    @property
+    def _tensors(self) -> Dat:
+        """Those of warped faces; where there are none, something that loops over faces do not read."""
+        return self.flow.face if self.warps is None else self.warps
 
     def _store(self) -> None:
         """Make what faces store, and where they find their elements."""
@@ -224,16 +208,16 @@ class FlowBalance:
                 "moving": int(self.flow.rotation is not None), "slow": int(scheme.low_mach),
                 **self._common}  # fmt: skip
 
+    def _through(self) -> dict[str, Any]:
+        return {**self._convection(), "warped": int(self.warps is not None)}
+
     def _over_cells(self, w: Dat) -> list[Loop]:
         """Return the loops in which both cells of a face find its flux."""
         flow, slope, share = self.flow, self.flow.slope, self.flow.share
         near, sides = flow.near, flow.face[flow.sides]
-        loops = [Loop(residual, flow.elements, w, slope, share, w[near], slope[near], share[near], sides, flow.sign,
-                      flow.res, flow.speed, flow.mended, **self._convection())]  # fmt: skip
-        if self.warped is not None:
-            loops += [Loop(twisted_cells, self.warped.cells, w, slope, share, w[near], slope[near], share[near],
-                           self.warped.tensors[flow.sides], flow.sign, flow.res, gamma=flow.gas.gamma,
-                           nv=flow.components)]  # fmt: skip
+        loops = [Loop(residual, flow.elements, w, slope, share, w[near], slope[near], share[near], sides,
+                      self._tensors[flow.sides], flow.sign, flow.res, flow.speed, flow.mended,
+                      **self._through())]  # fmt: skip
         if self.viscous:
             loops += [Loop(friction, flow.elements, w, slope, w[near], slope[near], sides, flow.sign, flow.volume,
                            flow.res, flow.speed, **flow.thermal(), **self._common)]  # fmt: skip
@@ -242,17 +226,15 @@ class FlowBalance:
     def _over_faces(self, w: Dat) -> list[Loop]:
         """Return the loops in which each face stores its flux, and a cell adds up those around it."""
         flow, across, flux = self.flow, self.across, self.flux
-        both = (w[across], flow.slope[across], flow.share[across], flow.face, flux, flow.mended)
+        both = (w[across], flow.slope[across], flow.share[across], flow.face, self._tensors, flux, flow.mended)
         rows, total = (flux[flow.sides], flow.sign), (flow.res, flow.speed)
         faces, nv = flow.spaces.faces.set, flow.components
-        twisted = [] if self.warped is None else [
-            Loop(twisted_faces, self.warped.faces, *both[:3], self.warped.tensors, flux, gamma=flow.gas.gamma, nv=nv)]
         single = Schedule(lanes=1)  # the numbers of a face lie side by side: row by row is faster than rows abreast
         if not self.viscous:
-            return [Loop(through_faces, faces, *both, **self._convection()), *twisted,
+            return [Loop(through_faces, faces, *both, **self._through()),
                     Loop(gathered, flow.elements, *rows, *total, nv=nv, schedule=single)]  # fmt: skip
-        thermal = self._convection() | flow.thermal()
+        thermal = self._through() | flow.thermal()
         more = Schedule(registers=_REGISTERS)
-        return [Loop(through_faces_with_friction, faces, *both, **thermal, schedule=more), *twisted,
+        return [Loop(through_faces_with_friction, faces, *both, **thermal, schedule=more),
                 Loop(gathered_friction, flow.elements, *rows, w, flow.volume, *total, nv=nv,
                      schedule=single)]  # fmt: skip

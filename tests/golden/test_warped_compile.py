@@ -43,7 +43,7 @@ def compressible(context: fl.Context, cv: ControlVolumes) -> list[Chain]:
 @pytest.mark.long
 @pytest.mark.parametrize(("make", "names"), [
     (incompressible, ("warped_fluxes", "warped_scalar_flux", "warped_force")),
-    (compressible, ("twisted_cells", "twisted_faces")),
+    (compressible, ("residual", "through_faces")),
 ])  # fmt: skip
 def test_nvcc_compiles(make, names: tuple[str, ...], tmp_path: Path) -> None:
     """All that a step does before the pressure, forces, and residuals over cells and over faces."""

@@ -22,7 +22,7 @@ from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
-from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall, SymmetryPlane
 from fluxloom.fv.compressible_multigrid import squares
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
@@ -150,7 +150,7 @@ class Wing:
             nut = stream.turbulence(self.gas)
         begin = perf_counter()
         walls = NoSlipWall() if turbulent else SlipWall()
-        self.boundaries = {"wing": walls, "symmetry": SlipWall(), "farfield": FarField(stream, nut)}
+        self.boundaries = {"wing": walls, "symmetry": SymmetryPlane(), "farfield": FarField(stream, nut)}
         self.flow = CompressibleFlow(context, volumes, self.boundaries, self.gas, scheme, self.distance)
         uniform = stream.state(self.gas, 3)
         self.uniform = np.concatenate([uniform, [nut]]) if turbulent else uniform

@@ -8,7 +8,7 @@ import pytest
 from fluxloom.comm import SelfComm
 from fluxloom.dsl.context import Context
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
-from fluxloom.fv.symmetry_planes import extruded_along, reference_length
+from fluxloom.fv.symmetry_planes import extruded_along, is_flat, reference_length
 from fluxloom.mesh.extrude import extrude
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
@@ -60,10 +60,24 @@ def test_a_plane_mesh_that_is_extruded_has_its_length(span: float) -> None:
     assert reference_length(periodic, ("ymin",), (), CONTEXT) == pytest.approx(plane, rel=1e-12)
 
 
+@pytest.mark.parametrize("planes", [(), ("ymin",)])
+def test_length_of_a_wing_is_its_chord(planes: tuple[str, ...]) -> None:
+    """Not its span: half a wing 1 deep, 4 long, of which a plane of symmetry is the middle, or not."""
+    wing = box3d(20, 80, 2, (1.0, 4.0, 0.1))
+    assert length(wing, ("zmin", "zmax"), planes) == pytest.approx(1.0, rel=0.01)
+
+
 def test_length_without_walls() -> None:
     plane, both = box2d(4, 4, (2.0, 1.0)), [("xmin", "xmax"), ("ymin", "ymax")]
     assert reference_length(control_volumes(plane, both), (), (), CONTEXT) == pytest.approx(2.0)
     assert reference_length(control_volumes(plane, both[:1]), ("ymin",), (), CONTEXT) == pytest.approx(2.0)
+
+
+def test_flat_patches() -> None:
+    mesh = control_volumes(naca_mesh("0012", 24, 6))
+    assert not is_flat(mesh, "airfoil", COMM)
+    box = control_volumes(box3d(3, 3, 3))
+    assert is_flat(box, "zmin", COMM)
 
 
 def test_extrusions() -> None:
