@@ -197,9 +197,10 @@ def _mpi() -> list[Finding]:
         there = State.FAULTY if find_spec("mpi4py") is not None else State.ABSENT
         return [Finding("MPI", there, str(error), "pip install 'fluxloom[mpi]', or load the MPI of this site")]
     said = command_says(starter.command(2, ["-c", _SIZES]), starter.environment(), _SECONDS)
-    sizes = [line for line in said.splitlines() if line.strip().isdecimal()]
+    # without buffers (PYTHONUNBUFFERED) both numbers may come before both ends of line
+    sizes = "".join(line.strip() for line in said.splitlines() if line.strip().isdecimal())
     text = f"mpi4py {package_version('mpi4py')}, {starter.family}, {starter.program}"
-    if len(sizes) == 2 and all(int(size) == 2 for size in sizes):
+    if sizes == "22":
         return [Finding("MPI", State.GOOD, f"{text}: two ranks found each other")]
     advice = "see what 'fluxloom run CASE --ranks cpu*2' says; pip install 'fluxloom[mpi]' brings library and launcher"
     reason = "ranks did not find each other" if sizes else "two ranks could not be started"

@@ -38,8 +38,9 @@ def front_order(volumes: ControlVolumes) -> Index:
     for _ in range(2):
         order = np.lexsort((np.arange(n), -away, label))
         first = order[np.unique(label[order], return_index=True)[1]]
-        ways = (np.concatenate([row, np.full(first.size, n)]), np.concatenate([column, first]))
-        graph = csr_array(coo_array((np.ones(ways[0].size), ways), shape=(n + 1, n + 1)))
+        ways = np.concatenate([row, np.full(first.size, n)]), np.concatenate([column, first])
+        short = tuple(side.astype(np.int32) for side in ways)  # SciPy before 1.15 takes no others
+        graph = csr_array(coo_array((np.ones(ways[0].size), short), shape=(n + 1, n + 1)))
         away = np.asarray(shortest_path(graph, method="D", directed=True, unweighted=True, indices=n))[:n] - 1.0
     fronts = away.astype(np.int64)
     same = fronts[row] == fronts[column]

@@ -106,8 +106,8 @@ def _cut(graph: csr_array, shares: Sequence[float]) -> npt.NDArray[np.int32]:
     from scipy.sparse import csr_array
 
     coo = graph.tocoo()
-    kept = coo.coords[0] != coo.coords[1]
-    plain = csr_array((coo.data[kept], (coo.coords[0][kept], coo.coords[1][kept])), shape=graph.shape)
+    kept = coo.row != coo.col
+    plain = csr_array((coo.data[kept], (coo.row[kept], coo.col[kept])), shape=graph.shape)
     return partition_kway(plain.indptr.astype(np.int64), plain.indices.astype(np.int32), shares)
 
 

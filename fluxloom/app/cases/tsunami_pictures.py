@@ -18,7 +18,7 @@ __all__ = ["draw_gauges", "draw_water"]
 FloatArray = npt.NDArray[np.float64]
 
 _DPI = 160
-_LAND = ("#d8cba8", "#8a7a5a")
+_LAND = ["#d8cba8", "#8a7a5a"]  # matplotlib 3.8.0 takes a pair for a colour and its opacity
 
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:

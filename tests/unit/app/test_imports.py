@@ -83,7 +83,8 @@ def test_an_explicit_run_imports_its_own_solver(tmp_path: Path) -> None:
     solvers = "compressible_implicit compressible_multigrid incompressible lattice staggered edge_flow shallow_water"
     assert not below(found, *(f"fluxloom.solvers.{name}" for name in solvers.split()))
     assert not below(found, "fluxloom.app.bench", "fluxloom.app.verify", "fluxloom.app.cli.mesh", "fluxloom.lbm")
-    assert not below(found, "scipy", "matplotlib", "mpi4py", "meshio", "gmsh", "rich.progress", "rich.table")
+    assert not below(found, "scipy", "matplotlib", "mpi4py", "meshio", "gmsh", "rich.progress")
+    assert not below(found - modules("import rich.console", folder=tmp_path), "rich.table")  # Rich before 15 takes it
     rooms = "dsl.tune dsl.work dsl.exchange dsl.decompose dsl.hybrid dsl.state comm.threads comm.store codegen.kernels"
     assert not below(found, *(f"fluxloom.{name}" for name in rooms.split()))
     assert not below(found, "fluxloom.app.startup", "fluxloom.mesh.gmsh_session", "fluxloom.mesh.wall_distance")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 
 from fluxloom.device.cpu import CpuDevice
 from fluxloom.device.fft import DeviceTransform, HostTransform, real_transform
@@ -22,13 +23,13 @@ class OnDevice(np.ndarray):
 
 
 class Gpu:
-    """A device whose library is NumPy."""
+    """A device whose library is NumPy, with transforms that keep the precision, as those of CuPy do."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
         self.stream = nullcontext()
         self.cupy = SimpleNamespace(
-            fft=np.fft, zeros=np.zeros, dot=np.dot, asarray=lambda a: np.array(a).view(OnDevice)
+            fft=scipy.fft, zeros=np.zeros, dot=np.dot, asarray=lambda a: np.array(a).view(OnDevice)
         )
 
     @contextmanager

@@ -47,7 +47,9 @@ def check(plan: Plan, solve: Any = None) -> None:
     found = plan(f) if solve is None else solve(f)
     np.testing.assert_array_equal(f, kept)
     assert found.dtype == plan.dtype
-    bound = 10 * np.finfo(plan.dtype).eps * condition(plan) * max(1.0, np.abs(u).max())
+    # LAPACK's quick eigenvectors (SciPy before 1.16) are orthogonal to rounding times their number
+    dense = [plan.shape[axis] for axis, kind in plan.way.real if kind == "matrix"]
+    bound = max([10, *dense]) * np.finfo(plan.dtype).eps * condition(plan) * max(1.0, np.abs(u).max())
     error = np.abs(found - u).max()
     assert error <= bound, f"{plan.way.describe()}: error {error:.2e}, bound {bound:.2e}"
     if plan.problem.singular:
