@@ -148,9 +148,7 @@ class Mesh:
         """
         if self.part is not None:
             raise MeshError(f"{self.path}: on several ranks no rank has the whole connectivity: use maps, or mesh.part")
-        links = self.data.connectivity()
-        require_sound(self.data, links, self._measures[0], self._measures[2])
-        return links
+        return self._checked[0]
 
     # -------------------------------------------------------------------------------------- sets
     @Once
@@ -187,7 +185,7 @@ class Mesh:
     @Once
     def cell_nodes(self) -> TableMap | RaggedMap:
         """Cell -> its nodes, ordered as in `fluxloom.mesh.elements`; ragged if the cells differ in type."""
-        return self._map(self.cells, self.nodes, lambda: self.data.cell_nodes(), "cell_nodes")
+        return self._map(self.cells, self.nodes, lambda: self.links.cell_nodes, "cell_nodes")
 
     @Once
     def face_nodes(self) -> TableMap | RaggedMap:
@@ -323,8 +321,12 @@ class Mesh:
         return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")
 
     @Once
-    def _measures(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return cell_measures(self.data)
+    def _checked(self) -> tuple[Connectivity, tuple[FloatArray, FloatArray]]:
+        """Connectivity, volumes and centroids of a mesh that was found sound: nothing is derived from another."""
+        links = self.data.connectivity()
+        volumes, centroids, parts = cell_measures(self.data)
+        require_sound(self.data, links, volumes, parts)
+        return links, (volumes, centroids)
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
         """Return volumes and centroids of the cells.
@@ -336,8 +338,9 @@ class Mesh:
         """
         if self.part is not None:
             return self.part.cell_geometry()
-        require_positive(self.data, self._measures[0])
-        return self._measures[:2]
+        volumes, centroids = self._checked[1]
+        require_positive(self.data, volumes)
+        return volumes, centroids
 
     def _face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
         if self.part is not None:

@@ -26,6 +26,7 @@ __all__ = [
     "cell_measures",
     "closure",
     "corners_of",
+    "extents",
     "face_geometry",
     "face_moments",
     "geometry",
@@ -124,6 +125,20 @@ def cell_measures(mesh: MeshData) -> tuple[FloatArray, FloatArray, FloatArray]:
     return volumes, centroids, parts
 
 
+def extents(mesh: MeshData) -> FloatArray:
+    """Return the longest side of the bounding box of each cell, ``(n_cells,)``."""
+    longest, cells = np.zeros(mesh.n_cells), mesh.polyhedra
+    for column in np.ascontiguousarray(mesh.points.T):
+        for name, numbers in mesh.cell_ranges.items():
+            values, part = column[mesh.cells[name]], longest[numbers.start : numbers.stop]
+            np.maximum(part, values.max(axis=1) - values.min(axis=1), out=part)
+        if cells is not None:
+            values, starts = column[cells.faces.indices], cells.faces.offsets[cells.offsets[:-1]]
+            part = longest[mesh.n_elements :]
+            np.maximum(part, np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts), out=part)
+    return longest
+
+
 def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatArray]:
     """Return area vectors and centres of faces.
 
@@ -143,7 +158,7 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
     centres = np.empty_like(normals)
     columns, counts = np.ascontiguousarray(points.T), faces.counts
     for width in np.unique(counts).tolist():
-        whole = width * len(faces) == faces.indices.size
+        whole = bool((counts == width).all())
         rows = None if whole else np.flatnonzero(counts == width)
 
         def piece(start: int, stop: int, rows: npt.NDArray[np.intp] | None = rows, width: int = width) -> None:

@@ -68,11 +68,18 @@ class MeshSource:
         Line of the first element, when element lines follow one another; else 0.
     cell_numbers
         Cell block to the positions of its cells in the file's list; absent when they are consecutive.
+    point_numbers
+        What messages call the points; None: by their own numbers.
     """
 
     path: str = "<arrays>"
     first_line: int = 0
     cell_numbers: Mapping[str, IntArray] = field(default_factory=dict)
+    point_numbers: npt.NDArray[np.integer] | None = None
+
+    def name_of(self, point: int) -> int:
+        """Return what messages call a point."""
+        return point if self.point_numbers is None else int(self.point_numbers[point])
 
 
 @dataclass(frozen=True, eq=False)

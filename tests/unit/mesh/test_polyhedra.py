@@ -158,12 +158,12 @@ def test_check_names_what_is_wrong_with_polyhedra() -> None:
     kept = np.delete(np.arange(len(cells.faces)), row)
     offsets = cells.offsets - (np.arange(len(cells) + 1) > 5)
     gap = Polyhedra(offsets, cells.faces.take(kept))
-    with pytest.raises(MeshError, match=r"polyhedron element 5: open: its faces do not close \(1 such cells\)"):
+    with pytest.raises(MeshError, match=r"polyhedron element 5 at \(.*\): open: its faces do not close \(1 such cells\)"):
         check(replace(mesh, polyhedra=gap))
     first = int(cells.faces.offsets[row])
     nodes = cells.faces.indices.copy()
     nodes[first + 1] = nodes[first]
-    with pytest.raises(MeshError, match="polyhedron element 5: degenerate: a face has the node"):
+    with pytest.raises(MeshError, match="polyhedron element 5 at \\(.*\\): degenerate: a face has the node"):
         check(replace(mesh, polyhedra=Polyhedra(cells.offsets, Ragged(cells.faces.offsets, nodes))))
     nodes[first] = mesh.n_points
     with pytest.raises(MeshError, match=f"polyhedron element 5: node {mesh.n_points} is outside"):
