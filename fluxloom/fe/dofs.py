@@ -23,7 +23,7 @@ from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.sound import require_sides, require_unfolded
-from fluxloom.mesh.surface import Surface
+from fluxloom.mesh.surface import Surface, tell_unnamed
 
 __all__ = ["Dofs", "lagrange_dofs"]
 
@@ -175,6 +175,7 @@ def _numbering(mesh: MeshData, order: int) -> _Numbering:
     surface = Surface.of(mesh, graph, size)
     require_no_hanging(surface)
     require_no_overlaps(surface)
+    tell_unnamed(surface)
     keys = pair_keys(graph.edges, mesh.n_points)
     ranges = DofRanges.of(lagrange, mesh.n_points, len(keys), graph.n_faces, len(block))
     if ranges.size > _MOST:

@@ -31,6 +31,7 @@ from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
 from fluxloom.mesh.sound import require_positive, require_sound
+from fluxloom.mesh.surface import tell_unnamed
 from fluxloom.mesh.writing import Values, arrays_of, write_part
 
 __all__ = ["Mesh", "Patches", "bind"]
@@ -325,7 +326,7 @@ class Mesh:
         """Connectivity, volumes and centroids of a mesh that was found sound: nothing is derived from another."""
         links = self.data.connectivity()
         volumes, centroids, parts = cell_measures(self.data)
-        require_sound(self.data, links, volumes, parts)
+        tell_unnamed(require_sound(self.data, links, volumes, parts))
         return links, (volumes, centroids)
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:

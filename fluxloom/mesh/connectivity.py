@@ -170,8 +170,8 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
     Raises
     ------
     MeshError
-        For a mesh without cells, cells that are not whole (`fluxloom.mesh.whole`), when three or more cells share a face, and when a patch
-        lists a face that is not on the boundary or was listed before.
+        For a mesh without cells, cells that are not whole (`fluxloom.mesh.whole`), three or more cells at a face, and a
+        patch that lists a face that is not on the boundary or was listed before.
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")

@@ -29,6 +29,7 @@ from fluxloom.mesh.slice_check import check_cells_of, check_slice
 from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces, surface_of
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
 from fluxloom.mesh.sound import not_positive, require_sized, require_sound_cells
+from fluxloom.mesh.surface import tell_unnamed
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -229,6 +230,8 @@ def distribute_mesh(
     surface = surface_of(comm, part, corners, faces)
     together(comm, lambda: require_no_hanging(surface))
     together(comm, lambda: require_no_overlaps(surface))
+    if not comm.rank:
+        tell_unnamed(surface)
     middle = part.points
     if on == "cells":
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
@@ -352,7 +355,11 @@ class MeshPart:
         wrong = np.flatnonzero(~(volumes > 0.0))
         if wrong.size:
             number, words = self.part("cells").numbers[wrong[0]], "cells of its rank"
-            raise MeshError(f"{self.path}: cell {number}: {not_positive(self.dimension, volumes, wrong, words)}")
+            nodes = table[wrong[0]][table[wrong[0]] >= 0]
+            place = ", ".join(f"{value:.6g}" for value in self.points[nodes].mean(axis=0))
+            raise MeshError(
+                f"{self.path}: cell {number} at ({place}): {not_positive(self.dimension, volumes, wrong, words)}"
+            )
         return volumes, centroids
 
     def face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:

@@ -57,7 +57,7 @@ _FLAT = 1e-15
 """A cell is flat when its volume is below this times the cube (square) of its extent: a few rounding errors."""
 
 
-def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, parts: FloatArray) -> None:
+def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, parts: FloatArray) -> Surface:
     """Refuse a mesh with cells turned over, crossed by themselves or lying over others, and with hanging nodes.
 
     Parameters
@@ -66,6 +66,11 @@ def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, part
         The mesh and its connectivity; cells may be of either orientation.
     volumes, parts
         Of its cells, from `fluxloom.mesh.geometry.cell_measures`.
+
+    Returns
+    -------
+    Surface
+        The boundary.
 
     Raises
     ------
@@ -78,6 +83,7 @@ def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, part
     surface = Surface.of(mesh, links, volumes)
     require_no_hanging(surface)
     require_no_overlaps(surface)
+    return surface
 
 
 def fit_links(mesh: MeshData) -> Connectivity:

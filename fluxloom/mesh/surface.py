@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fluxloom.core.advice import warn
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
 
-__all__ = ["Surface"]
+__all__ = ["Surface", "tell_unnamed"]
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -85,6 +86,49 @@ class Surface:
     def nodes(self) -> IntArray:
         """The points of the faces, ascending."""
         return np.unique(self.faces.indices)
+
+
+def tell_unnamed(surface: Surface) -> None:
+    """Say where a closed part of the boundary is in no patch while others are: a hole that nobody may have asked for.
+
+    What takes a mesh without asking for patches lets nothing through there, as through a wall.
+    """
+    if surface.free.all() or not surface.free.any():
+        return
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    faces = surface.faces
+    beside = _beside_each_other(faces, surface.dimension)
+    graph = coo_matrix((np.ones(len(beside), dtype=np.int8), beside.T), shape=(len(faces),) * 2)
+    total, part = connected_components(graph, directed=False)
+    named = np.zeros(total, dtype=bool)
+    named[part[~surface.free]] = True
+    unnamed = np.flatnonzero(~named[part])
+    if unnamed.size:
+        face = int(unnamed[0])
+        at = ", ".join(f"{value:.6g}" for value in surface.points[faces[face]].mean(axis=0))
+        warn(
+            f"{surface.locate(int(surface.cells[face]))}: {unnamed.size} boundary faces, the first one at ({at}), "
+            "bound a hole or a part of the mesh of which none is in a patch, so that nothing goes through them; put "
+            "them into a patch, or look for cells that are missing or do not fit their neighbours there"
+        )
+
+
+def _beside_each_other(faces: Ragged, dimension: int) -> Index:
+    """Return pairs of faces that share an edge, in the plane a node, which no other face has, ``(n, 2)``."""
+    start = faces.indices.astype(np.int64)
+    end = start
+    if dimension == 3:
+        after = np.arange(1, start.size + 1)
+        after[faces.offsets[1:] - 1] = faces.offsets[:-1]
+        end = start[after]
+    order = np.lexsort((np.minimum(start, end), np.maximum(start, end)))
+    low, high = np.minimum(start, end)[order], np.maximum(start, end)[order]
+    first = np.append(np.flatnonzero(np.diff(low, prepend=-1) | np.diff(high, prepend=-1)), order.size)
+    two = first[:-1][np.diff(first) == 2]
+    face = np.repeat(np.arange(len(faces)), faces.counts)
+    return np.stack([face[order[two]], face[order[two + 1]]], axis=1)
 
 
 def _beside(mesh: MeshData, cell: int, place: FloatArray) -> str:
