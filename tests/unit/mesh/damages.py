@@ -186,7 +186,7 @@ def named(mesh: MeshData) -> MeshData:
     """Return a mesh with a patch of all boundary faces that are in none."""
     links = mesh.connectivity()
     blocks: dict[str, list[list[int]]] = {}
-    for face in np.flatnonzero(links.boundary_patch < 0):
+    for face in np.flatnonzero(links.boundary_patch < 0).tolist():
         nodes = links.boundary_nodes[face].tolist()
         blocks.setdefault(face_name(len(nodes)), []).append(nodes)
     more = PatchFaces({kind: np.array(rows) for kind, rows in blocks.items()})

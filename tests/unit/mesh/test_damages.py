@@ -232,12 +232,12 @@ def test_the_battery_can_fail() -> None:
 def test_flows_on_what_is_taken(kind: str, hole: bool) -> None:
     """Uniform flow stays, incompressible and compressible, round a hole too that has a patch."""
     mesh = make.named(make.without_cell(KINDS[kind]())) if hole else KINDS[kind]()
-    cv, u = control_volumes(mesh), np.array([0.5, -0.3, 0.2])[: mesh.dimension]
+    cv, u = control_volumes(mesh), [0.5, -0.3, 0.2][: mesh.dimension]
     flow = Incompressible(CONTEXT, cv, 0.1, dict.fromkeys(cv.patches, Inflow(u)))
-    flow.initialise(lambda x: np.broadcast_to(u, x.shape))
+    flow.initialise(u)
     flow.step(0.01)
     assert np.abs(flow.velocity() - u).max() < ROUND
-    state = np.concatenate([[1.2], u, [0.9]])
+    state = [1.2, *u, 0.9]
     gas = CompressibleFlow(CONTEXT, cv, dict.fromkeys(cv.patches, FarField(state)), gas=Gas(constant=1.0))
     gas.start(state)
     gas.iterate(1)

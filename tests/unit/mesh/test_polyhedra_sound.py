@@ -143,8 +143,8 @@ def test_a_twisted_hexahedron_of_a_cgns_file(tmp_path: Path) -> None:
 
 def test_faces_whose_widths_have_the_mean_of_one_of_them() -> None:
     """A triangle, a square and a pentagon: four corners on average, which were taken for three squares."""
-    ring = np.exp(2j * np.pi * np.arange(5) / 5)
-    points = np.concatenate([CUBE[:4], np.stack([ring.real, ring.imag, 0 * ring.real], axis=1)])
+    angle = 2.0 * np.pi * np.arange(5) / 5
+    points = np.concatenate([CUBE[:4], np.stack([np.cos(angle), np.sin(angle), np.zeros(5)], axis=1)])
     faces = Ragged.from_counts(np.array([3, 4, 5]), np.array([0, 1, 2, 0, 1, 2, 3, 4, 5, 6, 7, 8]))
     normals, centres = face_geometry(points, faces)
     pentagon = 2.5 * np.sin(2.0 * np.pi / 5)
