@@ -127,15 +127,19 @@ def cell_measures(mesh: MeshData) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def extents(mesh: MeshData) -> FloatArray:
     """Return the longest side of the bounding box of each cell, ``(n_cells,)``."""
-    longest, cells = np.zeros(mesh.n_cells), mesh.polyhedra
-    for column in np.ascontiguousarray(mesh.points.T):
-        for name, numbers in mesh.cell_ranges.items():
-            values, part = column[mesh.cells[name]], longest[numbers.start : numbers.stop]
-            np.maximum(part, values.max(axis=1) - values.min(axis=1), out=part)
-        if cells is not None:
-            values, starts = column[cells.faces.indices], cells.faces.offsets[cells.offsets[:-1]]
-            part = longest[mesh.n_elements :]
-            np.maximum(part, np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts), out=part)
+    longest, columns = np.zeros(mesh.n_cells), np.ascontiguousarray(mesh.points.T)
+    for name, numbers in mesh.cell_ranges.items():
+
+        def piece(start: int, stop: int, block: IntArray = mesh.cells[name], first: int = numbers.start) -> None:
+            corners = corners_of(columns, block[start:stop])
+            longest[first + start : first + stop] = np.ptp(corners, axis=1).max(axis=0)
+
+        in_chunks(len(numbers), piece)
+    if mesh.polyhedra is not None:
+        faces, starts = mesh.polyhedra.faces, mesh.polyhedra.faces.offsets[mesh.polyhedra.offsets[:-1]]
+        values = columns[:, faces.indices]
+        sides = np.maximum.reduceat(values, starts, axis=1) - np.minimum.reduceat(values, starts, axis=1)
+        longest[mesh.n_elements :] = sides.max(axis=0)
     return longest
 
 

@@ -22,10 +22,10 @@ import numpy.typing as npt
 from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
 from fluxloom.mesh.crossings import crossed
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.geometry import cell_measures, extents, face_geometry
+from fluxloom.mesh.geometry import cell_measures, corners_of, extents, face_geometry, in_chunks
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.jacobians import FOLDABLE
-from fluxloom.mesh.mesh import FloatArray, MeshData
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.surface import Surface
 from fluxloom.mesh.whole import fail_cell
@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _PART = {2: 1e-9, 3: 1e-2}
 """A part of a cell counts as negative below this times the volume: far above round-off, and above what the middle of a
@@ -203,11 +204,17 @@ def require_sides(mesh: MeshData) -> None:
     Programs leave such cells at axes and poles, where a side of a block is a line. Nothing goes through such a side,
     and no direction is normal to it.
     """
+    columns = np.ascontiguousarray(mesh.points.T)
     for name, numbers in mesh.cell_ranges.items():
         block = mesh.cells[name]
         found = np.zeros(len(block), dtype=bool)
-        for a, b in element(name).edges:
-            found |= (mesh.points[block[:, a]] == mesh.points[block[:, b]]).all(axis=1)
+
+        def piece(start: int, stop: int, name: str = name, block: IntArray = block, found: Mask = found) -> None:
+            corners = corners_of(columns, block[start:stop])
+            for a, b in element(name).edges:
+                found[start:stop] |= (corners[:, a] == corners[:, b]).all(axis=0)
+
+        in_chunks(len(block), piece)
         if found.any():
             row = int(np.argmax(found))
             pairs = ((block[row, a], block[row, b]) for a, b in element(name).edges)

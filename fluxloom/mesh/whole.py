@@ -121,15 +121,13 @@ def _check_closed(mesh: MeshData) -> None:
     """Polyhedra with a node twice in a face, and with faces that leave a gap or lie over each other."""
     cells = mesh.polyhedra
     assert cells is not None
-    owner, start, _ = cells.sides()
-    face = np.repeat(np.arange(len(cells.faces)), cells.faces.counts)
-    order = np.lexsort((start, face))
-    twice = np.flatnonzero((start[order[1:]] == start[order[:-1]]) & (face[order[1:]] == face[order[:-1]]))
+    nodes, face = cells.faces.indices, np.repeat(np.arange(len(cells.faces)), cells.faces.counts)
+    keys = np.sort(face * mesh.n_points + nodes)
+    twice = keys[1:][keys[1:] == keys[:-1]]
     if twice.size:
-        place = order[twice[0]]
-        node = mesh.source.name_of(int(start[place]))
-        message = f"degenerate: a face has the node {node} twice; mend the file"
-        fail_cell(mesh, mesh.n_elements + int(owner[place]), message)
+        found, node = divmod(int(twice[0]), mesh.n_points)
+        message = f"degenerate: a face has the node {mesh.source.name_of(node)} twice; mend the file"
+        fail_cell(mesh, mesh.n_elements + int(cells.owners[found]), message)
     gaping = cells.open()
     if gaping.size:
         fail_cell(
