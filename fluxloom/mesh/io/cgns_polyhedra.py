@@ -14,7 +14,7 @@ from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
 from fluxloom.mesh.polyhedra import Polyhedra, turned_rows
-from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["polyhedra"]
 
@@ -70,7 +70,7 @@ def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Bl
     if not left.any():
         return blocks, numbers, None
     kept = left[rows]
-    loops = turned_rows(Ragged.from_padded(faces[kept].astype(np.int32)), signed[kept] < 0)
+    loops = turned_rows(Ragged.from_padded(narrowed(faces[kept])), signed[kept] < 0)
     bounds = np.concatenate([[0], np.cumsum(np.diff(offsets)[left])]).astype(np.int64)
     numbers["polyhedron"] = section.start + np.flatnonzero(left)
     return blocks, numbers, Polyhedra(bounds, loops)

@@ -14,6 +14,7 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, PatchFaces
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["add_faces", "first_group", "first_patches", "level_axis", "plane_points", "tell_shared", "without_unused"]
 
@@ -39,11 +40,17 @@ def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.inte
     Raises
     ------
     MeshError
-        When the cells do not lie in such a plane.
+        When the cells do not lie in such a plane, or a coordinate is not finite.
     """
     if points.shape[1] == 2:
         return points
-    some = points[used]
+    numbers = np.flatnonzero(used) if used.dtype == np.bool_ else used
+    some = points[numbers]
+    broken = np.flatnonzero(~np.isfinite(some).all(axis=1))
+    if broken.size:
+        node = int(numbers[broken[0]])
+        at = ", ".join(f"{value:.6g}" for value in points[node])
+        raise MeshError(f"{path}: node {node}: its coordinates ({at}) are not finite; mend the file")
     low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (np.zeros(3), np.zeros(3))
     return np.delete(points, level_axis(path, low, high), axis=1)
 
@@ -61,8 +68,10 @@ def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
     Raises
     ------
     MeshError
-        When there is none.
+        When there is none, or an end is not finite.
     """
+    if not (np.isfinite(low) & np.isfinite(high)).all():
+        raise MeshError(f"{path}: coordinates of nodes are not finite; mend the file (one rank alone names one)")
     extent = high - low
     level = np.flatnonzero(extent <= _LEVEL * extent.max())
     if not level.size:
@@ -79,7 +88,7 @@ def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
 
 def add_faces(patches: dict[str, dict[str, IntArray]], name: str, kind: str, faces: npt.NDArray[np.integer]) -> None:
     """Add faces to a patch; groups of one name are one patch."""
-    blocks, rows = patches.setdefault(name, {}), faces.astype(np.int32)
+    blocks, rows = patches.setdefault(name, {}), narrowed(faces)
     blocks[kind] = np.concatenate([blocks[kind], rows]) if kind in blocks else rows
 
 

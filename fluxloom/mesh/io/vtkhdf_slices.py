@@ -20,6 +20,7 @@ from fluxloom.mesh.io.collect import level_axis
 from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES
 from fluxloom.mesh.io.vtkhdf import create_grid, is_single, open_grid
 from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.ragged import narrowed
 from fluxloom.mesh.rows import before, block_starts, place, together
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, face_width
 
@@ -131,7 +132,7 @@ def _read(path: Path, rank: int, ranks: int, data: bool) -> _Rows:
         return _Rows(
             n_points,
             np.asarray(root["Points"][points], dtype=np.float64),
-            np.asarray(root["Connectivity"][int(offsets[0]) : int(offsets[-1])]).astype(np.int32),
+            narrowed(np.asarray(root["Connectivity"][int(offsets[0]) : int(offsets[-1])])),
             offsets - offsets[0],
             np.asarray(root["Types"][elements], dtype=np.uint8),
             patch,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from fluxloom.fv.compressible_boundary import FarField
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.incompressible_boundary import Inflow, NoSlip
-from fluxloom.mesh import bind, check
+from fluxloom.mesh import bind, check, write
 from fluxloom.mesh.geometry import cell_measures
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
@@ -82,6 +83,9 @@ DAMAGES: Mapping[str, tuple[Damage, frozenset[str]]] = {
     "unused, not a number": (make.more_points(np.nan), REFUSED),
     "unused": (make.more_points(0.3), MIRRORED),
     "node beyond": (make.one(lambda m, c: make.renamed(c, {make.nodes_of(c)[0]: m.n_points})), REFUSED),
+    "node beyond 32 bits": (
+        make.one(lambda m, c: make.renamed(c, {make.nodes_of(c)[0]: 2**32 + make.nodes_of(c)[0]})), REFUSED,
+    ),
     "node -1": (make.one(lambda m, c: make.renamed(c, {make.nodes_of(c)[0]: -1})), REFUSED),
     "node -2": (make.one(lambda m, c: make.renamed(c, {make.nodes_of(c)[0]: -2})), REFUSED),
     "patch between cells": (make.patch(lambda m, n: None, inside=True), REFUSED),
@@ -91,7 +95,7 @@ DAMAGES: Mapping[str, tuple[Damage, frozenset[str]]] = {
     "patch, node -1": (make.patch(lambda m, n: make.put(n, -1)), REFUSED),
     "patch, node beyond": (make.patch(lambda m, n: make.put(n, m.n_points + 3)), REFUSED),
     "face listed twice": (make.listed_twice, REFUSED),
-}
+}  # fmt: skip
 
 
 def taken_by_check(mesh: MeshData) -> float:
@@ -165,7 +169,7 @@ def takers(kind: str) -> dict[str, Callable[[MeshData], float]]:
 
 NAMES = re.compile(
     r"(element|cell|cells|node|nodes|point|face|triangle|quad|line|polygon\d) -?\d+"
-    r"|faces of the boundary are in no patch|cells of one kind|cells alone"
+    r"|faces of the boundary are in no patch|cells of one kind|cells alone|of nodes are not finite|VTK cell type"
 )
 """What errors have to name: the place, or that these are cells of another kind than the taker's."""
 
@@ -212,6 +216,45 @@ def test_nor_on_ranks(kind: str) -> None:
             end = outcome(taken_by_ranks, *found)
             bad += [] if end in expected else [f"{damage}: {end}"]
     assert not bad, "\n".join(bad)
+
+
+FILES = [".msh", ".su2", ".vtu", ".vtkhdf"]
+
+
+@pytest.mark.parametrize("suffix", FILES)
+@pytest.mark.parametrize("kind", ["quad", *(pytest.param(k, marks=pytest.mark.long) for k in ("prism", "hexahedron"))])
+def test_nor_in_files(kind: str, suffix: str, tmp_path: Path) -> None:
+    """Files are read whole, on two ranks too: refused, or of the right volume; points without a cell are left out."""
+    if suffix == ".vtkhdf":
+        pytest.importorskip("h5py")
+    bad = []
+    for damage, (_, expected) in DAMAGES.items():
+        if (found := damaged(kind, damage)) is None or any(word in damage for word in ("patch", "beyond", "node -")):
+            continue
+        if damage == "hanging" and suffix in (".msh", ".su2"):
+            continue  # these have no polygons
+        write(path := tmp_path / f"{damage.replace(' ', '_')}{suffix}", found[0])
+        for ranks in (1, 2):
+            end = ending(path, ranks, found[1])
+            fine = end in expected or (end == "right" and damage.startswith("unused"))
+            bad += [] if fine else [f"{damage}, {ranks}: {end}"]
+    assert not bad, "\n".join(bad)
+
+
+def ending(path: Path, ranks: int, volume: float) -> str:
+    """Return how reading a file on some ranks ends."""
+
+    def run(comm: Comm) -> float:
+        context = fl.Context("reference", comm=comm) if ranks > 1 else CONTEXT
+        return float(fl.mesh.read(path, context).volumes.read().sum())
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*points that no cell has are left out")
+        try:
+            found = sum(run_threads(ranks, run))
+        except FluxloomError as error:
+            return "refused" if path.name in str(error) and NAMES.search(str(error)) else f"names nothing: {error}"
+    return "right" if abs(found - volume) < ROUND else f"wrong: the volume is {found}, not {volume}"
 
 
 def test_the_battery_can_fail() -> None:
