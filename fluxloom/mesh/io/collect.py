@@ -16,7 +16,16 @@ from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, PatchFaces
 from fluxloom.mesh.ragged import narrowed
 
-__all__ = ["add_faces", "first_group", "first_patches", "level_axis", "plane_points", "tell_shared", "without_unused"]
+__all__ = [
+    "add_faces",
+    "finite_box",
+    "first_group",
+    "first_patches",
+    "level_axis",
+    "plane_points",
+    "tell_shared",
+    "without_unused",
+]
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -40,19 +49,19 @@ def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.inte
     Raises
     ------
     MeshError
-        When the cells do not lie in such a plane, or a coordinate is not finite.
+        When the cells do not lie in such a plane.
     """
     if points.shape[1] == 2:
         return points
-    numbers = np.flatnonzero(used) if used.dtype == np.bool_ else used
-    some = points[numbers]
-    broken = np.flatnonzero(~np.isfinite(some).all(axis=1))
-    if broken.size:
-        node = int(numbers[broken[0]])
-        at = ", ".join(f"{value:.6g}" for value in points[node])
-        raise MeshError(f"{path}: node {node}: its coordinates ({at}) are not finite; mend the file")
-    low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (np.zeros(3), np.zeros(3))
+    some = points[used]
+    low, high = finite_box(some) if len(some) else (np.zeros(3), np.zeros(3))
     return np.delete(points, level_axis(path, low, high), axis=1)
+
+
+def finite_box(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the box round the coordinates that are finite; what checks a mesh names the others."""
+    known = np.isfinite(points)
+    return points.min(axis=0, initial=np.inf, where=known), points.max(axis=0, initial=-np.inf, where=known)
 
 
 def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
@@ -68,10 +77,8 @@ def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
     Raises
     ------
     MeshError
-        When there is none, or an end is not finite.
+        When there is none.
     """
-    if not (np.isfinite(low) & np.isfinite(high)).all():
-        raise MeshError(f"{path}: coordinates of nodes are not finite; mend the file (one rank alone names one)")
     extent = high - low
     level = np.flatnonzero(extent <= _LEVEL * extent.max())
     if not level.size:

@@ -169,7 +169,7 @@ def takers(kind: str) -> dict[str, Callable[[MeshData], float]]:
 
 NAMES = re.compile(
     r"(element|cell|cells|node|nodes|point|face|triangle|quad|line|polygon\d) -?\d+"
-    r"|faces of the boundary are in no patch|cells of one kind|cells alone|of nodes are not finite|VTK cell type"
+    r"|faces of the boundary are in no patch|cells of one kind|cells alone|VTK cell type"
 )
 """What errors have to name: the place, or that these are cells of another kind than the taker's."""
 
