@@ -1,7 +1,8 @@
 """A mesh in a context: named sets, the maps between them, coordinates, metric terms and patches.
 
-Only the sets of nodes and cells exist from the start. Everything else is derived at its first use and kept,
-so that a program pays for what it reads: a node-based finite element code never sees a face.
+Only the sets of nodes and cells exist from the start. Everything else is derived at its first use and kept, so that a
+program pays for what it reads. The first use of a map from cells or faces, or of what is computed along one, looks at
+the whole mesh: loops never run over one that is not sound (see `fluxloom.mesh.sound`).
 
 On several ranks the mesh is divided when it is bound, and each rank has its part of every set; see `Mesh`.
 """
