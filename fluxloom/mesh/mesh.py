@@ -260,7 +260,7 @@ def _block(name: str, array: npt.NDArray[np.integer], what: str) -> IntArray:
         raise MeshError(f"{what}: a block of {name} must have shape (m, {kind.n_nodes}), got {block.shape}")
     if not np.issubdtype(block.dtype, np.integer) and block.size:
         raise MeshError(f"{what}: node numbers of {name} must be integers, got {block.dtype}")
-    return np.ascontiguousarray(block if block.dtype == np.int32 else narrowed(block))
+    return np.ascontiguousarray(narrowed(block))
 
 
 def concatenate_blocks(blocks: Sequence[IntArray]) -> IntArray:
