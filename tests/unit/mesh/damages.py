@@ -34,9 +34,18 @@ def as_polyhedra(mesh: MeshData) -> MeshData:
     return MeshData(mesh.points, {}, mesh.patches, mesh.source, cells)
 
 
+def mixed() -> MeshData:
+    """Return quads of which every other one is two triangles."""
+    mesh = box2d(5, 5)
+    block = mesh.cells["quad"]
+    halves = np.concatenate([block[1::2][:, [0, 1, 2]], block[1::2][:, [0, 2, 3]]])
+    return replace(mesh, cells={"quad": block[::2], "triangle": halves})
+
+
 KINDS: Mapping[str, Callable[[], MeshData]] = {
     "triangle": lambda: box2d(3, 3, kind="triangle"),
     "quad": lambda: box2d(3, 3),
+    "quads and triangles": mixed,
     "polygon": lambda: dual(box2d(4, 4, kind="triangle")),
     **{kind: lambda kind=kind: box3d(2, 2, 2, kind=kind) for kind in ("tetra", "pyramid")},
     **{kind: lambda kind=kind: box3d(3, 3, 3, kind=kind) for kind in ("prism", "hexahedron")},
@@ -44,6 +53,19 @@ KINDS: Mapping[str, Callable[[], MeshData]] = {
     **{f"faces of {kind}": lambda kind=kind: as_polyhedra(KINDS[kind]())
        for kind in ("tetra", "pyramid", "prism", "hexahedron")},
 }  # fmt: skip
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of cell without its place."""
+    return name.removesuffix(CORNER)
+
+
+CORNER = " at a corner"
+
+AT_CORNERS: Mapping[str, Callable[[], MeshData]] = {
+    kind + CORNER: lambda make=make: (mesh := make()).with_points(mesh.points + 0.48) for kind, make in KINDS.items()
+}
+"""The same, moved such that a corner is in the middle: damages come to a cell of the boundary."""
 
 
 def cells_of(mesh: MeshData) -> list[Cell]:
