@@ -22,7 +22,8 @@ from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.jacobians import require_elements_sound
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.overlaps import require_no_overlaps
-from fluxloom.mesh.sound import require_unfolded
+from fluxloom.mesh.sound import require_sides, require_unfolded
+from fluxloom.mesh.surface import Surface, tell_unnamed
 
 __all__ = ["Dofs", "lagrange_dofs"]
 
@@ -168,10 +169,13 @@ def _numbering(mesh: MeshData, order: int) -> _Numbering:
             f"{mesh.source.path}: no cell uses point {int(np.argmax(unused))} ({int(unused.sum())} such points); "
             "remove them from the points and renumber the cells and patches"
         )
+    require_sides(mesh)
     size = require_elements_sound(mesh, block, lagrange.kind.name)
     require_unfolded(mesh, graph.interior_cells, graph.alike, size)
-    require_no_hanging(mesh, graph)
-    require_no_overlaps(mesh, graph, size)
+    surface = Surface.of(mesh, graph, size)
+    require_no_hanging(surface)
+    require_no_overlaps(surface)
+    tell_unnamed(surface)
     keys = pair_keys(graph.edges, mesh.n_points)
     ranges = DofRanges.of(lagrange, mesh.n_points, len(keys), graph.n_faces, len(block))
     if ranges.size > _MOST:

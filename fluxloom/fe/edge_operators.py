@@ -31,8 +31,8 @@ from fluxloom.dsl.sets import Set
 from fluxloom.fe.edge_kernels import edge_integrals, laplacian, lumped_mass, strong_gradient
 from fluxloom.graph.csr import Csr, pair_entries
 from fluxloom.kernel.frontend import Kernel
-from fluxloom.mesh.check import check_cells
 from fluxloom.mesh.mesh import IntArray, MeshData
+from fluxloom.mesh.sound import fit_links
 
 __all__ = ["EdgeOperators"]
 
@@ -208,4 +208,4 @@ def _check(mesh: MeshData, graph: Csr) -> None:
             f"{mesh.source.path}: no cell uses point {int(lonely[0])} ({lonely.size} such points); remove them from "
             "the points and renumber the cells and patches"
         )
-    check_cells(mesh)
+    fit_links(mesh)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.dsl.parts import Part
+from fluxloom.mesh.check import require_listed
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.geometry import Geometry, face_moments, geometry
 from fluxloom.mesh.mesh import MeshData
@@ -256,9 +257,7 @@ def control_volumes(
     terms = geometry(mesh, links)
     require_sound(mesh, links, terms.cell_volumes, terms.cell_parts)
     require_positive(mesh, terms.cell_volumes)
-    if (links.boundary_patch < 0).any():
-        count = int(np.count_nonzero(links.boundary_patch < 0))
-        raise MeshError(f"{mesh.source.path}: {count} boundary faces are in no patch: put them into one")
+    require_listed(mesh, links)
     check_names(mesh.source.path, links.patches, periodic)
     pairs = [
         match_faces(mesh.source.path, pair, links.patches, terms.boundary_centres, terms.boundary_normals)

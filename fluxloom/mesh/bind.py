@@ -1,7 +1,8 @@
 """A mesh in a context: named sets, the maps between them, coordinates, metric terms and patches.
 
-Only the sets of nodes and cells exist from the start. Everything else is derived at its first use and kept,
-so that a program pays for what it reads: a node-based finite element code never sees a face.
+Only the sets of nodes and cells exist from the start. Everything else is derived at its first use and kept, so that a
+program pays for what it reads. The first use of a map from cells or faces, or of what is computed along one, looks at
+the whole mesh: loops never run over one that is not sound (see `fluxloom.mesh.sound`).
 
 On several ranks the mesh is divided when it is bound, and each rank has its part of every set; see `Mesh`.
 """
@@ -31,6 +32,7 @@ from fluxloom.mesh.once import Once
 from fluxloom.mesh.renumber import MeshRenumbering
 from fluxloom.mesh.slices import MeshSlice, as_slice
 from fluxloom.mesh.sound import require_positive, require_sound
+from fluxloom.mesh.surface import tell_unnamed
 from fluxloom.mesh.writing import Values, arrays_of, write_part
 
 __all__ = ["Mesh", "Patches", "bind"]
@@ -148,9 +150,7 @@ class Mesh:
         """
         if self.part is not None:
             raise MeshError(f"{self.path}: on several ranks no rank has the whole connectivity: use maps, or mesh.part")
-        links = self.data.connectivity()
-        require_sound(self.data, links, self._measures[0], self._measures[2])
-        return links
+        return self._checked[0]
 
     # -------------------------------------------------------------------------------------- sets
     @Once
@@ -187,7 +187,7 @@ class Mesh:
     @Once
     def cell_nodes(self) -> TableMap | RaggedMap:
         """Cell -> its nodes, ordered as in `fluxloom.mesh.elements`; ragged if the cells differ in type."""
-        return self._map(self.cells, self.nodes, lambda: self.data.cell_nodes(), "cell_nodes")
+        return self._map(self.cells, self.nodes, lambda: self.links.cell_nodes, "cell_nodes")
 
     @Once
     def face_nodes(self) -> TableMap | RaggedMap:
@@ -323,8 +323,12 @@ class Mesh:
         return self._dat(self.boundary, self._face_geometry("boundary_nodes")[1], "boundary_centres")
 
     @Once
-    def _measures(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return cell_measures(self.data)
+    def _checked(self) -> tuple[Connectivity, tuple[FloatArray, FloatArray]]:
+        """Connectivity, volumes and centroids of a mesh that was found sound: nothing is derived from another."""
+        links = self.data.connectivity()
+        volumes, centroids, parts = cell_measures(self.data)
+        tell_unnamed(require_sound(self.data, links, volumes, parts))
+        return links, (volumes, centroids)
 
     def cell_geometry(self) -> tuple[FloatArray, FloatArray]:
         """Return volumes and centroids of the cells.
@@ -336,8 +340,9 @@ class Mesh:
         """
         if self.part is not None:
             return self.part.cell_geometry()
-        require_positive(self.data, self._measures[0])
-        return self._measures[:2]
+        volumes, centroids = self._checked[1]
+        require_positive(self.data, volumes)
+        return volumes, centroids
 
     def _face_geometry(self, name: str) -> tuple[FloatArray, FloatArray]:
         if self.part is not None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.elements import element
+from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
 from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.whole import check_range, fail_cell, require_whole
 
 __all__ = ["Connectivity", "HalfFaces", "connectivity", "half_faces", "match_patches", "transpose"]
 
@@ -168,26 +170,21 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
     Raises
     ------
     MeshError
-        When three or more cells share a face, a node number is out of range, or a patch contains a face that
-        is not on the boundary; call `fluxloom.mesh.check` for the place.
+        For a mesh without cells, cells that are not whole (`fluxloom.mesh.whole`), three or more cells at a face, and a
+        patch that lists a face that is not on the boundary or was listed before.
     """
+    if not mesh.n_cells:
+        raise MeshError(f"{mesh.source.path}: the mesh has no cells")
+    check_range(mesh)
     half = half_faces(mesh) if half is None else half
     if half.groups:
-        cells = ", ".join(str(cell) for cell in half.cells[half.groups[0]])
-        raise MeshError(
-            f"{mesh.source.path}: a face is shared by the cells {cells}; at most two cells may share a face: "
-            "remove duplicate or overlapping cells"
-        )
+        _fail_non_manifold(mesh, half)
     first = _firsts(half.twins)
     second = half.twins[first]
     outer = np.flatnonzero(half.twins == _NONE)
     order, patch, stray = match_patches(mesh, half, outer)
     if stray:
-        name, index = stray[0]
-        raise MeshError(
-            f"{mesh.source.path}: face {index} of patch {name!r} is not a boundary face, or is listed twice; "
-            "run fluxloom.mesh.check for its nodes"
-        )
+        _fail_stray(mesh, half, *stray[0], len(stray))
     outer = outer[order]
     face_of = np.empty(len(half.twins), dtype=np.int32)
     face_of[first] = np.arange(len(first), dtype=np.int32)
@@ -228,18 +225,15 @@ def half_faces(mesh: MeshData) -> HalfFaces:
     Raises
     ------
     MeshError
-        When a node number is out of range or a cell's dimension is not the mesh's.
+        For cells that are not whole, see `fluxloom.mesh.whole`.
     """
+    require_whole(mesh)
     more, width = mesh.polyhedra, max((element(name).face_width for name in mesh.cells), default=2)
     width = width if more is None else max(width, int(more.faces.counts.max()))
     nodes: list[IntArray] = []
     cells: list[IntArray] = []
     for name, numbers in mesh.cell_ranges.items():
         kind, block = element(name), mesh.cells[name]
-        if kind.dimension != mesh.dimension:
-            raise MeshError(f"{mesh.source.path}: {name} cells in a mesh of dimension {mesh.dimension}")
-        if block.size and (int(block.min()) < 0 or int(block.max()) >= mesh.n_points):
-            raise MeshError(f"{mesh.source.path}: a {name} has a node number outside 0 ... {mesh.n_points - 1}")
         places = np.full((len(kind.faces), width), _NONE)
         for local, face in enumerate(kind.faces):
             places[local, : len(face)] = face
@@ -249,12 +243,8 @@ def half_faces(mesh: MeshData) -> HalfFaces:
         nodes.append(faces.reshape(-1, width))
         cells.append(np.repeat(np.arange(numbers.start, numbers.stop, dtype=np.int32), len(kind.faces)))
     if more is not None:
-        if not 0 <= int(more.faces.indices.min()) <= int(more.faces.indices.max()) < mesh.n_points:
-            raise MeshError(f"{mesh.source.path}: a polyhedron has a node number outside 0 ... {mesh.n_points - 1}")
         nodes.append(more.faces.padded(width=width))
         cells.append((mesh.n_elements + more.owners).astype(np.int32))
-    if not nodes:
-        raise MeshError(f"{mesh.source.path}: the mesh has no cells")
     table = nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
     cell = cells[0] if len(cells) == 1 else np.concatenate(cells)
     del nodes, cells
@@ -294,8 +284,7 @@ def match_patches(
     for number, (name, faces) in enumerate(mesh.patches.items()):
         listed = faces.padded(max(width, faces.width))
         clean = listed[:, :width].copy()
-        # A face wider than any face of the cells, or with a node that does not exist, cannot match.
-        bad = (listed[:, width:] >= 0).any(axis=1) | (listed >= mesh.n_points).any(axis=1)
+        bad = (listed[:, width:] >= 0).any(axis=1)  # a face wider than any face of the cells cannot match
         clean[bad] = 0
         wanted = face_keys(clean, mesh.n_points)
         place = _find(keys, by_key, wanted)
@@ -323,6 +312,46 @@ def _find(
         return np.full(len(wanted), _NONE, dtype=np.int64)
     spot = np.minimum(np.searchsorted(keys, wanted, sorter=by_key), len(keys) - 1)
     return np.where(keys[by_key[spot]] == wanted, by_key[spot], _NONE)
+
+
+def _fail_non_manifold(mesh: MeshData, half: HalfFaces) -> NoReturn:
+    """Name the first face of three cells or more."""
+    group = half.groups[0]
+    cells = [int(cell) for cell in half.cells[group]]
+    words = ", ".join(str(cell) for cell in cells)
+    fail_cell(
+        mesh, cells[-1],
+        f"non-manifold: its face with the nodes {_nodes(half.nodes[group[0]])} is shared by the {len(cells)} cells "
+        f"{words}; at most two cells may share a face: remove duplicate or overlapping cells",
+    )  # fmt: skip
+
+
+def _fail_stray(mesh: MeshData, half: HalfFaces, name: str, index: int, count: int) -> NoReturn:
+    """Say why a patch face cannot be used."""
+    nodes = mesh.patches[name].padded(mesh.patches[name].width)[index]
+    real = nodes[nodes >= 0]
+    where = f"{mesh.source.path}: patch {name!r}, {face_name(len(real))} {index} with the nodes {_nodes(real)}"
+    width = half.nodes.shape[1]
+    inside = half.twins[:0]
+    if len(real) <= width:
+        wide = np.full((1, width), -1, dtype=np.int32)
+        wide[0, : len(real)] = real
+        inside = half.twins[half.keys == face_keys(wide, mesh.n_points)[0]]
+    if not len(inside):
+        reason = "is not a face of any cell"
+    elif (inside >= 0).all():
+        reason = (
+            "is not a boundary face: it lies between two cells. A wall within the flow needs nodes of its own on each "
+            "side (in Gmsh: Plugin(Crack) before saving); or leave its group out"
+        )
+    else:
+        reason = "is listed twice, in this patch or in an earlier one"
+    more = f" ({count} such faces)" if count > 1 else ""
+    raise MeshError(f"{where}: it {reason}{more}; remove it from the patch")
+
+
+def _nodes(nodes: npt.NDArray[np.integer]) -> str:
+    return ", ".join(str(int(node)) for node in nodes if node >= 0)
 
 
 def transpose(rows: Ragged, n_targets: int) -> Ragged:

@@ -25,6 +25,8 @@ _ASIDE = 1e-7
 
 _CHUNK = 1 << 12
 
+_PAIRS = 1 << 16
+
 
 def crossed(mesh: MeshData, cells: npt.NDArray[np.int64]) -> Mask:
     """Return which of some cells have sides that cross each other.
@@ -88,11 +90,11 @@ def _polyhedron(corners: FloatArray, faces: Faces) -> Mask:
         triangles += [(middle, a, b) for a, b in zip(face, [*face[1:], face[0]], strict=True)]
     corners = np.concatenate(points, axis=1)
     segments = {tuple(sorted(pair)) for triangle in triangles for pair in combinations(triangle, 2)}
-    found = np.zeros(len(corners), dtype=bool)
-    for p, q in sorted(segments):
-        for triangle in triangles:
-            if p not in triangle and q not in triangle:
-                found |= _pierced(*(corners[:, k] for k in (p, q, *triangle)))
+    pairs = np.array([(p, q, *t) for p, q in sorted(segments) for t in triangles if p not in t and q not in t])
+    found, some = np.zeros(len(corners), dtype=bool), max(1, _PAIRS // max(1, len(corners)))
+    for start in range(0, len(pairs), some):
+        at = (corners[:, nodes].reshape(-1, 3) for nodes in pairs[start : start + some].T)
+        found |= _pierced(*at).reshape(len(corners), -1).any(axis=1)
     return found
 
 

@@ -21,13 +21,15 @@ from fluxloom.dsl.decompose_directory import agree
 from fluxloom.dsl.parts import Part
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.geometry import cell_geometry, cell_measures, face_geometry
-from fluxloom.mesh.hanging import fail_hanging, hanging
+from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.overlaps import require_no_overlaps
 from fluxloom.mesh.rows import before, block_starts, fetch, place, together
 from fluxloom.mesh.slice_check import check_cells_of, check_slice
-from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces
+from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces, surface_of
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
-from fluxloom.mesh.sound import not_positive, require_sound_cells
+from fluxloom.mesh.sound import not_positive, require_sized, require_sound_cells
+from fluxloom.mesh.surface import tell_unnamed
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -225,8 +227,11 @@ def distribute_mesh(
     corners, nodes = corner_mesh(comm, part)
     part, corners = check_cells_of(comm, part, corners, nodes, check=check, orient=orient)
     faces = derive_faces(comm, part, corners, nodes, negative=_negative(comm, corners), check=check)
-    if faces.unlisted:
-        _require_no_hanging(comm, part, faces)
+    surface = surface_of(comm, part, corners, faces)
+    together(comm, lambda: require_no_hanging(surface))
+    together(comm, lambda: require_no_overlaps(surface))
+    if not comm.rank:
+        tell_unnamed(surface)
     middle = part.points
     if on == "cells":
         middle = np.concatenate([corners.points[block].mean(axis=1) for block in corners.cells.values()])
@@ -244,31 +249,11 @@ def distribute_mesh(
 
 
 def _negative(comm: Comm, corners: MeshData) -> npt.NDArray[np.bool_]:
-    """Refuse cells that cross themselves, and return which have a negative volume. Collective."""
+    """Refuse cells that are flat or cross themselves, and return which have a negative volume. Collective."""
     volumes, _, parts = cell_measures(corners)
+    together(comm, lambda: require_sized(corners, volumes))
     together(comm, lambda: require_sound_cells(corners, volumes, parts))
     return volumes < 0.0
-
-
-def _require_no_hanging(comm: Comm, part: MeshSlice, faces: SliceFaces) -> None:
-    """Refuse nodes in the middle of faces that are in no patch. Collective."""
-    starts = block_starts(faces.n_boundary, comm.size)
-    free = np.arange(starts[comm.rank], starts[comm.rank + 1]) >= part.listed.total
-    mine, cells = faces.boundary_nodes[free], faces.boundary_cells[free]
-    numbers = np.unique(np.concatenate(comm.allgather(mine), axis=None))
-    numbers = numbers[numbers >= 0]
-    points = fetch(comm, part.points, part.point_starts, numbers)
-
-    def look() -> None:
-        local = Ragged.from_padded(np.where(mine < 0, -1, np.searchsorted(numbers, mine)).astype(np.int32))
-        found, nodes = hanging(points, local, np.arange(len(numbers), dtype=np.int32))
-        if found.size:
-            fail_hanging(
-                f"{part.path}: cell {cells[found[0]]}", mine[found[0]], int(numbers[nodes[0]]), points[nodes[0]],
-                np.unique(nodes).size,
-            )  # fmt: skip
-
-    together(comm, look)
 
 
 def _tables(
@@ -370,8 +355,10 @@ class MeshPart:
         wrong = np.flatnonzero(~(volumes > 0.0))
         if wrong.size:
             number, words = self.part("cells").numbers[wrong[0]], "cells of its rank"
+            nodes = table[wrong[0]][table[wrong[0]] >= 0]
+            place = ", ".join(f"{value:.6g}" for value in self.points[nodes].mean(axis=0))
             raise MeshError(
-                f"{self.path}: cell {number}: {not_positive(self.dimension, volumes, wrong, words)}"
+                f"{self.path}: cell {number} at ({place}): {not_positive(self.dimension, volumes, wrong, words)}"
             )
         return volumes, centroids
 

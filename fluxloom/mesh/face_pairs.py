@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.ragged import IntArray
 
 __all__ = ["face_keys", "face_senses", "pair_keys", "paired"]
 

@@ -26,6 +26,7 @@ __all__ = [
     "cell_measures",
     "closure",
     "corners_of",
+    "extents",
     "face_geometry",
     "face_moments",
     "geometry",
@@ -124,6 +125,24 @@ def cell_measures(mesh: MeshData) -> tuple[FloatArray, FloatArray, FloatArray]:
     return volumes, centroids, parts
 
 
+def extents(mesh: MeshData) -> FloatArray:
+    """Return the longest side of the bounding box of each cell, ``(n_cells,)``."""
+    longest, columns = np.zeros(mesh.n_cells), np.ascontiguousarray(mesh.points.T)
+    for name, numbers in mesh.cell_ranges.items():
+
+        def piece(start: int, stop: int, block: IntArray = mesh.cells[name], first: int = numbers.start) -> None:
+            corners = corners_of(columns, block[start:stop])
+            longest[first + start : first + stop] = np.ptp(corners, axis=1).max(axis=0)
+
+        in_chunks(len(numbers), piece)
+    if mesh.polyhedra is not None:
+        faces, starts = mesh.polyhedra.faces, mesh.polyhedra.faces.offsets[mesh.polyhedra.offsets[:-1]]
+        values = columns[:, faces.indices]
+        sides = np.maximum.reduceat(values, starts, axis=1) - np.minimum.reduceat(values, starts, axis=1)
+        longest[mesh.n_elements :] = sides.max(axis=0)
+    return longest
+
+
 def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatArray]:
     """Return area vectors and centres of faces.
 
@@ -143,7 +162,7 @@ def face_geometry(points: FloatArray, faces: Ragged) -> tuple[FloatArray, FloatA
     centres = np.empty_like(normals)
     columns, counts = np.ascontiguousarray(points.T), faces.counts
     for width in np.unique(counts).tolist():
-        whole = width * len(faces) == faces.indices.size
+        whole = bool((counts == width).all())
         rows = None if whole else np.flatnonzero(counts == width)
 
         def piece(start: int, stop: int, rows: npt.NDArray[np.intp] | None = rows, width: int = width) -> None:

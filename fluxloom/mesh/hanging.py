@@ -7,17 +7,15 @@ wall that someone asked for.
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.mesh import FloatArray, IntArray
 from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.surface import Surface
 
-__all__ = ["fail_hanging", "hanging", "require_no_hanging"]
+__all__ = ["hanging", "require_no_hanging"]
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -28,37 +26,21 @@ _NEAR = 1e-6
 _CHUNK = 1 << 13
 
 
-def require_no_hanging(mesh: MeshData, links: Connectivity) -> None:
+def require_no_hanging(surface: Surface) -> None:
     """Raise `MeshError` for a mesh with hanging nodes, naming the first one and the cell whose face it is on."""
-    rows = _suspects(links)
+    rows = surface.rows[_suspects(surface)[surface.rows]]
     if not rows.size:
         return
-    faces, nodes = hanging(mesh.points, links.boundary_nodes.take(rows), np.unique(links.boundary_nodes.indices))
+    faces, nodes = hanging(surface.points, surface.faces.take(rows), surface.nodes)
     if faces.size:
         face, node = int(rows[faces[0]]), int(nodes[0])
-        where = mesh.locate_cell(int(links.boundary_cells[face]))
-        fail_hanging(where, links.boundary_nodes[face], node, mesh.points[node], np.unique(nodes).size)
-
-
-def fail_hanging(where: str, face: IntArray, node: int, place: FloatArray, count: int) -> NoReturn:
-    """Raise `MeshError` for a node on a face.
-
-    Parameters
-    ----------
-    where
-        The cell of the face.
-    face
-        Nodes of the face; -1 pads.
-    node, place
-        The node, and where it is.
-    count
-        How many there are of them.
-    """
-    corners, at = ", ".join(str(k) for k in face if k >= 0), ", ".join(f"{value:.6g}" for value in place)
-    raise MeshError(
-        f"{where}: hanging node: node {node} at ({at}) lies on its face with the nodes {corners}, and is none of them "
-        f"({count} such nodes); divide the cell there, or make it a polygon or polyhedron that has the node"
-    )
+        corners = ", ".join(str(int(surface.numbers[k])) for k in surface.faces[face])
+        at = ", ".join(f"{value:.6g}" for value in surface.points[node])
+        raise MeshError(
+            f"{surface.locate(int(surface.cells[face]))}: hanging node: node {int(surface.numbers[node])} at ({at}) "
+            f"lies on its face with the nodes {corners}, and is none of them ({np.unique(nodes).size} such nodes); "
+            "divide the cell there, or make it a polygon or polyhedron that has the node"
+        )
 
 
 def hanging(points: FloatArray, faces: Ragged, nodes: IntArray) -> tuple[Index, IntArray]:
@@ -96,14 +78,13 @@ def hanging(points: FloatArray, faces: Ragged, nodes: IntArray) -> tuple[Index, 
     return pairs[0], pairs[1].astype(np.int32)
 
 
-def _suspects(links: Connectivity) -> Index:
-    """Return the boundary faces that are in no patch, and those where the boundary touches itself at all corners."""
-    faces = links.boundary_nodes
-    chosen = links.boundary_patch < 0
-    touching = _touching(faces, links.n_points)
+def _suspects(surface: Surface) -> Mask:
+    """Return which boundary faces are in no patch, or have corners at all of which the boundary touches itself."""
+    faces, chosen = surface.faces, surface.free
+    touching = _touching(faces, len(surface.points))
     if touching.any() and len(faces):
         chosen = chosen | np.logical_and.reduceat(touching[faces.indices], faces.offsets[:-1])
-    return np.flatnonzero(chosen)
+    return chosen
 
 
 def _touching(faces: Ragged, n_points: int) -> Mask:

@@ -13,7 +13,7 @@ from fluxloom.core.activity import activity
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.elements import ELEMENTS, element
 from fluxloom.mesh.polyhedra import Polyhedra
-from fluxloom.mesh.ragged import FloatArray, IntArray, Ragged
+from fluxloom.mesh.ragged import FloatArray, IntArray, Ragged, narrowed
 
 if TYPE_CHECKING:
     from fluxloom.mesh.connectivity import Connectivity
@@ -68,11 +68,18 @@ class MeshSource:
         Line of the first element, when element lines follow one another; else 0.
     cell_numbers
         Cell block to the positions of its cells in the file's list; absent when they are consecutive.
+    point_numbers
+        What messages call the points; None: by their own numbers.
     """
 
     path: str = "<arrays>"
     first_line: int = 0
     cell_numbers: Mapping[str, IntArray] = field(default_factory=dict)
+    point_numbers: npt.NDArray[np.integer] | None = None
+
+    def name_of(self, point: int) -> int:
+        """Return what messages call a point."""
+        return point if self.point_numbers is None else int(self.point_numbers[point])
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +260,7 @@ def _block(name: str, array: npt.NDArray[np.integer], what: str) -> IntArray:
         raise MeshError(f"{what}: a block of {name} must have shape (m, {kind.n_nodes}), got {block.shape}")
     if not np.issubdtype(block.dtype, np.integer) and block.size:
         raise MeshError(f"{what}: node numbers of {name} must be integers, got {block.dtype}")
-    return np.ascontiguousarray(block, dtype=np.int32)
+    return np.ascontiguousarray(narrowed(block))
 
 
 def concatenate_blocks(blocks: Sequence[IntArray]) -> IntArray:

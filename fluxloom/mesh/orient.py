@@ -10,6 +10,7 @@ import numpy as np
 from fluxloom.mesh.geometry import cell_geometry
 from fluxloom.mesh.mesh import IntArray, MeshData
 from fluxloom.mesh.sound import require_mendable
+from fluxloom.mesh.whole import check_range
 
 __all__ = ["MIRROR", "orient"]
 
@@ -53,6 +54,7 @@ def orient(mesh: MeshData) -> tuple[MeshData, int]:
     """
     if not mesh.n_cells:
         return mesh, 0
+    check_range(mesh)
     volumes, _ = cell_geometry(mesh)
     negative = volumes < 0.0
     turned = int(negative.sum())

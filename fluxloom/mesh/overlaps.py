@@ -10,14 +10,12 @@ lattice across the ray, which has that size.
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
-from fluxloom.mesh.connectivity import Connectivity
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.mesh import FloatArray, IntArray
+from fluxloom.mesh.surface import Surface
 
 __all__ = ["require_no_overlaps"]
 
@@ -42,39 +40,37 @@ _TURN = {
 """The direction of the ray and those across it, roughly at right angles: no faces of usual meshes lie along them."""
 
 
-def require_no_overlaps(mesh: MeshData, links: Connectivity, volumes: FloatArray) -> None:
+def require_no_overlaps(surface: Surface) -> None:
     """Refuse a mesh with cells that lie over others with which they share no face.
 
-    Parameters
-    ----------
-    mesh, links
-        The mesh and its connectivity; cells that share a face do not lie over each other, and may be of either
-        orientation.
-    volumes : (cells,)
-        Their signed volumes.
+    Cells that share a face do not lie over each other.
 
     Raises
     ------
     MeshError
         Naming the first such cell, its place, one that it lies over, and how many there are.
     """
-    if not links.n_boundary:
+    if not surface.rows.size:
         return
-    cells, places = _within(mesh, links)
-    deep = _depths(_simplices(mesh, links, volumes), places @ np.array(_TURN[mesh.dimension]).T) > 1
+    cells, places = _within(surface)
+    deep = _depths(_simplices(surface), places @ np.array(_TURN[surface.dimension]).T) > 1
     if deep.any():
-        _fail(mesh, int(cells[deep].min()), places[deep][np.argmin(cells[deep])], np.unique(cells[deep]).size)
+        cell, place = int(cells[deep].min()), places[deep][np.argmin(cells[deep])]
+        at = ", ".join(f"{value:.6g}" for value in place)
+        raise MeshError(
+            f"{surface.locate(cell)} at ({at}): overlapping: it lies over {surface.find(cell, place) or 'others'}, "
+            f"with which it shares no face ({np.unique(cells[deep]).size} such cells); move the parts of the mesh "
+            "apart, or remove what is there twice"
+        )
 
 
-def _within(mesh: MeshData, links: Connectivity) -> tuple[Index, FloatArray]:
+def _within(surface: Surface) -> tuple[Index, FloatArray]:
     """Return points near the boundary ``(n, d)``, and the cells in which they are."""
-    faces, cells = links.boundary_nodes, links.boundary_cells.astype(np.int64)
-    corners = mesh.points[faces.indices]
+    faces, cells, middle = surface.faces.take(surface.rows), surface.cells[surface.rows], surface.middles[surface.rows]
+    corners = surface.points[faces.indices]
     first = faces.offsets[:-1]
     face = np.add.reduceat(corners, first) / faces.counts[:, None]
     size = np.maximum.reduceat(np.linalg.norm(corners - np.repeat(face, faces.counts, axis=0), axis=1), first)
-    nodes = links.cell_nodes.take(cells)
-    middle = np.add.reduceat(mesh.points[nodes.indices], nodes.offsets[:-1]) / nodes.counts[:, None]
     away = np.linalg.norm(middle - face, axis=1)
     part = np.clip(_DEPTH * size / np.where(away > 0.0, away, 1.0), *_PART)[:, None]
     of = np.repeat(np.arange(cells.size), faces.counts)
@@ -85,17 +81,16 @@ def _within(mesh: MeshData, links: Connectivity) -> tuple[Index, FloatArray]:
     return np.concatenate([cells, cells[of]]), points
 
 
-def _simplices(mesh: MeshData, links: Connectivity, volumes: FloatArray) -> FloatArray:
+def _simplices(surface: Surface) -> FloatArray:
     """Return the boundary as segments or triangles ``(corner, axis, n)``, in the frame of the ray."""
-    faces, width = links.boundary_nodes, mesh.dimension
+    faces, width = surface.faces, surface.dimension
     found: list[IntArray] = []
-    outward = volumes[links.boundary_cells] >= 0.0
     for count in np.unique(faces.counts).tolist():
         rows = np.flatnonzero(faces.counts == count)
         table = faces.indices[faces.offsets[rows][:, None] + np.arange(count)]
-        table[~outward[rows]] = table[~outward[rows], ::-1]
+        table[~surface.outward[rows]] = table[~surface.outward[rows], ::-1]
         found += [table[:, [0, k, k + 1][-width:]] for k in range(1, max(2, count - 1))] if width == 3 else [table]
-    turned = mesh.points @ np.array(_TURN[width]).T
+    turned = surface.points @ np.array(_TURN[width]).T
     return np.ascontiguousarray(np.moveaxis(turned[np.concatenate(found)], 0, 2))
 
 
@@ -168,22 +163,3 @@ def _through(corners: FloatArray) -> FloatArray:
     total = weights.sum(axis=0)
     ahead = (weights * ray).sum(axis=0) * np.sign(total) > 0.0
     return np.where(hit & ahead, np.sign(total), 0.0)
-
-
-def _fail(mesh: MeshData, cell: int, place: FloatArray, count: int) -> NoReturn:
-    """Raise `MeshError` for a cell of which a place is in others, too."""
-    other, nearest = cell, np.inf
-    for kind, numbers in mesh.cell_ranges.items():
-        corners = mesh.points[mesh.cells[kind]]
-        inside = ((corners.min(axis=1) <= place) & (corners.max(axis=1) >= place)).all(axis=1)
-        away = np.where(inside, np.linalg.norm(corners.mean(axis=1) - place, axis=1), np.inf)
-        if numbers.start <= cell < numbers.stop:
-            away[cell - numbers.start] = np.inf
-        if len(away) and away.min() < nearest:
-            other, nearest = numbers.start + int(np.argmin(away)), float(away.min())
-    beside = "others" if other == cell else mesh.locate_cell(other).removeprefix(f"{mesh.source.path}:").strip()
-    at = ", ".join(f"{value:.6g}" for value in place)
-    raise MeshError(
-        f"{mesh.locate_cell(cell)} at ({at}): overlapping: it lies over {beside}, with which it shares no face "
-        f"({count} such cells); move the parts of the mesh apart, or remove what is there twice"
-    )

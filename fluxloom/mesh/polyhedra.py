@@ -78,12 +78,10 @@ class Polyhedra:
 
     def nodes(self) -> Ragged:
         """Return polyhedron -> its nodes, ascending."""
-        owner = np.repeat(self.owners, self.faces.counts)
-        order = np.lexsort((self.faces.indices, owner))
-        node, owner = self.faces.indices[order], owner[order]
-        first = np.ones(node.size, dtype=bool)
-        first[1:] = (node[1:] != node[:-1]) | (owner[1:] != owner[:-1])
-        return Ragged.from_counts(np.bincount(owner[first], minlength=len(self)), node[first])
+        owner, last = np.repeat(self.owners, self.faces.counts), int(self.faces.indices.max(initial=0)) + 1
+        keys = np.sort(owner * last + self.faces.indices, kind="stable")  # in the order of their owners already
+        once = keys[np.diff(keys, prepend=-1) > 0]
+        return Ragged.from_counts(np.bincount(once // last, minlength=len(self)), once % last)
 
     def sides(self) -> tuple[Index, IntArray, IntArray]:
         """Return the sides of all faces, face by face: which polyhedron, from which node, to which."""
@@ -96,6 +94,8 @@ class Polyhedra:
         """Return the polyhedra whose faces do not close: a side is not met once in each direction."""
         owner, start, end = self.sides()
         low, high = np.minimum(start, end), np.maximum(start, end)
+        if _in_pairs(owner, low, high, start < end):
+            return np.empty(0, dtype=np.int64)
         order = np.lexsort((high, low, owner))
         owner, low, high, up = owner[order], low[order], high[order], (start < end)[order]
         edge = np.ones(order.size, dtype=bool)
@@ -103,6 +103,19 @@ class Polyhedra:
         number = np.cumsum(edge) - 1
         count, ups = np.bincount(number), np.bincount(number, up)
         return np.unique(owner[edge][(count != 2) | (ups != 1)])
+
+
+def _in_pairs(owner: Index, low: IntArray, high: IntArray, up: npt.NDArray[np.bool_]) -> bool:
+    """Return whether sides come in pairs, one up and one down; False where that cannot be told by one sort."""
+    if owner.size % 2:
+        return False
+    last = np.uint64(int(high.max(initial=0)) + 1)
+    mixed = (low.astype(np.uint64) * last + high.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    keys = (owner.astype(np.uint64) << np.uint64(32)) | (mixed >> np.uint64(32))
+    order = np.argsort(keys, kind="stable")  # sides are in the order of their owners already
+    keys, (one, two) = keys[order], (order[0::2], order[1::2])
+    same = (owner[one] == owner[two]) & (low[one] == low[two]) & (high[one] == high[two]) & (up[one] != up[two])
+    return bool(same.all() and (keys[1:-1:2] != keys[2::2]).all())
 
 
 def turned_rows(rows: Ragged, chosen: npt.NDArray[np.bool_]) -> Ragged:

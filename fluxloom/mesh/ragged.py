@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 
-__all__ = ["FloatArray", "IntArray", "Ragged"]
+__all__ = ["FloatArray", "IntArray", "Ragged", "narrowed"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
+
+
+def narrowed(numbers: npt.NDArray[Any]) -> IntArray:
+    """Return numbers of nodes with 32 bits; those beyond become the last one, which no mesh has.
+
+    A plain conversion takes 2^32 + 5 for 5.
+    """
+    ends = np.iinfo(np.int32)
+    if numbers.dtype == np.int32:
+        return numbers
+    if np.can_cast(numbers.dtype, np.int32) or not numbers.size:
+        return numbers.astype(np.int32)
+    low = numbers if numbers.dtype.kind == "u" else np.maximum(numbers, ends.min)
+    return np.minimum(low, ends.max).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +67,7 @@ class Ragged:
         """Build from the row lengths and the concatenated rows."""
         offsets = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(counts, out=offsets[1:])
-        return cls(offsets, np.ascontiguousarray(indices, dtype=np.int32))
+        return cls(offsets, np.ascontiguousarray(narrowed(indices)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -131,7 +131,8 @@ def _edge_ratios(mesh: MeshData) -> Iterator[float]:
         owner, start, end = mesh.polyhedra.sides()
         length, cuts = np.linalg.norm(mesh.points[start] - mesh.points[end], axis=1), np.flatnonzero(np.diff(owner)) + 1
         cuts = np.concatenate([[0], cuts])
-        yield float((np.maximum.reduceat(length, cuts) / np.minimum.reduceat(length, cuts)).max())
+        with np.errstate(divide="ignore"):  # nodes of polyhedra may be in one place, if their sides have areas
+            yield float((np.maximum.reduceat(length, cuts) / np.minimum.reduceat(length, cuts)).max())
 
 
 def _edge_ratio(mesh: MeshData, name: str) -> float:

@@ -16,6 +16,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.orient import orient as orient_cells
 from fluxloom.mesh.rows import Post, owner_of, together
 from fluxloom.mesh.slices import MeshSlice
+from fluxloom.mesh.whole import require_whole
 
 __all__ = ["check_cells_of", "check_slice", "require_patches"]
 
@@ -71,8 +72,7 @@ def check_cells_of(
     corners, nodes
         Its cells as a mesh of their own and the global numbers of its points.
     check
-        Whether to look for repeated nodes, duplicate cells in a slice, flat and inverted cells, coordinates that
-        are not finite and nodes without cells.
+        Whether to look for duplicate cells in a slice, inverted cells and nodes without cells.
     orient
         Whether cells with negative volume are turned round first.
 
@@ -81,15 +81,15 @@ def check_cells_of(
     part, corners
         As given, or with cells turned.
     """
-    if check:
-        together(comm, lambda: _check_points(part))
+    together(comm, lambda: _check_points(part))
+    together(comm, lambda: require_whole(corners))
     if orient:
         turned, count = together(comm, lambda: orient_cells(corners))
         if count:
             cells = {name: nodes[block].astype(np.int32) for name, block in turned.cells.items()}
             part, corners = replace(part, cells=cells), turned
     if check:
-        together(comm, lambda: check_cells(corners, nodes))
+        together(comm, lambda: check_cells(corners))
         post = Post(comm, owner_of(nodes, part.point_starts))
         used = np.zeros(len(part.points), dtype=bool)
         used[post.forward(nodes) - part.point_starts[comm.rank]] = True

@@ -18,12 +18,14 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import HalfFaces, half_faces
 from fluxloom.mesh.elements import element
 from fluxloom.mesh.face_pairs import face_senses
-from fluxloom.mesh.mesh import IntArray, MeshData
-from fluxloom.mesh.rows import Post, before, block_starts, distinct, owner_of, place, together
+from fluxloom.mesh.geometry import cell_measures
+from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
+from fluxloom.mesh.rows import Post, before, block_starts, distinct, fetch, owner_of, place, together
 from fluxloom.mesh.slices import MeshSlice, face_width
 from fluxloom.mesh.sound import fail_over
+from fluxloom.mesh.surface import Surface
 
-__all__ = ["SliceFaces", "derive_edges", "derive_faces"]
+__all__ = ["SliceFaces", "derive_edges", "derive_faces", "surface_of"]
 
 Long = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -136,6 +138,39 @@ def derive_edges(comm: Comm, part: MeshSlice) -> IntArray:
     post = Post(comm, owner_of(mine // part.n_points, part.point_starts))
     found = distinct(post.forward(mine))
     return np.stack([found // part.n_points, found % part.n_points], axis=1).astype(np.int32)
+
+
+def surface_of(comm: Comm, part: MeshSlice, corners: MeshData, faces: SliceFaces) -> Surface:
+    """Return the boundary of a mesh that is divided: all of it on every rank, which tries its slice. Collective.
+
+    Parameters
+    ----------
+    part, corners
+        This rank's slice, and its cells as a mesh of their own.
+    faces
+        From `derive_faces`.
+    """
+    known = np.empty((corners.n_cells, part.dimension + 1))
+    for name, numbers in corners.cell_ranges.items():
+        known[numbers.start : numbers.stop, :-1] = corners.points[corners.cells[name]].mean(axis=1)
+    known[:, -1] = cell_measures(corners)[0]
+    behind = fetch(comm, known, part.cell_starts, faces.boundary_cells)
+    nodes, cells, behind = (
+        np.concatenate(comm.allgather(rows)) for rows in (faces.boundary_nodes, faces.boundary_cells, behind)
+    )
+    numbers, local = np.unique(nodes[nodes >= 0], return_inverse=True)
+    points = fetch(comm, part.points, part.point_starts, numbers)
+    starts = block_starts(faces.n_boundary, comm.size)
+    bounds = np.cumsum(list(part.blocks.values()))
+
+    def locate(cell: int) -> str:
+        return f"{part.path}: {list(part.blocks)[int(np.searchsorted(bounds, cell, side='right'))]} element {cell}"
+
+    return Surface(
+        points, numbers, Ragged.from_counts((nodes >= 0).sum(axis=1), local.reshape(-1).astype(np.int32)), cells,
+        np.arange(faces.n_boundary) >= part.listed.total, behind[:, -1] >= 0.0, behind[:, :-1],
+        np.arange(starts[comm.rank], starts[comm.rank + 1]), locate, lambda cell, place: "",
+    )  # fmt: skip
 
 
 def _half_faces(part: MeshSlice, corners: MeshData) -> HalfFaces:

@@ -239,5 +239,5 @@ def corner_mesh(comm: Comm, part: MeshSlice) -> tuple[MeshData, npt.NDArray[np.i
         for name, values in zip(part.cells, np.split(local, ends[:-1]) if flat else [], strict=True)
     }
     where = {name: np.arange(found.start, found.stop, dtype=np.int32) for name, found in part.numbers().items()}
-    source = MeshSource(part.path, cell_numbers=where)
+    source = MeshSource(part.path, cell_numbers=where, point_numbers=numbers)
     return MeshData(points, cells, {}, source), numbers

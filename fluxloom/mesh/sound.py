@@ -19,20 +19,26 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError
 from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
 from fluxloom.mesh.crossings import crossed
+from fluxloom.mesh.elements import element
+from fluxloom.mesh.geometry import cell_measures, corners_of, extents, face_geometry, in_chunks
 from fluxloom.mesh.hanging import require_no_hanging
 from fluxloom.mesh.jacobians import FOLDABLE
-from fluxloom.mesh.mesh import FloatArray, MeshData
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
 from fluxloom.mesh.overlaps import require_no_overlaps
+from fluxloom.mesh.surface import Surface
+from fluxloom.mesh.whole import fail_cell
 
 __all__ = [
     "fail_over",
+    "fit_links",
     "hidden_cells",
     "not_positive",
     "require_mendable",
     "require_positive",
+    "require_sides",
+    "require_sized",
     "require_sound",
     "require_sound_cells",
     "require_unfolded",
@@ -40,6 +46,7 @@ __all__ = [
 ]
 
 Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _PART = {2: 1e-9, 3: 1e-2}
 """A part of a cell counts as negative below this times the volume: far above round-off, and above what the middle of a
@@ -47,8 +54,11 @@ warped face may stick through the face on the other side of a thin cell."""
 
 _ROUND = 1e-9
 
+_FLAT = 1e-15
+"""A cell is flat when its volume is below this times the cube (square) of its extent: a few rounding errors."""
 
-def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, parts: FloatArray) -> None:
+
+def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, parts: FloatArray) -> Surface:
     """Refuse a mesh with cells turned over, crossed by themselves or lying over others, and with hanging nodes.
 
     Parameters
@@ -58,15 +68,32 @@ def require_sound(mesh: MeshData, links: Connectivity, volumes: FloatArray, part
     volumes, parts
         Of its cells, from `fluxloom.mesh.geometry.cell_measures`.
 
+    Returns
+    -------
+    Surface
+        The boundary.
+
     Raises
     ------
     MeshError
         Naming the first such cell, its place and how many there are.
     """
+    require_sized(mesh, volumes)
     require_unfolded(mesh, links.interior_cells, links.alike, volumes)
     require_sound_cells(mesh, volumes, parts)
-    require_no_hanging(mesh, links)
-    require_no_overlaps(mesh, links, volumes)
+    surface = Surface.of(mesh, links, volumes)
+    require_no_hanging(surface)
+    require_no_overlaps(surface)
+    return surface
+
+
+def fit_links(mesh: MeshData) -> Connectivity:
+    """Return the connectivity of a mesh, which is refused unless it is sound and its cells have positive volumes."""
+    links = mesh.connectivity()
+    volumes, _, parts = cell_measures(mesh)
+    require_sound(mesh, links, volumes, parts)
+    require_positive(mesh, volumes)
+    return links
 
 
 def require_mendable(mesh: MeshData, volumes: FloatArray) -> None:
@@ -81,7 +108,7 @@ def require_positive(mesh: MeshData, volumes: FloatArray) -> None:
     """Refuse cells without a positive volume: control volumes divide by it."""
     wrong = np.flatnonzero(~(volumes > 0.0))
     if wrong.size:
-        _fail(mesh, int(wrong[0]), not_positive(mesh.dimension, volumes, wrong))
+        fail_cell(mesh, int(wrong[0]), not_positive(mesh.dimension, volumes, wrong))
 
 
 def not_positive(dimension: int, volumes: FloatArray, wrong: npt.NDArray[np.integer], of: str = "cells") -> str:
@@ -140,7 +167,7 @@ def fail_over(mesh: MeshData, cell: int, beside: str, count: int) -> NoReturn:
     count
         Number of such faces.
     """
-    _fail(
+    fail_cell(
         mesh, cell,
         f"inverted: it lies over its neighbour, {beside}, on the same side of the face between them ({count} such "
         "faces), however it is turned: a node is beyond the cells round it; move it back, or remesh there",
@@ -155,8 +182,9 @@ def hidden_cells(dimension: int, volumes: FloatArray, parts: FloatArray) -> Inde
 def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) -> None:
     """Refuse cells that cross themselves; parameters are those of `require_sound`."""
     hidden = [hidden_cells(mesh.dimension, volumes, parts)]
-    for kind in FOLDABLE:
-        if numbers := mesh.cell_ranges.get(kind):  # the determinant tells these from thin cells with warped sides
+    ranges = [mesh.cell_ranges.get(kind) for kind in FOLDABLE]
+    for numbers in (*ranges, range(mesh.n_elements, mesh.n_cells)):  # `crossed` tells these from thin, warped cells
+        if numbers:
             least, volume = parts[numbers.start : numbers.stop], volumes[numbers.start : numbers.stop]
             hidden.append(numbers.start + np.flatnonzero((least < _ROUND * volume) & (volume > 0.0)))
     doubtful = np.unique(np.concatenate(hidden))
@@ -164,23 +192,57 @@ def require_sound_cells(mesh: MeshData, volumes: FloatArray, parts: FloatArray) 
         return
     found = doubtful[crossed(mesh, doubtful)]
     if found.size:
-        _fail(
+        fail_cell(
             mesh, int(found[0]),
             f"tangled: its sides cross each other ({found.size} such cells); put its nodes in order or move them apart",
         )  # fmt: skip
 
 
-def _fail(mesh: MeshData, cell: int, message: str) -> NoReturn:
-    raise MeshError(f"{mesh.locate_cell(cell)} at {_place(mesh, cell)}: {message}")
+def require_sides(mesh: MeshData) -> None:
+    """Refuse elements with an edge without a length, and polyhedra with a side without an area.
 
-
-def _place(mesh: MeshData, cell: int) -> str:
-    """Return the mean of the nodes of a cell, in words."""
+    Programs leave such cells at axes and poles, where a side of a block is a line. Nothing goes through such a side,
+    and no direction is normal to it.
+    """
+    columns = np.ascontiguousarray(mesh.points.T)
     for name, numbers in mesh.cell_ranges.items():
-        if cell in numbers:
-            nodes = mesh.cells[name][cell - numbers.start]
-            break
-    else:
-        assert mesh.polyhedra is not None
-        nodes = mesh.polyhedra.take(np.array([cell - mesh.n_elements])).nodes().indices
-    return "(" + ", ".join(f"{value:.6g}" for value in mesh.points[nodes].mean(axis=0)) + ")"
+        block = mesh.cells[name]
+        found = np.zeros(len(block), dtype=bool)
+
+        def piece(start: int, stop: int, name: str = name, block: IntArray = block, found: Mask = found) -> None:
+            corners = corners_of(columns, block[start:stop])
+            for a, b in element(name).edges:
+                found[start:stop] |= (corners[:, a] == corners[:, b]).all(axis=0)
+
+        in_chunks(len(block), piece)
+        if found.any():
+            row = int(np.argmax(found))
+            pairs = ((block[row, a], block[row, b]) for a, b in element(name).edges)
+            first, second = next((a, b) for a, b in pairs if (mesh.points[a] == mesh.points[b]).all())
+            names = f"{mesh.source.name_of(int(first))} and {mesh.source.name_of(int(second))}"
+            fail_cell(
+                mesh, numbers.start + row,
+                f"degenerate: its nodes {names} are in one place ({int(found.sum())} such cells); move them apart, or "
+                "make them one node and use the element type that has it once",
+            )  # fmt: skip
+    if mesh.polyhedra is not None:
+        areas = np.linalg.norm(face_geometry(mesh.points, mesh.polyhedra.faces)[0], axis=1)
+        size = extents(mesh)[mesh.n_elements :][mesh.polyhedra.owners]
+        flat = np.flatnonzero(areas <= _FLAT * size**2)
+        if flat.size:
+            cells = np.unique(mesh.polyhedra.owners[flat])
+            fail_cell(
+                mesh, mesh.n_elements + int(cells[0]),
+                f"degenerate: it has a face without an area ({cells.size} such cells); remove the face, or move its "
+                "nodes apart",
+            )  # fmt: skip
+
+
+def require_sized(mesh: MeshData, volumes: FloatArray) -> None:
+    """Refuse cells with sides without a size, or without a volume."""
+    require_sides(mesh)
+    flat = np.flatnonzero(~(np.abs(volumes) > _FLAT * extents(mesh) ** mesh.dimension))
+    if flat.size:
+        word = "area" if mesh.dimension == 2 else "volume"
+        message = f"degenerate: its {word} is {volumes[flat[0]]:.3g} ({flat.size} such cells); remesh there"
+        fail_cell(mesh, int(flat[0]), message)

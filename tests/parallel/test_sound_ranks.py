@@ -15,6 +15,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.mesh import MeshData, bind, box2d, box3d
+from fluxloom.mesh.mesh import PatchFaces
 
 
 def moved(mesh: MeshData, node: int, place: list[float]) -> MeshData:
@@ -35,10 +36,35 @@ def hanging() -> MeshData:
     return MeshData(points, {"quad": np.array([[0, 1, 4, 3], [1, 2, 7, 6], [6, 7, 5, 4]])}, {})
 
 
+def listed(mesh: MeshData) -> MeshData:
+    """Return a mesh with one patch of all its boundary, the faces round hanging nodes too."""
+    return replace(mesh, patches={"all": PatchFaces({"line": mesh.connectivity().boundary_nodes.table})})
+
+
+def changed(row: list[int]) -> MeshData:
+    """Return quads of which the last but one has other nodes."""
+    block = box2d(4, 4).cells["quad"].copy()
+    block[-2] = row
+    return replace(box2d(4, 4), cells={"quad": block})
+
+
+def twice(shift: float) -> MeshData:
+    """Return two squares, one moved."""
+    first = box2d(4, 4)
+    points = np.concatenate([first.points, first.points + np.array([shift, 0.1 * shift])])
+    return MeshData(points, {"quad": np.concatenate([first.cells["quad"], first.cells["quad"] + first.n_points])})
+
+
 MESHES: dict[str, tuple[Callable[[], MeshData], str]] = {
     "folded": (lambda: moved(box2d(4, 4), 12, [0.9, 0.9]), "inverted: it lies over its neighbour"),
     "folded and turned": (lambda: mended(moved(box2d(4, 4), 12, [0.9, 0.9]), 10), "inverted: it lies over"),
     "hanging": (hanging, r"hanging node: node 6 at \(1, 0\.5\)"),
+    "hanging, listed": (lambda: listed(hanging()), r"quad element 0: hanging node: node 6 at \(1, 0\.5\)"),
+    "repeated": (lambda: changed([17, 18, 18, 22]), r"quad element 14 at \(.*\): degenerate: node 18 is repeated"),
+    "not a number": (lambda: moved(box2d(4, 4), 12, [np.nan, 0.5]), r"node 12: its coordinates \(nan, 0\.5\) are not"),
+    "one place": (lambda: moved(box2d(4, 4), 12, [0.25, 0.5]), r"quad element \d+ at .* its nodes 1[12] and 1[12] are"),
+    "twice": (lambda: twice(0.0), r"quad element \d+ at \(.*overlapping: it lies over others"),
+    "twice, by a part": (lambda: twice(0.9), r"quad element \d+ at \(.*overlapping: it lies over others"),
     "concave": (lambda: moved(box3d(2, 2, 2), 13, [0.9, 0.9, 0.9]), "concave or tangled"),
 }
 

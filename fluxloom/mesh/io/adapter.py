@@ -19,6 +19,7 @@ from fluxloom.mesh.io.collect import plane_points, without_unused
 from fluxloom.mesh.io.meshio_texts import plain_text
 from fluxloom.mesh.io.vtk_cells import REFERENCES, Array, Fields
 from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["meshio_suffixes", "read_meshio", "write_meshio"]
 
@@ -76,7 +77,7 @@ def _fields(path: str, found: Any) -> Fields:
         if element(name).dimension == dimension:
             parts.setdefault(name, []).append(index)
     for name, indices in parts.items():
-        cells[name] = np.concatenate([found.cells[k].data for k in indices]).astype(np.int32)
+        cells[name] = narrowed(np.concatenate([found.cells[k].data for k in indices]))
     order = [k for indices in parts.values() for k in indices]
     data = {key: np.concatenate([np.asarray(blocks[k]) for k in order]) for key, blocks in found.cell_data.items()}
     patches = _patches(found, names, dimension)
@@ -120,7 +121,7 @@ def _patches(found: Any, names: list[str], dimension: int) -> dict[str, PatchFac
                 blocks.setdefault(label, {}).setdefault(names[k], []).append(rows)
     result: dict[str, PatchFaces] = {}
     for label, kinds in blocks.items():
-        result[label] = PatchFaces({kind: np.concatenate(rows).astype(np.int32) for kind, rows in kinds.items()})
+        result[label] = PatchFaces({kind: narrowed(np.concatenate(rows)) for kind, rows in kinds.items()})
     return result
 
 

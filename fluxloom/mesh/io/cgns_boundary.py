@@ -10,13 +10,14 @@ from fluxloom.mesh.connectivity import HalfFaces, half_faces, match_patches
 from fluxloom.mesh.elements import face_name
 from fluxloom.mesh.io.cgns_zone import Blocks, Index, NodeSet, add_blocks
 from fluxloom.mesh.mesh import IntArray, MeshData, PatchFaces
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["add_boundary", "narrow"]
 
 
 def narrow(blocks: Blocks) -> dict[str, IntArray]:
     """Return blocks in the integers of a mesh."""
-    return {name: block.astype(np.int32) for name, block in blocks.items()}
+    return {name: narrowed(block) for name, block in blocks.items()}
 
 
 def add_boundary(

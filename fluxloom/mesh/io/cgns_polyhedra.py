@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
+from fluxloom.mesh.elements import element
 from fluxloom.mesh.io.cgns_sections import NFACE, NGON, Section, ragged
 from fluxloom.mesh.io.cgns_tree import Node
 from fluxloom.mesh.io.cgns_zone import Blocks, Index
 from fluxloom.mesh.polyhedra import Polyhedra, turned_rows
-from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["polyhedra"]
 
@@ -69,7 +70,7 @@ def polyhedra(node: Node, section: Section, sections: list[Section]) -> tuple[Bl
     if not left.any():
         return blocks, numbers, None
     kept = left[rows]
-    loops = turned_rows(Ragged.from_padded(faces[kept].astype(np.int32)), signed[kept] < 0)
+    loops = turned_rows(Ragged.from_padded(narrowed(faces[kept])), signed[kept] < 0)
     bounds = np.concatenate([[0], np.cumsum(np.diff(offsets)[left])]).astype(np.int64)
     numbers["polyhedron"] = section.start + np.flatnonzero(left)
     return blocks, numbers, Polyhedra(bounds, loops)
@@ -122,7 +123,22 @@ def _assemble(name: str, outward: Index) -> tuple[Index, npt.NDArray[np.bool_]]:
                 top = np.where(hit, end[:, None], top)
     upper = top if name in ("prism", "hexahedron") else top[:, :1]
     cells = np.concatenate([base, upper], axis=1)
+    places = np.array([face if len(face) == 4 else (*face, -1) for face in element(name).faces])
+    wanted = np.where(places < 0, -1, cells[:, places])
+    same = np.sort(_loops(outward), axis=1) == np.sort(_loops(wanted), axis=1)
     ordered = np.sort(cells, axis=1)
-    members = (outward[:, :, :, None] == cells[:, None, None, :]).any(axis=3) | (outward < 0)
-    bad = (cells < 0).any(axis=1) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1) | ~members.all(axis=(1, 2))
+    bad = (cells < 0).any(axis=1) | (ordered[:, 1:] == ordered[:, :-1]).any(axis=1) | ~same.all(axis=1)
     return cells, ~bad
+
+
+def _loops(faces: Index) -> npt.NDArray[np.uint64]:
+    """Return a number per face ``(..., 4)`` for its loop of nodes, wherever it begins and whichever way it goes."""
+    even, odd = np.sort(faces[..., [0, 2]]), np.sort(faces[..., [1, 3]])  # what lies across in a quad
+    swap = odd[..., :1] < even[..., :1]
+    quad = np.concatenate([np.where(swap, odd, even), np.where(swap, even, odd)], axis=-1)
+    rows = np.where(faces[..., 3:] < 0, np.sort(faces), quad).astype(np.uint64)
+    total = np.zeros(rows.shape[:-1], dtype=np.uint64)
+    for column in range(4):
+        total = (total ^ rows[..., column]) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(29)
+    return total

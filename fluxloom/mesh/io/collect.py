@@ -14,8 +14,18 @@ from fluxloom.core.advice import warn
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, PatchFaces
+from fluxloom.mesh.ragged import narrowed
 
-__all__ = ["add_faces", "first_group", "first_patches", "level_axis", "plane_points", "tell_shared", "without_unused"]
+__all__ = [
+    "add_faces",
+    "finite_box",
+    "first_group",
+    "first_patches",
+    "level_axis",
+    "plane_points",
+    "tell_shared",
+    "without_unused",
+]
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -44,8 +54,14 @@ def plane_points(path: str | Path, points: FloatArray, used: npt.NDArray[np.inte
     if points.shape[1] == 2:
         return points
     some = points[used]
-    low, high = (some.min(axis=0), some.max(axis=0)) if len(some) else (np.zeros(3), np.zeros(3))
+    low, high = finite_box(some) if len(some) else (np.zeros(3), np.zeros(3))
     return np.delete(points, level_axis(path, low, high), axis=1)
+
+
+def finite_box(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the box round the coordinates that are finite; what checks a mesh names the others."""
+    known = np.isfinite(points)
+    return points.min(axis=0, initial=np.inf, where=known), points.max(axis=0, initial=-np.inf, where=known)
 
 
 def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
@@ -79,7 +95,7 @@ def level_axis(path: str | Path, low: FloatArray, high: FloatArray) -> int:
 
 def add_faces(patches: dict[str, dict[str, IntArray]], name: str, kind: str, faces: npt.NDArray[np.integer]) -> None:
     """Add faces to a patch; groups of one name are one patch."""
-    blocks, rows = patches.setdefault(name, {}), faces.astype(np.int32)
+    blocks, rows = patches.setdefault(name, {}), narrowed(faces)
     blocks[kind] = np.concatenate([blocks[kind], rows]) if kind in blocks else rows
 
 

@@ -112,7 +112,7 @@ def read_fields(
     **options: Any,
 ) -> Fields:
     """Read a mesh and the values on its points and cells (cells as they stand in the file), as `read` does it."""
-    from fluxloom.mesh.check import check_range
+    from fluxloom.mesh.whole import check_range, require_whole
 
     if Path(path).is_dir():
         raise MeshError(f"{path}: is a directory; name a mesh file")
@@ -130,6 +130,7 @@ def read_fields(
     with activity("reading the mesh", str(path)):
         found = _read_meshio(path) if chosen is None or chosen.read is None else chosen.read(path, **options)
     check_range(found.mesh)
+    require_whole(found.mesh)
     return replace(found, mesh=first_patches(found.mesh))
 
 

@@ -14,6 +14,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import Array, VtkCells, require_sound
 from fluxloom.mesh.mesh import FloatArray
 from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["join_pieces"]
 
@@ -58,7 +59,7 @@ def join_pieces(path: str | Path, pieces: Sequence[VtkCells]) -> VtkCells:
     names = next((piece.patch_names for piece in some if piece.patch_names is not None), None)
     return VtkCells(
         points=points[kept],
-        connectivity=np.concatenate(nodes).astype(np.int32),
+        connectivity=narrowed(np.concatenate(nodes)),
         offsets=np.concatenate([[0], *offsets]).astype(np.int64),
         types=np.concatenate([piece.types for piece in some]),
         point_data={k: v[kept] for k, v in _joined(path, "points", [piece.point_data for piece in some]).items()},

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.vtk_cells import VTK_POLYHEDRON
 from fluxloom.mesh.polyhedra import Polyhedra
-from fluxloom.mesh.ragged import Ragged
+from fluxloom.mesh.ragged import Ragged, narrowed
 
 __all__ = ["polyhedra_of", "polyhedra_of_stream", "read_polyhedra", "write_polyhedra"]
 
@@ -92,7 +92,7 @@ def polyhedra_of(
     if not sound:
         raise MeshError(f"{path}: the faces of the polyhedra do not fit each other; the file is damaged")
     rows = Ragged(offsets, faces.astype(np.int32)).take(np.flatnonzero(types == VTK_POLYHEDRON))
-    return Polyhedra(rows.offsets, Ragged(bounds, nodes.astype(np.int32)).take(rows.indices))
+    return Polyhedra(rows.offsets, Ragged(bounds, narrowed(nodes)).take(rows.indices))
 
 
 def polyhedra_of_stream(path: str, stream: Index, ends: Index) -> Polyhedra:
@@ -127,7 +127,7 @@ def polyhedra_of_stream(path: str, stream: Index, ends: Index) -> Polyhedra:
             raise MeshError(f"{path}: the faces of polyhedron {len(counts) - 1} are damaged or cut off")
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Polyhedra(
-        offsets, Ragged.from_counts(np.array(sizes, dtype=np.int64), np.concatenate(nodes).astype(np.int32))
+        offsets, Ragged.from_counts(np.array(sizes, dtype=np.int64), narrowed(np.concatenate(nodes)))
     )
 
 

@@ -21,6 +21,7 @@ from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Field
 from fluxloom.mesh.io.vtk_pieces import join_pieces
 from fluxloom.mesh.io.vtk_polyhedra import read_polyhedra, write_polyhedra
 from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["create_grid", "is_single", "open_grid", "read_vtkhdf", "write_vtkhdf"]
 
@@ -244,7 +245,7 @@ def _load(path: str, root: Any, wanted: int | None) -> list[VtkCells]:
         pieces.append(
             VtkCells(
                 points=_rows(path, root, "Points", point, points).astype(np.float64),
-                connectivity=_rows(path, root, "Connectivity", node, nodes).astype(np.int32),
+                connectivity=narrowed(_rows(path, root, "Connectivity", node, nodes)),
                 offsets=_rows(path, root, "Offsets", cell + part, cells + 1).astype(np.int64),
                 types=types,
                 point_data=data[0],

@@ -16,10 +16,11 @@ from fluxloom.comm.disk import Disk
 from fluxloom.core.errors import MeshError
 from fluxloom.core.optional import require
 from fluxloom.mesh.elements import ElementType, by_code, element, face_name, vtk_order
-from fluxloom.mesh.io.collect import level_axis
+from fluxloom.mesh.io.collect import finite_box, level_axis
 from fluxloom.mesh.io.vtk_cells import PATCH, PATCH_NAMES
 from fluxloom.mesh.io.vtkhdf import create_grid, is_single, open_grid
 from fluxloom.mesh.mesh import IntArray
+from fluxloom.mesh.ragged import narrowed
 from fluxloom.mesh.rows import before, block_starts, place, together
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, face_width
 
@@ -131,7 +132,7 @@ def _read(path: Path, rank: int, ranks: int, data: bool) -> _Rows:
         return _Rows(
             n_points,
             np.asarray(root["Points"][points], dtype=np.float64),
-            np.asarray(root["Connectivity"][int(offsets[0]) : int(offsets[-1])]).astype(np.int32),
+            narrowed(np.asarray(root["Connectivity"][int(offsets[0]) : int(offsets[-1])])),
             offsets - offsets[0],
             np.asarray(root["Types"][elements], dtype=np.uint8),
             patch,
@@ -145,8 +146,7 @@ def _kinds(comm: Comm, path: str, rows: _Rows) -> tuple[dict[int, ElementType], 
     """Return the element types of the file by code, in the order in which they come, and the axes of the mesh."""
     present, first = np.unique(rows.types, return_index=True)
     mine = [(int(code), int(spot)) for code, spot in zip(present, first, strict=True)]
-    low = rows.points.min(axis=0, initial=np.inf)
-    high = rows.points.max(axis=0, initial=-np.inf)
+    low, high = finite_box(rows.points)
     found = comm.allgather((sorted(mine, key=lambda item: item[1]), low, high))
     codes = list(dict.fromkeys(code for items, _, _ in found for code, _ in items))
     known = by_code("vtk")

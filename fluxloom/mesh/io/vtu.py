@@ -27,6 +27,7 @@ from fluxloom.mesh.io.vtk_cells import PATCH_NAMES, VTK_POLYHEDRON, Array, Field
 from fluxloom.mesh.io.vtk_pieces import join_pieces
 from fluxloom.mesh.io.vtk_polyhedra import polyhedra_of, polyhedra_of_stream
 from fluxloom.mesh.polyhedra import Polyhedra
+from fluxloom.mesh.ragged import narrowed
 
 __all__ = ["read_vtu"]
 
@@ -84,7 +85,7 @@ def _piece(file: _File, piece: ElementTree.Element, names: npt.NDArray[np.uint8]
     types = cells["types"].reshape(-1).astype(np.uint8)
     vtk = VtkCells(
         points=next(iter(points.values())).astype(np.float64),
-        connectivity=cells["connectivity"].reshape(-1).astype(np.int32),
+        connectivity=narrowed(cells["connectivity"].reshape(-1)),
         offsets=np.concatenate([[0], cells["offsets"].reshape(-1)]).astype(np.int64),
         types=types,
         point_data=file.section(piece, "PointData"),

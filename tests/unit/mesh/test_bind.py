@@ -157,9 +157,11 @@ def test_maps_share_memory_with_the_arrays() -> None:
 
 def test_nothing_is_derived_before_it_is_used() -> None:
     mesh = fl.mesh.bind(box2d(3, 2), fl.Context("reference"))
-    assert mesh.cell_nodes.source is mesh.cells
     assert mesh.x.set is mesh.nodes
-    assert "links" not in vars(mesh)
+    assert "_checked" not in vars(mesh)
+    assert mesh.cell_nodes.source is mesh.cells
+    assert "_checked" in vars(mesh)  # loops over cells want a sound mesh
+    assert "edges" not in vars(mesh.links)
 
 
 def test_cells_of_two_types_are_ragged(ctx: fl.Context) -> None:

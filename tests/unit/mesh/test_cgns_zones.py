@@ -333,3 +333,22 @@ def test_gmsh_writes_what_is_read(tmp_path, blocks):
     assert report.elements == {"hexahedron": 128}
     assert report.patches == {"wall": 48, "rest": 112}
     assert (report.n_points, report.volume_total) == (225, pytest.approx(2.0))
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_side_that_is_a_line(tmp_path: Path, merged: bool) -> None:
+    """Structured blocks end at axes in cells without an edge; so do their nodes where a program made them one."""
+    counts = (4, 3, 3)
+    points = lattice(counts)
+    axis = points[:, 0] == 0.0
+    points[axis, 1] = 0.0
+    mesh = read_bases(tmp_path, 3, structured("Z", points, counts)) if not merged else None
+    if mesh is not None:
+        with pytest.raises(MeshError, match=r"hexahedron element 0 at \(.*\): degenerate: its nodes 4 and 0 are"):
+            check(mesh)
+        return
+    block = box3d(3, 2, 2).cells["hexahedron"]
+    number = np.where(axis, np.arange(axis.size) // 12 * 12, np.arange(axis.size))  # the first node of each layer
+    cells = section("Cells", 17, 1, len(block), number[block] + 1)
+    with pytest.raises(MeshError, match=r"hexahedron element 0 at \(.*\): degenerate: node 0 is repeated"):
+        read_bases(tmp_path, 3, unstructured("Z", points, len(block), cells))

@@ -58,23 +58,24 @@ def test_boxes_pass(mesh):
 
 def test_inverted(change):
     mesh = change(cells={"quad": np.array([[0, 1, 4, 3], [1, 4, 5, 2]])})
-    with pytest.raises(
-        MeshError, match=r"two_quads\.su2:11: quad element 1: inverted: its area is -1 \(1 of 2 cells\)"
-    ):
+    message = r"two_quads\.su2:11: quad element 1 at \(1\.5, 0\.5\): inverted: its area is -1 \(1 of 2 cells\)"
+    with pytest.raises(MeshError, match=message):
         check(mesh)
 
 
 def test_repeated_node(change):
     mesh = change(cells={"quad": np.array([[0, 1, 4, 3], [1, 2, 2, 4]])})
     mesh = MeshData(mesh.points[:5], mesh.cells, {}, mesh.source)
-    with pytest.raises(MeshError, match=r":11: quad element 1: degenerate: node 2 is repeated"):
+    with pytest.raises(MeshError, match=r":11: quad element 1 at \(1\.5, 0\.25\): degenerate: node 2 is repeated"):
         check(mesh)
 
 
 def test_flat(change, two_quads):
     points = two_quads.points.copy()
+    points[:, 0] += 3.0 * points[:, 1]
     points[:, 1] = 0.0
-    with pytest.raises(MeshError, match=r":10: quad element 0: degenerate: its area is 0 \(2 such cells\)"):
+    message = r":10: quad element 0 at \(2, 0\): degenerate: its area is 0 \(2 such cells\)"
+    with pytest.raises(MeshError, match=message):
         check(change(points=points))
 
 
@@ -135,7 +136,8 @@ def test_patch_face_twice(change, two_quads):
 
 def test_duplicate_cell(change):
     mesh = change(cells={"quad": np.array([[0, 1, 4, 3], [1, 2, 5, 4], [4, 3, 0, 1]])})
-    with pytest.raises(MeshError, match=r":12: quad element 2: duplicate cell: it has the nodes of 10: quad element 0"):
+    message = r":12: quad element 2 at \(0\.5, 0\.5\): duplicate cell: it has the nodes of 10: quad element 0"
+    with pytest.raises(MeshError, match=message):
         check(mesh)
 
 
@@ -143,7 +145,7 @@ def test_non_manifold():
     points = np.array([[0, 0], [1, 0], [0, 1], [0, -1], [0.5, 2]], dtype=float)
     mesh = MeshData(points, {"triangle": np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])})
     with pytest.raises(
-        MeshError, match=r"triangle element 2: non-manifold: .* nodes 0, 1 is shared by the 3 cells 0, 1, 2"
+        MeshError, match=r"triangle element 2 at \(.*\): non-manifold: .* nodes 0, 1 is shared by the 3 cells 0, 1, 2"
     ):
         check(mesh)
 
@@ -167,7 +169,7 @@ def test_line_of_an_element_in_a_mixed_file(tmp_path):
     path = tmp_path / "mixed.su2"
     path.write_text(text)
     mesh = read_data(path, orient=False)
-    with pytest.raises(MeshError, match=r"mixed\.su2:5: triangle element 2: inverted"):
+    with pytest.raises(MeshError, match=r"mixed\.su2:5: triangle element 2 at \(0\.666667, 0\.666667\): inverted"):
         check(mesh)
 
 

@@ -140,7 +140,7 @@ def test_hash_collisions_are_resolved(monkeypatch):
 def test_three_cells_at_a_face():
     points = np.array([[0, 0], [1, 0], [0, 1], [0, -1], [0.5, 2]], dtype=float)
     mesh = MeshData(points, {"triangle": np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])})
-    with pytest.raises(MeshError, match="shared by the cells 0, 1, 2"):
+    with pytest.raises(MeshError, match="shared by the 3 cells 0, 1, 2"):
         mesh.connectivity()
 
 
