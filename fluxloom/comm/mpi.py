@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fluxloom.comm.account import PATIENCE, Account, disagreement, patience_asked
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, folded, raw
+from fluxloom.comm.front_door import mark, refuse_early_exit, unmark
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
 from fluxloom.comm.mpi_channel import MpiChannel
 from fluxloom.comm.watch import DIFFERS, RESTS, WAITS, Watch
@@ -193,6 +194,10 @@ class MpiComm(Comm):
             patience = patience_asked(os.environ.get(PATIENCE, ""))
             self.watch = Watch(self._mpi, self._alarm, self.account, patience)
             if self.size > 1:
+                self._together = False
+                refuse_early_exit(lambda: self._together or self._mpi.Is_finalized(), self.abort)
+                if self.rank == 0:
+                    mark()
                 atexit.register(self._leave, os.getpid())
         self._make_meeting()
         local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
@@ -364,8 +369,15 @@ class MpiComm(Comm):
 
     def _leave(self, process: int) -> None:
         """Wait for the other ranks at the end of the process: before MPI does, which would wait for ever."""
-        if self._mpi.Is_finalized() or os.getpid() != process:  # a copy of the process is no rank
+        if os.getpid() != process:  # a copy of the process is no rank
             return
+        if not self._mpi.Is_finalized():
+            self._await_all()
+        self._together = True
+        if self.rank == 0:
+            unmark()
+
+    def _await_all(self) -> None:
         everybody = self._alarm.Ibarrier()
         try:
             self.farewell(everybody.Test, "it has ended")

@@ -99,14 +99,15 @@ ENDS = {
     "exits": "import sys; sys.exit(0)",
     "fails": "raise ValueError('no good')",
     "is killed": "import os; os.kill(os.getpid(), 9)",
+    "leaves": "import os; os._exit(0)",
 }
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("how", "first"),
-    [("exits", 0), ("fails", 1), ("is killed", 1), *(pytest.param(*case, marks=pytest.mark.long)
-     for case in (("exits", 1), ("fails", 0), ("is killed", 0)))],
+    [("exits", 0), ("fails", 1), ("is killed", 1), ("leaves", 0), *(pytest.param(*case, marks=pytest.mark.long)
+     for case in (("exits", 1), ("fails", 0), ("is killed", 0), ("leaves", 1)))],
 )  # fmt: skip
 def test_a_process_that_ends(how: str, first: int, tmp_path: Path) -> None:
     """Without `ending_together`: the other one, which waits for it, ends too."""
@@ -120,8 +121,25 @@ def test_a_process_that_ends(how: str, first: int, tmp_path: Path) -> None:
     done = run(found.command(2, [str(program)]), environment, 30)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
-    if how != "is killed":
+    if how == "leaves":
+        assert f"rank {first} of 2: os._exit(0) in the middle of the run" in done.stderr
+    elif how != "is killed":
         assert f"rank {first}: it has ended" in done.stderr
+
+
+@pytest.mark.mpi
+def test_copies_of_a_process_may_leave() -> None:
+    """So do processes of ``multiprocessing``; and ranks behind the end of MPI."""
+    program = """
+        import os
+        if os.fork() == 0:
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+        comm.allgather(1)
+        comm.module.Finalize()
+        os._exit(0)
+    """
+    assert mpiexec(2, program).returncode == 0
 
 
 @pytest.mark.mpi
