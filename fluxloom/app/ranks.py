@@ -293,8 +293,8 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str], *, quiet: bool = 
     -------
     int
         0 when all ranks came to their end and ended well; that with which a rank ended the others
-        (`ending_together`); else that of the launcher: 130 after an interruption, 128 more than the number of the signal
-        that ended it; 1 where that is 0, but a rank went in the middle of the run.
+        (`ending_together`); else that of the launcher: 130 after an interruption, 128 more than the number of the
+        signal that ended it; 1 where that is 0, but a rank went in the middle of the run.
 
     Raises
     ------
