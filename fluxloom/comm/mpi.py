@@ -348,7 +348,7 @@ class MpiComm(Comm):
     def devices_talk(self) -> Callable[[Callable[[], bool]], None]:
         """Hear that devices send each other messages; see `Comm.devices_talk`."""
         self._whole.unseen = True
-        return self.wait_for_device
+        return self._whole.wait_for_device  # a device outlives a group that is left
 
     def wait_for_device(self, done: Callable[[], bool]) -> None:
         """Wait until the device of this rank has done something, which may need messages of other devices; see `wait`.
