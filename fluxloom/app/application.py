@@ -36,6 +36,7 @@ __all__ = [
     "Nodal",
     "Picture",
     "Runner",
+    "Solving",
     "Tunable",
     "Updating",
     "Writer",
@@ -175,6 +176,19 @@ class Ending(Protocol):
     @property
     def finished(self) -> bool:
         """Whether it is, the same on every rank."""
+        ...
+
+
+@runtime_checkable
+class Solving(Protocol):
+    """A runner whose steps solve systems by iterations, most of them as far as a recurrence of the residual says."""
+
+    def check_next(self) -> None:
+        """Let those of the next step be solved to the residual of the solution itself, as those of a run's last."""
+        ...
+
+    def unsolved(self) -> str:
+        """Return what the residual of the last solution itself lacks, in words; empty: nothing. Collective."""
         ...
 
 

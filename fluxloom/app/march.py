@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.app.application import Aimed, Ending, Failing, Nodal, Runner
+from fluxloom.app.application import Aimed, Ending, Failing, Nodal, Runner, Solving
 from fluxloom.app.failure import all_or_none, first_failure
 from fluxloom.app.gathering import find_lost
 from fluxloom.app.guards import Guards, Violation
@@ -159,8 +159,8 @@ def march(
     try:
         with Interruption(ranks) as interruption:
             for number in range(first + 1, iterations + 1):
-                if number == iterations:
-                    getattr(runner, "check_next", lambda: None)()
+                if number == iterations and isinstance(runner, Solving):
+                    runner.check_next()
                 runner.advance()
                 residual = runner.residual()
                 seconds = time.perf_counter() - start
@@ -179,7 +179,8 @@ def march(
                         return way.end(_diverged(found))
                     saver.save()
                 if number < iterations and (caught := interruption.agreed()):
-                    reason = f"{signal.Signals(caught).name} after {number:,} steps"
+                    left = runner.unsolved() if isinstance(runner, Solving) else ""
+                    reason = f"{signal.Signals(caught).name} after {number:,} steps{left and f': {left}'}"
                     return way.end(Outcome(RunStatus.INTERRUPTED, reason, signal=caught))
             found = guards.look(way.steps, _time(runner), last=True) if guards is not None and way.done else None
             if found is not None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fluxloom.app.system import command_says
 from fluxloom.comm.base import Comm
+from fluxloom.comm.front_door import BEGUN
 from fluxloom.comm.launchers import STATUS_FILE, without_launcher
 from fluxloom.core.errors import CommError
 from fluxloom.device.bandwidth import available_threads
@@ -33,6 +34,11 @@ _PATIENCE = 60.0
 
 _MOST, _MOST_THREADS, _MOST_A_CORE = 65_536, 4096, 32
 """Ranks that a text may name, threads of one of them, and ranks that are started for a core: more are a mistake."""
+
+_GONE = (
+    "error: one of {} ranks ended with status 0 in the middle of the run (exit in a library?), and the launcher ended "
+    "the others\n"
+)
 
 _NUMBERED = {"cpu": f"the number of threads, 1 to {_MOST_THREADS}", "cuda": "the number of a GPU"}
 
@@ -286,8 +292,9 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str], *, quiet: bool = 
     Returns
     -------
     int
-        0 when all ranks ended well; that with which a rank ended the others (`ending_together`); else that of the
-        launcher: 130 after an interruption, 128 more than the number of the signal that ended it.
+        0 when all ranks came to their end and ended well; that with which a rank ended the others
+        (`ending_together`); else that of the launcher: 130 after an interruption, 128 more than the number of the
+        signal that ended it; 1 where that is 0, but a rank went in the middle of the run.
 
     Raises
     ------
@@ -305,7 +312,12 @@ def start(specs: Sequence[RankSpec], arguments: Sequence[str], *, quiet: bool = 
         except OSError as error:
             raise CommError(f"{shlex.join(command)} could not be started: {error}") from error
         status = _wait(process)
-        return int(said.read_text(encoding="ascii")) if status and said.exists() else status
+        text = said.read_text(encoding="ascii") if said.exists() else ""
+    if text == BEGUN:
+        if not status:
+            sys.stderr.write(_GONE.format(len(specs)))
+        return status or 1
+    return int(text) if status and text else status
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -110,6 +110,17 @@ class Comm(ABC):
         act
             What it is, in words that are the same on all ranks.
         """
+
+    def devices_talk(self) -> Callable[[Callable[[], bool]], None] | None:
+        """Hear that the devices of ranks send each other messages, which the communicator does not see. Collective.
+
+        Returns
+        -------
+        Callable or None
+            What a rank has to wait with until a function says that its device is done with something; None: as it
+            likes.
+        """
+        return None
 
     def agree(self, act: bytes) -> None:
         """Raise `CommError` on every rank unless all do the same here, and did so far."""

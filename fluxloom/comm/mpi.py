@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from fluxloom.comm.account import PATIENCE, Account, disagreement, patience_asked
 from fluxloom.comm.base import Channel, Comm, Message, SelfComm, check_messages, check_parts, check_root, folded, raw
+from fluxloom.comm.front_door import mark, refuse_early_exit, unmark
 from fluxloom.comm.launchers import STATUS_FILE, Launcher, find_launcher
 from fluxloom.comm.mpi_channel import MpiChannel
-from fluxloom.comm.watch import DIFFERS, RESTS, WAITS, Watch
+from fluxloom.comm.watch import COMPUTES, DIFFERS, RESTS, WAITS, Watch
 from fluxloom.core.errors import CommError, DeviceUnavailable, OtherRankFailed
 from fluxloom.core.optional import require
 
@@ -30,6 +31,10 @@ _PACKED = 2**20
 
 _REST = 0.005
 """Seconds between two looks of a rank that rests."""
+
+_SPIN, _SHARE = 1e-3, 0.01
+"""Seconds for which a rank that waits for its own device asks without a pause; the part of what it has waited that its
+pauses take later."""
 
 _GLANCES, _LATER, _LOOK = 64, 0.5, 0.01
 """Tests of a request between two looks for a rank that failed; seconds in which what is under way may still come;
@@ -174,6 +179,9 @@ class MpiComm(Comm):
         The duplicate, an object of mpi4py.
     epoch
         How often the ranks have left everything and met (`Comm.rally`).
+    unseen
+        Whether messages go from device to device, past the account: then what the ranks have done is compared at the
+        end, too. The same on all ranks.
     """
 
     name = "mpi"
@@ -189,10 +197,14 @@ class MpiComm(Comm):
         self.account = Account()
         self.note = self.account.note
         if whole is None:
-            self._alarm, self._spare = base.Dup(), base.Dup()
+            self._alarm, self._spare, self.unseen = base.Dup(), base.Dup(), False
             patience = patience_asked(os.environ.get(PATIENCE, ""))
             self.watch = Watch(self._mpi, self._alarm, self.account, patience)
             if self.size > 1:
+                self._together = False
+                refuse_early_exit(lambda: self._together or self._mpi.Is_finalized(), self.abort)
+                if self.rank == 0:
+                    mark()
                 atexit.register(self._leave, os.getpid())
         self._make_meeting()
         local = self.handle.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
@@ -233,11 +245,11 @@ class MpiComm(Comm):
         """
         self.account.note(act)
         self._head[0], self._head[1] = self.account.word, nbytes
-        self.wait(self.handle.Iallgather(*self._sides).Test, rests=rests)
+        self.wait(self.handle.Iallgather(*self._sides).Test, kind=RESTS if rests else WAITS)
         words = self._words.tolist()
         if words.count(words[0]) != self.size:
             stories = self.handle.allgather(self.account.story())
-            raise CommError(disagreement(dict(enumerate(stories))))
+            self._refuse(disagreement(dict(enumerate(stories))))
 
     def _pass(self, act: bytes, data: bytes) -> bool:
         """Begin a collective call with some bytes of each rank; return whether those of all came along."""
@@ -275,7 +287,7 @@ class MpiComm(Comm):
         self._meet(b"a barrier", rests=True)
 
     def wait(
-        self, done: Callable[[], bool], what: Callable[[], str] | None = None, *, nbytes: int = 0, rests: bool = False
+        self, done: Callable[[], bool], what: Callable[[], str] | None = None, *, nbytes: int = 0, kind: str = WAITS
     ) -> None:
         """Wait until something is done, unless a rank calls all of them to `rally`, or it will not come.
 
@@ -289,8 +301,9 @@ class MpiComm(Comm):
             For what, in words; by default for the others in the last act.
         nbytes
             What comes may be so long.
-        rests
-            Whether the rank sleeps meanwhile; the wait is not told.
+        kind
+            `WAITS`; `RESTS`: the rank sleeps meanwhile, and the wait is not told; `COMPUTES`: it waits for its own
+            device.
 
         Raises
         ------
@@ -304,30 +317,45 @@ class MpiComm(Comm):
         count, begin, heard, watch, pause = 0, 0.0, 0.0, self._whole.watch, 0.0
         while not done():
             count += 1
-            if rests:
+            if kind == RESTS:
                 time.sleep(_REST)
-            elif count % _GLANCES:
+            elif count % _GLANCES and kind == WAITS:
                 continue
             now = time.monotonic()
             begin = begin or now
+            if kind == COMPUTES and now - begin > _SPIN:
+                time.sleep(min(_SHARE * (now - begin), _REST))
             if not heard and self._whole.called():
                 heard = now
-            late = self._whole.impatient(now - begin) and not rests
+            late = self._whole.impatient(now - begin) and kind != RESTS
             if late or (heard and now - heard > _LATER):
                 self.held.append(_Left(done))  # its memory may still be written
-                raise OtherRankFailed("the ranks wait for different things" if late else "another rank has failed")
-            if heard or now - begin < pause or now - begin < watch.pause(nbytes):
+                why = "the ranks wait for different things" if late else "another rank has failed"
+                self._refuse(why, OtherRankFailed)
+            if now - begin < pause or now - begin < watch.pause(nbytes):
                 continue
             if not pause:
                 watch.begin(begin)
             pause = now - begin + _LOOK
-            if verdict := watch.look(RESTS if rests else WAITS, what or self._waits_for_all, nbytes):
+            if verdict := watch.look(kind, what or self._waits_for_all, nbytes):
                 self.held.append(_Left(done))
                 self._make_meeting()
-                raise CommError(verdict)
+                self._refuse(verdict)
 
     def _waits_for_all(self) -> str:
         return "waiting for the others"
+
+    def devices_talk(self) -> Callable[[Callable[[], bool]], None]:
+        """Hear that devices send each other messages; see `Comm.devices_talk`."""
+        self._whole.unseen = True
+        return self._whole.wait_for_device  # a device outlives a group that is left
+
+    def wait_for_device(self, done: Callable[[], bool]) -> None:
+        """Wait until the device of this rank has done something, which may need messages of other devices; see `wait`.
+
+        That is computing, however long it takes; but where the ranks have run different things, all get the same error.
+        """
+        self.wait(done, lambda: "waiting for its device", kind=COMPUTES)
 
     def differ(self, text: str) -> NoReturn:
         """Leave, as this rank has found that another one has not done the same: all that wait get the same error.
@@ -341,11 +369,16 @@ class MpiComm(Comm):
         self._whole.watch.begin(begin)
         while time.monotonic() - begin < self._whole.watch.patience:
             if self._whole.called():
-                raise OtherRankFailed("another rank has failed")
+                self._refuse("another rank has failed", OtherRankFailed)
             if verdict := self._whole.watch.look(DIFFERS, lambda: text):
-                raise CommError(verdict)
+                self._refuse(verdict)
             time.sleep(_REST)
-        raise CommError(text)
+        self._refuse(text)
+
+    def _refuse(self, text: str, error: type[CommError] = CommError) -> NoReturn:
+        """Raise an error of ranks that differ, or of one that has failed: their ends need not be compared any more."""
+        self._whole.unseen = False
+        raise error(text)
 
     def farewell(self, done: Callable[[], bool], what: str) -> None:
         """Wait until all ranks have come to their end; this one has nothing more to say.
@@ -360,13 +393,23 @@ class MpiComm(Comm):
         while not done():
             time.sleep(_REST)
             if time.monotonic() - begin > self.watch.pause() and (verdict := self.watch.look(RESTS, lambda: what)):
-                raise CommError(verdict)
+                self._refuse(verdict)
 
     def _leave(self, process: int) -> None:
         """Wait for the other ranks at the end of the process: before MPI does, which would wait for ever."""
-        if self._mpi.Is_finalized() or os.getpid() != process:  # a copy of the process is no rank
+        if os.getpid() != process:  # a copy of the process is no rank
             return
-        everybody = self._alarm.Ibarrier()
+        if not self._mpi.Is_finalized():
+            self._await_all()
+        self._together = True
+        if self.rank == 0:
+            unmark()
+
+    def _await_all(self) -> None:
+        failed = getattr(sys, "last_value", None) is not None
+        mine = np.array([self.account.word, self.unseen and not failed], np.uint64)
+        found = np.empty((self.size, 2), np.uint64)
+        everybody = self._alarm.Iallgather([mine, self._mpi.UINT64_T], [found, self._mpi.UINT64_T])
         try:
             self.farewell(everybody.Test, "it has ended")
         except CommError as error:  # those that wait get it too, and end
@@ -375,6 +418,10 @@ class MpiComm(Comm):
                 time.sleep(_REST)
                 if time.monotonic() > deadline:
                     self.abort(str(error), 2)
+        if found[:, 1].all() and (found[:, 0] != found[0, 0]).any():
+            stories = self._alarm.allgather(self.account.story())
+            if self.rank == 0:
+                self.abort(disagreement(dict(enumerate(stories)), dict.fromkeys(range(self.size), "it has ended")), 2)
 
     def called(self) -> bool:
         """Whether a rank calls all of them."""

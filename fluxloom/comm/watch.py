@@ -2,7 +2,8 @@
 
 A rank that has waited for a while tells rank 0 for what, and what it has done so far. Once all ranks wait (or have
 ended), rank 0 asks again; where each is still in the same wait some time later, nothing will come: all get the same
-words: where the ranks differ. A rank that computes does not answer, and nobody blames it. Long waits are told.
+words: where the ranks differ. A rank that computes does not answer, and nobody blames it; one that waits for its device
+does, but it is blamed only for what it has done. Long waits are told.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 
 from fluxloom.comm.account import Account, Story, disagreement, named
 
-__all__ = ["DIFFERS", "RESTS", "WAITS", "Watch"]
+__all__ = ["COMPUTES", "DIFFERS", "RESTS", "WAITS", "Watch"]
 
-WAITS, RESTS, DIFFERS = "waits", "rests", "differs"
-"""A wait that is told when it is long; one that may be long; no wait, but a difference was found."""
+WAITS, RESTS, COMPUTES, DIFFERS = "waits", "rests", "computes", "differs"
+"""A wait that is told when it is long; one that may be long; one for the rank's own device, told too; no wait, but a
+difference was found."""
 
 _REPORT, _ANSWER = 32001, 32002
 """Tags of messages to rank 0 and of those that it sends."""
@@ -77,7 +79,7 @@ class Watch:
         now = time.monotonic()
         self._sent = [request for request in self._sent if not request.Test()]
         verdict = (self._answer if self._rank else self._judge)(kind, what, now, nbytes)
-        if kind == WAITS and not verdict and now - self._since > self._tell:
+        if kind in (WAITS, COMPUTES) and not verdict and now - self._since > self._tell:
             self._tell *= 2.0
             self._say(what(), now - self._since)
         return verdict
@@ -111,7 +113,8 @@ class Watch:
         waits = {0: self._wait, **{rank: report.wait for rank, report in self._table.items()}}
         if self._question and waits == self._before:
             mine = _Report(self._wait, self._question, kind, what(), self._account.story())
-            if verdict := _verdict({0: mine, **dict(sorted(self._table.items()))}):
+            reports = {0: mine, **dict(sorted(self._table.items()))}
+            if verdict := _verdict(reports, patient=now - self._since < self.patience):
                 self._tell_all(verdict)
                 self._table, self._before = {}, {}
                 return verdict
@@ -134,8 +137,11 @@ class Watch:
         missing = self._missing() if self._rank == 0 else [0]
         if self._rank > 1 or (self._rank == 1 and self._heard):
             return
+        others = {report.what: rank for rank, report in self._table.items() if report.what != what}
         away = (f"{named(missing)} {'has' if len(missing) == 1 else 'have'} come to no message meanwhile: still "
                 "compiling or computing, or stopped") if missing else "so do all others"  # fmt: skip
+        if others and not missing:
+            away = "; ".join(f"rank {rank}: {text}" for text, rank in others.items())
         sys.stderr.write(
             f"rank {self._rank} of {self._size} has waited for {seconds:.0f} s, {what}, in: {self._account.last}; "
             f"{away}. It waits on\n"
@@ -155,13 +161,20 @@ class Watch:
         return data
 
 
-def _verdict(reports: dict[int, _Report]) -> str:
-    """Return why ranks that all wait, or have ended, cannot go on; empty: they all wait for the same."""
+def _verdict(reports: dict[int, _Report], *, patient: bool) -> str:
+    """Return why ranks that all wait, or have ended, cannot go on; empty: they all wait for the same, or may go on.
+
+    A rank that waits for its device goes on by itself unless that needs messages of the others. So ranks differ where
+    they have done different things, and, without patience, where one has ended behind which such a rank is.
+    """
     doing = {rank: report.what for rank, report in reports.items()}
     stories = {rank: report.story for rank, report in reports.items()}
     for report in reports.values():
         if report.kind == DIFFERS:
             return disagreement(stories, doing, until=report.story[0]) or report.what
+    if any(report.kind == COMPUTES for report in reports.values()):
+        some = reports.values() if patient else [r for r in reports.values() if r.kind == COMPUTES]
+        return disagreement(stories, doing, until=min(report.story[0] for report in some))
     if text := disagreement(stories, doing):
         return text
     if len(set(doing.values())) == 1:

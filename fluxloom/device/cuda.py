@@ -31,6 +31,8 @@ __all__ = ["CudaDevice"]
 _SMALL = 64 << 10
 _MOST_STAGED = 64
 _RESET_BLOCK = 64
+_NOT_READY = 600
+"""What CUDA, and HIP, answer where there is more to do; anything else is an end, or an error."""
 _DLPACK_CUDA, _DLPACK_ROCM = 2, 10
 _ATOMIC = frozenset({"float64", "float32", "int64", "int32"})
 """Not float16: sums would be rounded to 11 bits after every addition, in an order that changes from run to run."""
@@ -79,6 +81,8 @@ class CudaDevice(Device):
         self.failures: tuple[type[Exception], ...] = (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)
         self._runtime = cuda.runtime
         self._staged: list[npt.NDArray[np.uint8]] = []
+        self.waits: Callable[[Callable[[], bool]], None] | None = None
+        """What waits until a function says that the GPU is done, where that may need other ranks; None: the driver."""
         self.mixed = False
         """Whether arrays were exchanged, so that other streams may work on them."""
         self._helpers: CudaProgram | None = None
@@ -231,8 +235,19 @@ class CudaDevice(Device):
 
     def _wait(self) -> None:
         """Wait for the stream; then nothing reads staged values any more."""
-        self.stream.synchronize()
+        self.wait_for(self.stream)
         self._staged.clear()
+
+    def wait_for(self, stream: Any) -> None:
+        """Wait on the host for a stream, or an event, of CuPy; this GPU is current.
+
+        Where messages of other GPUs may have to come first, with `waits`, which tells long waits and ends those that
+        have no end: in the driver nobody would hear of them.
+        """
+        if self.waits is not None:
+            query = self._runtime.streamQuery if hasattr(stream, "wait_event") else self._runtime.eventQuery
+            self.waits(lambda: query(stream.ptr) != _NOT_READY)
+        stream.synchronize()  # raises what has failed
 
     def resident(self, array: npt.NDArray[Any]) -> tuple[int, Any]:
         """Return the device address of a read-only table, and what keeps it alive."""
@@ -335,9 +350,9 @@ class CudaDevice(Device):
     def synchronize(self) -> None:
         """Wait until everything that was asked for is done, on every stream once arrays were exchanged with CuPy."""
         with self.active():
+            self._wait()
             if self.mixed:
                 self._runtime.deviceSynchronize()
-            self._wait()
 
     def mark(self, stream: Any = None) -> Any:
         """Return an event of now on a stream, by default the main one; this GPU is current."""
@@ -352,7 +367,7 @@ class CudaDevice(Device):
         run()
         with self.active():
             end = self.mark()
-            end.synchronize()
+            self.wait_for(end)
             seconds = 1e-3 * float(self.cupy.cuda.get_elapsed_time(begin, end))
         self.events += [begin, end]
         return seconds

@@ -99,7 +99,7 @@ class CudaCourier(Courier):
 
     def _finish(self) -> None:
         with self._device.active():
-            self._side.stream.synchronize()
+            self._device.wait_for(self._side.stream)
 
 
 def array_of(device: CudaDevice, buffer: CudaBuffer) -> Any:
@@ -130,5 +130,5 @@ def settle_main(device: CudaDevice, mark: Any = None) -> None:
     """
     with device.active():
         event = device.mark() if mark is None else mark
-        event.synchronize()
+        device.wait_for(event)
     device.events.append(event)

@@ -217,8 +217,8 @@ class NcclLink:
             sequencer.refresh()
         communicator, self._communicator = self._communicator, None
         with self._device.active(), self._errors("closing fails"):
-            self._side.stream.synchronize()
-            self._device.stream.synchronize()
+            self._device.wait_for(self._side.stream)
+            self._device.wait_for(self._device.stream)
             communicator.destroy()
 
     def _alive(self) -> Any:

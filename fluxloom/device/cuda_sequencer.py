@@ -152,7 +152,7 @@ class CudaSequencer(Sequencer):
         with device.active():
             elapsed = device.cupy.cuda.get_elapsed_time
             for _, end in pending[-1]:
-                end.synchronize()
+                device.wait_for(end)
             for events in pending:
                 for k, (begin, end) in enumerate(events):
                     self.seconds[k] += 1e-3 * elapsed(begin, end)

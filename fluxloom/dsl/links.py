@@ -34,7 +34,8 @@ class Links:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        device, comm = context.device, context.comm
+        device: Any = context.device
+        comm = context.comm
         mine = device.name == "cuda"
         where = getattr(device, "identity", "") if mine else ""
         ways = _ways(context) if mine else ()
@@ -64,6 +65,10 @@ class Links:
             if (context.transport == "peer" or (context.transport == "auto" and apart)) and self._opens_peers(wheres):
                 common.append("peer")
         self.candidates = self._wanted(tuple(common) or ("host",))
+        if {"nccl", "peer"} & set(self.candidates):  # messages through the host, or MPI, bring what was done along
+            waits = comm.devices_talk()
+            if mine:
+                device.waits = waits
 
     def _wanted(self, common: tuple[str, ...]) -> tuple[str, ...]:
         wish = self._context.transport

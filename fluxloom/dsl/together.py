@@ -173,6 +173,10 @@ class TimedComm(Comm):
         """Remember what all ranks do here."""
         self.inner.note(act)
 
+    def devices_talk(self) -> Callable[[Callable[[], bool]], None] | None:
+        """Hear that devices send each other messages; see `Comm.devices_talk`."""
+        return self.inner.devices_talk()
+
     def barrier(self) -> None:
         """Wait for every rank."""
         with self.waiting() as inner:

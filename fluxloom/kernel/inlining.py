@@ -10,7 +10,7 @@ from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
 from fluxloom.kernel.loops import LoopLowerer
 from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.returns import returning_block
+from fluxloom.kernel.returns import contains_return, returning_block
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import ListValue, TupleValue, Value
 
@@ -53,7 +53,7 @@ class KernelLowerer(LoopLowerer):
 
     def _returned(self, scope: Scope, nodes: list[ast.stmt]) -> Value | None:
         """Lower a block that ends in a return, or in an ``if`` whose branches both do."""
-        if not nodes or not _returns(nodes[-1]):
+        if not nodes or not contains_return(nodes[-1:]):
             self.block(scope, nodes)
             return None
         self.block(scope, nodes[:-1])
@@ -112,9 +112,3 @@ class KernelLowerer(LoopLowerer):
             return first
         raise scope.source.error(node, "the branches return different things",
                                  "return numbers, or tuples of as many numbers, in both")  # fmt: skip
-
-
-def _returns(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Return) or (
-        isinstance(node, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(node))
-    )

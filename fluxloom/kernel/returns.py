@@ -8,7 +8,7 @@ import functools
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.syntax import statements
 
-__all__ = ["check_returns", "returning_block"]
+__all__ = ["check_returns", "contains_return", "returning_block"]
 
 HINT = "return at the end, or in both branches of an if at the end"
 

@@ -50,7 +50,7 @@ from fluxloom.linalg.extruded_tuning import Division, ExtrudedTuning, Trial, Tun
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.krylov import Nullspace
 from fluxloom.linalg.operators import Recipe
-from fluxloom.linalg.status import Status, Stop, worst_of
+from fluxloom.linalg.status import Status, Stop, judge, worst_of
 
 __all__ = ["ExtrudedPoisson", "Solves"]
 
@@ -241,11 +241,7 @@ class ExtrudedPoisson:
             ``residual`` and ``norm`` are those of the whole system; ``iterations`` and ``history`` those of the
             system of the plane that needed most, ``each`` those of all: 0, then real and imaginary part of 1, 2 ...
         """
-        transform, columns = self._transform, self.columns
-        with transform.session():
-            square = self._forward(columns.right_hand_side(transform), "b")
-            if self.x.version != self._seen and not self._start:
-                self._forward(columns.guess(transform), "x")
+        transform, columns, square = self._transform, self.columns, self._given()
         if square == 0.0:
             for batch in self.batches:
                 batch.x.write(0.0)
@@ -262,6 +258,25 @@ class ExtrudedPoisson:
         if self._tuner is not None and not self._tuner.done:
             self._tune(self._tuner)
         return status
+
+    def verify(self) -> Status:
+        """Return what the solution is by the residual ``b - A x`` of itself; see `Krylov.verify`. Collective."""
+        square = self._given()
+        for batch in self.batches:
+            batch.measure()
+        residual = sum(batch.residual() for batch in self.batches)
+        if self.teams.groups > 1:
+            residual = sum(self.context.comm.allgather(residual)[: self.teams.groups])
+        return judge(np.array([[residual]]), np.array([square]), self.stop)
+
+    def _given(self) -> float:
+        """Let the batches have ``b``, and ``x`` unless they do; return ``b . b``."""
+        transform, columns = self._transform, self.columns
+        with transform.session():
+            square = self._forward(columns.right_hand_side(transform), "b")
+            if self.x.version != self._seen and not self._start:
+                self._forward(columns.guess(transform), "x")
+        return square
 
     def _timed(self, batch: Solves, share: float, checked: bool) -> Status:
         start, status = time.perf_counter(), batch.solve(share, checked=checked)

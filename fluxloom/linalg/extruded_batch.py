@@ -182,8 +182,12 @@ class Batch:
         status = self.solver.solve()
         return replace(status, each=status.each[: int(self.systems.sum())])
 
+    def measure(self) -> None:
+        """Find ``b - A x``, for `residual`. Collective."""
+        self.solver.start()
+
     def residual(self) -> float:
-        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve`."""
+        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve` or `measure`."""
         squares = np.abs(np.atleast_1d(self.solver.rr[-1].value))
         counts = np.repeat(self.systems, self.systems)
         return float((squares[: counts.size] * counts).sum())

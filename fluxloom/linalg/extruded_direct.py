@@ -208,15 +208,11 @@ class DirectBatch:
     def solve(self, square: float, *, checked: bool = True) -> Status:
         """Solve for `b`; ``square`` is what ``r . r`` of each system is compared with. Collective; always checked."""
         del checked
-        b = self.b.read().reshape(self._rows.owned, -1).astype(np.float64)
+        b = self._right()
         x = np.zeros_like(b)
-        if self.singular:
-            b = b - self._mean(b)
-        left = np.empty_like(b)
         for k, factors in enumerate(self._factors):
-            some = slice(2 * k, 2 * k + 2) if not self.zero else slice(0, 1)
-            x[:, some] = factors.solve(b[:, some])
-            left[:, some] = b[:, some] - self._matrices[k] @ self._rows.fill(x[:, some])
+            x[:, self._some(k)] = factors.solve(b[:, self._some(k)])
+        left = self._left(b, x)
         if self.singular:
             x -= self._mean(x)
         self.x.write(x.reshape(self._rows.owned, *self.x.shape))
@@ -225,9 +221,30 @@ class DirectBatch:
         self._squares = squares[1, :count]
         return judge(squares[:, :count], np.full(count, square), self.stop)
 
+    def measure(self) -> None:
+        """Find ``b - A x``, for `residual`. Collective."""
+        left = self._left(self._right(), self.x.read().reshape(self._rows.owned, -1).astype(np.float64))
+        self._squares = self._rows.comm.reduce((left**2).sum(axis=0), "sum")[: int(self.systems.sum())]
+
+    def _right(self) -> Array:
+        """Return the right-hand sides, without the mean where the matrix is singular."""
+        b = self.b.read().reshape(self._rows.owned, -1).astype(np.float64)
+        return b - self._mean(b) if self.singular else b
+
+    def _left(self, b: Array, x: Array) -> Array:
+        """Return ``b - A x``."""
+        left = np.empty_like(b)
+        for k, matrix in enumerate(self._matrices):
+            left[:, self._some(k)] = b[:, self._some(k)] - matrix @ self._rows.fill(x[:, self._some(k)])
+        return left
+
+    def _some(self, member: int) -> slice:
+        """Return the columns of one of the frequencies."""
+        return slice(0, 1) if self.zero else slice(2 * member, 2 * member + 2)
+
     def _mean(self, values: Array) -> Array:
         return self._rows.comm.reduce(values.sum(axis=0), "sum") / self._rows.total
 
     def residual(self) -> float:
-        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve`."""
+        """Return the part of ``r . r`` of the whole that is of these frequencies, after `solve` or `measure`."""
         return float((self._squares * np.repeat(self.systems, self.systems)).sum())

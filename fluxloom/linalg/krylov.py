@@ -263,6 +263,14 @@ class Krylov:
             self.end()
         return status
 
+    def verify(self) -> Status:
+        """Return what the solution is by the residual ``b - A x`` of itself, without an iteration. Collective.
+
+        For what ends with a solve that was not checked, while ``b``, ``x`` and the matrix are as it left them.
+        """
+        now, _ = self._measured(plain=not self.restart.precise)
+        return worst_of(judged(now.residual[None, :], now.norm, now.limit))
+
     def _finished(self, found: list[Status], start: Start) -> list[Status]:
         """Return what is true of the solution; iterate again, from its residual, while that falls.
 

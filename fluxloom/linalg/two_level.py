@@ -148,6 +148,8 @@ class GatheredSolver:
         Communicator of the ranks of this group.
     masters
         That of the masters; None on the other ranks.
+    check_next
+        As `Krylov` has it.
 
     Raises
     ------
@@ -174,7 +176,7 @@ class GatheredSolver:
     ) -> None:
         self.name = name or self.title
         self.b, self.x, self.context = b, x, b.context
-        self.times, self._rest = GatherTimes(), rest
+        self.times, self._rest, self.check_next = GatherTimes(), rest, False
         comm = self.context.comm
         self.groups = group_colours(comm.size, groups)
         rows, numbers = self._rows(matrix)
@@ -282,21 +284,34 @@ class GatheredSolver:
         marks = [time.perf_counter()]
         self._gather()
         marks.append(time.perf_counter())
+        if self.solver is not None:
+            self.solver.check_next = self.check_next
+        self.check_next = False
+        status = self._asked(lambda solver: solver.solve())
+        marks.append(time.perf_counter())
+        self._scatter()
+        marks.append(time.perf_counter())
+        self.times = self.times.with_one(marks)
+        return status
+
+    def verify(self) -> Status:
+        """Return what the solution is by the residual ``b - A x`` of itself; see `Krylov.verify`. Collective."""
+        self._gather()
+        return self._asked(lambda solver: solver.verify())
+
+    def _asked(self, ask: Callable[[Krylov], Status]) -> Status:
+        """Return what the solver of the master says, on every rank of its group."""
         status: Status | str = ""
         if self._master is not None:
             try:
-                status = self._master.solver.solve()
+                status = ask(self._master.solver)
             except FluxloomError as error:
                 status = str(error)
         if self._rest:
             self.group.rest()
         status = self.group.broadcast(status)
-        marks.append(time.perf_counter())
         if isinstance(status, str):
             raise SolverError(f"{self.name}: {status}")
-        self._scatter()
-        marks.append(time.perf_counter())
-        self.times = self.times.with_one(marks)
         return status
 
     def _gather(self) -> None:

@@ -250,6 +250,18 @@ class EdgeFlow:
         """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
         self._check_next = True
 
+    def verify(self) -> Status:
+        """Return what the pressure of the last step is by the residual of itself. Collective.
+
+        Raises
+        ------
+        SolverError
+            Before the first step.
+        """
+        if self._solver is None:
+            raise SolverError("there is no pressure before the first step")
+        return self._solver.verify()
+
     def _solve(self, where: str) -> Status:
         """Solve for the rise of the pressure."""
         dt = float(self.loops.step_length.value)

@@ -35,7 +35,7 @@ from fluxloom.solvers.edge_bounded import BoundedTransport, starts_with_a_jump
 from fluxloom.solvers.edge_loops import Field, vectors
 from fluxloom.solvers.edge_scheme import EdgeScheme
 from fluxloom.solvers.edge_stages import REACH, STAGES, stable_step
-from fluxloom.solvers.flow_types import check_step
+from fluxloom.solvers.flow_types import SolvedDirectly, check_step
 
 __all__ = ["EdgeTransport", "TransportState"]
 
@@ -65,7 +65,7 @@ class TransportState:
     most: float
 
 
-class EdgeTransport:
+class EdgeTransport(SolvedDirectly):
     """Convection and diffusion of a scalar on a mesh of triangles or tetrahedra.
 
     Parameters

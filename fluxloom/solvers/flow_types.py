@@ -18,7 +18,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.sets import Set
 from fluxloom.linalg.status import Status
 
-__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "check_step", "finite_vector", "surplus"]
+__all__ = ["EddyViscosity", "FlowState", "PressureSolver", "SolvedDirectly", "check_step", "finite_vector", "surplus"]
 
 Array = npt.NDArray[np.float64]
 
@@ -68,16 +68,39 @@ class EddyViscosity(Protocol):
 
 
 class PressureSolver(Protocol):
-    """What solves ``A phi = b``, as a `fluxloom.linalg.krylov.Krylov` method does."""
+    """What solves ``A phi = b``, as a `fluxloom.linalg.krylov.Krylov` method does.
+
+    Attributes
+    ----------
+    check_next
+        Whether the next `solve` ends with the residual of the solution itself.
+    """
+
+    check_next: bool
 
     def solve(self) -> Status:
         """Find ``phi``, beginning with the values that it has; collective."""
+        ...
+
+    def verify(self) -> Status:
+        """Return what ``phi`` is by the residual of itself; collective."""
         ...
 
     @property
     def chains(self) -> Sequence[Chain]:
         """What a solve runs, for reports."""
         ...
+
+
+class SolvedDirectly:
+    """A flow whose steps solve nothing by iterations: there is no solve to check."""
+
+    def check_next(self) -> None:
+        """Nothing to check."""
+
+    def verify(self) -> Status | None:
+        """Return None: there was no iteration."""
+        return None
 
 
 def check_step(dt: float) -> None:

@@ -149,6 +149,7 @@ class Incompressible:
         self.dimension = volumes.dimension
         self.force = finite_vector("force", force, self.dimension)
         self.time, self.steps, self.dt, self._part = 0.0, 0, 0.0, 1.0
+        self._check_next = False
         self._sets()
         self.boundaries: Mapping[str, Boundary] = dict(boundaries or {})
         self.kinds, self.given_velocity = boundary_table(volumes, self.boundaries)
@@ -406,8 +407,11 @@ class Incompressible:
 
     def check_next(self) -> None:
         """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
-        if hasattr(self.solver, "check_next"):
-            setattr(self.solver, "check_next", True)  # noqa: B010 - direct solvers have nothing to check
+        self._check_next = True
+
+    def verify(self) -> Status:
+        """Return what the pressure of the last step is by the residual of itself. Collective."""
+        return self.solver.verify()
 
     def step(self, dt: float) -> Status:
         """Advance by ``dt``; return what the pressure solver says.
@@ -437,6 +441,7 @@ class Incompressible:
             status = next((stage for stage in found if not stage.converged), replace(found[-1], iterations=count))
             part = 1.0 - _STAGES[-1]
         self.time, self.steps, self.dt, self._part = self.time + dt, self.steps + 1, float(dt), part
+        self._check_next = False
         return status
 
     def _forget(self) -> None:
@@ -447,6 +452,7 @@ class Incompressible:
 
     def _solved(self, first: bool) -> Status:
         """Solve for the pressure; at the start until it does not change, each time with what the last one says."""
+        self.solver.check_next = self._check_next
         status = self.solver.solve()
         if self.corrections is not None and self._again is not None and first:
             self.corrections.ratio.value = 1.0

@@ -25,7 +25,7 @@ from fluxloom.fv.incompressible_boundary import Boundary
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, fixed_velocity, inflow_of
 from fluxloom.linalg.poisson import Plan
-from fluxloom.solvers.flow_types import FlowState, check_step, finite_vector
+from fluxloom.solvers.flow_types import FlowState, SolvedDirectly, check_step, finite_vector
 from fluxloom.solvers.staggered_fields import StaggeredFields
 from fluxloom.solvers.staggered_scheme import BEFORE, NOW, StaggeredScheme
 from fluxloom.solvers.staggered_stages import StageForm, StaggeredStage
@@ -36,7 +36,7 @@ Array = npt.NDArray[np.float64]
 Velocity = Callable[[Array], Array]
 
 
-class Staggered:
+class Staggered(SolvedDirectly):
     """Incompressible flow in a box.
 
     Parameters

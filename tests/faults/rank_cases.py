@@ -47,7 +47,7 @@ def other_scatter() -> Any:
 class Ring:
     """Values on a ring of nodes, and loops over it; some on rank 1 are not those of rank 0."""
 
-    def __init__(self, comm: Comm, **other: Any) -> None:
+    def __init__(self, comm: Comm, device: str = "cpu", transport: str = "auto", **other: Any) -> None:
         use: Callable[[str, Any], Any] = lambda key, value: other.get(key, value) if comm.rank == 1 else value  # noqa: E731
         self.comm = comm
         numbers = np.arange(SIZE)
@@ -57,7 +57,7 @@ class Ring:
             comm, {"nodes": SIZE, "edges": SIZE}, {"e2n": Link("edges", "nodes", table[mine])}, on="nodes",
             method="block",
         )  # fmt: skip
-        self.context = context = fl.Context("cpu", comm=comm, threads=1)
+        self.context = context = fl.Context(device, comm=comm, threads=1, transport=transport)
         self.nodes, self.edges = (context.set(parts.parts[name], name) for name in ("nodes", "edges"))
         rows = parts.table("e2n")
         e2n = context.map(self.edges, self.nodes, np.repeat(rows, use("arity", 2) // 2, 1), "e2n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 from typing import Any
@@ -99,14 +100,15 @@ ENDS = {
     "exits": "import sys; sys.exit(0)",
     "fails": "raise ValueError('no good')",
     "is killed": "import os; os.kill(os.getpid(), 9)",
+    "leaves": "import os; os._exit(0)",
 }
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("how", "first"),
-    [("exits", 0), ("fails", 1), ("is killed", 1), *(pytest.param(*case, marks=pytest.mark.long)
-     for case in (("exits", 1), ("fails", 0), ("is killed", 0)))],
+    [("exits", 0), ("fails", 1), ("is killed", 1), ("leaves", 0), *(pytest.param(*case, marks=pytest.mark.long)
+     for case in (("exits", 1), ("fails", 0), ("is killed", 0), ("leaves", 1)))],
 )  # fmt: skip
 def test_a_process_that_ends(how: str, first: int, tmp_path: Path) -> None:
     """Without `ending_together`: the other one, which waits for it, ends too."""
@@ -120,8 +122,25 @@ def test_a_process_that_ends(how: str, first: int, tmp_path: Path) -> None:
     done = run(found.command(2, [str(program)]), environment, 30)
     assert done.returncode != 0
     assert "not reached" not in done.stdout
-    if how != "is killed":
+    if how == "leaves":
+        assert f"rank {first} of 2: os._exit(0) in the middle of the run" in done.stderr
+    elif how != "is killed":
         assert f"rank {first}: it has ended" in done.stderr
+
+
+@pytest.mark.mpi
+def test_copies_of_a_process_may_leave() -> None:
+    """So do processes of ``multiprocessing``; and ranks behind the end of MPI."""
+    program = """
+        import os
+        if os.fork() == 0:
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+        comm.allgather(1)
+        comm.module.Finalize()
+        os._exit(0)
+    """
+    assert mpiexec(2, program).returncode == 0
 
 
 @pytest.mark.mpi
@@ -140,6 +159,87 @@ def test_a_long_wait_is_told() -> None:
     assert "rank 0 of 2 has waited for 0 s" in done.stderr
     assert "loop scatter" in done.stderr
     assert "rank 1 has come to no message meanwhile" in done.stderr
+
+
+DEVICES = """
+    import sys, time
+    from fluxloom.core.errors import CommError
+
+    def run(acts, seconds):
+        \"\"\"Do something, and wait for a device that needs so long; return what was raised.\"\"\"
+        for act in acts[comm.rank]:
+            comm.note(act)
+        begin = time.monotonic()
+        try:
+            comm.wait_for_device(lambda: time.monotonic() - begin > seconds[comm.rank])
+            comm.barrier()
+        except CommError as error:
+            return str(error)
+        return ""
+
+    for acts, seconds in (
+        ([[b"loop a", b"loop c"], [b"loop b"]], [9.0, 9.0]),       # none comes to its end
+        ([[b"loop a"], [b"loop b"]], [9.0, 0.0]),                  # one does, and waits for the other
+        ([[b"loop a"], [b"loop a", b"loop b"]], [0.8, 0.8]),       # one may just be behind
+        ([[b"loop a"], [b"loop a"]], [0.7, 0.0]),
+        ([[b"loop a"], [b"loop a"]], [0.7, 0.7]),
+    ):
+        comm.devices_talk()
+        said = comm.rally(run(acts, seconds), 20.0)
+        if comm.rank == 0:
+            sys.stdout.write(repr(said) + chr(10))
+"""
+
+
+@pytest.mark.mpi
+def test_ranks_that_wait_for_their_devices() -> None:
+    """Different acts are told at once; a device that computes is waited for, and a long wait is told."""
+    done = mpiexec(2, DEVICES, environment={"FLUXLOOM_PATIENCE": "0.4"})
+    stuck, one, behind, *right = [ast.literal_eval(line) for line in done.stdout.splitlines()]
+    for first, second in (stuck, one):
+        assert first == second
+        assert first.startswith("the ranks disagree: rank 0: loop a; rank 1: loop b")
+    assert right == [["", ""]] * 2
+    assert behind == [behind[0]] * 2
+    assert behind[0].startswith("the ranks disagree: rank 0: a barrier; rank 1: loop b")  # once its device was done
+    assert "s, waiting for its device, in: loop a; " in done.stderr
+
+
+ENDED = """
+import sys, time
+import fluxloom as fl
+comm = fl.world()
+comm.devices_talk()
+comm.barrier()
+comm.note(b"loop a")
+{body}
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ("comm.note(b'loop b' if comm.rank else b'loop c')", 2, "the ranks disagree: rank 0: loop c; rank 1: loop b"),
+        ("if comm.rank: comm.note(b'loop b')", 2, "the ranks disagree: rank 0: it has ended; rank 1: loop b"),
+        ("comm.note(b'loop b')", 0, ""),
+        ("if comm.rank: comm.note(b'loop b'); raise ValueError('no good')", 1, "ValueError: no good"),
+        ("if comm.rank: comm.note(b'loop b'); comm.wait_for_device(lambda: False)", 1,
+         "the ranks disagree: rank 0: it has ended; rank 1: loop b"),
+    ],
+)  # fmt: skip
+def test_ends_of_ranks_with_devices_that_talk(body: str, status: int, words: str, tmp_path: Path) -> None:
+    """What was done is compared at the end, too, for no message may have been seen behind it."""
+    found = starter()
+    if isinstance(found, str):
+        pytest.skip(found)
+    program = tmp_path / "ranks.py"
+    program.write_text(ENDED.format(body=body))
+    environment = {**os.environ, **found.environment(), "PYTHONPATH": str(ROOT), "FLUXLOOM_PATIENCE": "0.8"}
+    done = run(found.command(2, [str(program)]), environment, 30)
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
+    assert done.stderr.count("the ranks disagree") <= 1
 
 
 def test_a_long_wait_of_threads_is_told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

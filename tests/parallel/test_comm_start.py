@@ -61,22 +61,33 @@ def instead(folder: Path, text: str) -> str:
     )
 
 
-def test_status_of_the_rank_that_ends_the_others(launcher: Starter, tmp_path: Path) -> None:
-    """It comes through, whatever the launcher makes of it; without it the launcher's own does."""
-    text = f"""
-        import sys
-        sys.path.insert(0, {str(ROOT)!r})
-        for name in [name for name in sys.modules if name.startswith("fluxloom")]:
-            del sys.modules[name]
-        from fluxloom.comm import world
-        comm = world()
-        if comm.rank:
-            comm.abort("no good", 77)
-        comm.barrier()
-    """
-    done = run([sys.executable, "-c", instead(tmp_path, text)], dict(os.environ), 60)
-    assert done.returncode == 77
-    assert "rank 1 of 2: no good" in done.stderr
+WORLD = f"""
+import ctypes, sys
+sys.path.insert(0, {str(ROOT)!r})
+for name in [name for name in sys.modules if name.startswith("fluxloom")]:
+    del sys.modules[name]
+from fluxloom.comm import world
+comm = world()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ("if comm.rank: comm.abort('no good', 77)", 77, "rank 1 of 2: no good"),
+        ("if comm.rank: ctypes.CDLL(None)._exit(0)", 1, "one of 2 ranks ended with status 0 in the middle of the run"),
+        ("if not comm.rank: ctypes.CDLL(None).exit(0)", 1, "one of 2 ranks ended with status 0 in the middle"),
+        ("", 0, ""),
+    ],
+)
+def test_status_of_the_rank_that_ends_the_others(
+    body: str, status: int, words: str, launcher: Starter, tmp_path: Path
+) -> None:
+    """It comes through, whatever the launcher makes of it; else the launcher's own does, but for a 0 too early."""
+    program = instead(tmp_path, f"{WORLD}{body}\ncomm.barrier()\n")
+    done = run([sys.executable, "-c", program], dict(os.environ), 60)
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def solved(comm: Comm, plane: Any, groups: int, mixed: bool = False, **choices: 
     solver.solve()
     solver.x.write(np.ones((rows.size, PLANES)))
     status = solver.solve()
+    assert solver.verify().residual == pytest.approx(status.residual, rel=0.01)
     return rows, solver.x.read(), status
 
 

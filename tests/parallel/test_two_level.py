@@ -42,7 +42,9 @@ def gathered(
     again = solver.solve()
     assert again.iterations == 0, "it does not start from x"
     assert solver.times.calls == 2
+    assert solver.verify().residual == again.residual
     given.write(0.5 * b[numbers])
+    assert not solver.verify().converged
     solver.solve().require()
     doubled = x.read()
     given.write(b[numbers])

@@ -30,8 +30,6 @@ from fluxloom.solvers.flow_types import FlowState
 __all__ = ["FlowRunner"]
 
 _CLOSE = 1e-9
-_NEARLY = 1.5
-"""Times the residual of a steady flow, below which each solve may be the last of the run."""
 _OF_TOLERANCE = 1e3
 """Times the tolerance of the pressure, below which the residual is made by it."""
 _FEW = 3
@@ -57,6 +55,14 @@ class _Flow(Protocol):
 
     def state(self) -> object:
         """Return what the flow does now."""
+        ...
+
+    def check_next(self) -> None:
+        """Let what the next step solves by iterations end with the residual of the solution itself."""
+        ...
+
+    def verify(self) -> Status | None:
+        """Return what the last solution is by the residual of itself, None where there is none. Collective."""
         ...
 
 
@@ -118,6 +124,8 @@ class FlowRunner:
         self._mesh: MeshData | None = None
         self._iterations, self._last, self._residual = 0, 0, float("nan")
         self._largest = 0.0
+        self._unsolved = False
+        """Whether the residual is that of a steady state, but the pressure behind it is not solved."""
         self.history = History(plan.history, (self._columns, *(observer.columns for observer in observers)))
         self.folder = ResultFolder(None)
 
@@ -172,7 +180,7 @@ class FlowRunner:
     def finished(self) -> bool:
         """Whether the end, or a steady state, has been reached."""
         plan = self.plan
-        if plan.steady and self._residual <= self._steady_below():
+        if plan.steady and self._residual <= self._steady_below() and not self._unsolved:
             return True
         return 0.0 < plan.end <= self._flow.time * (1.0 + _CLOSE)
 
@@ -201,7 +209,14 @@ class FlowRunner:
 
     def check_next(self) -> None:
         """Let the pressure of the next step be solved to a residual of its own, as that of a run's last step."""
-        getattr(self._flow, "check_next", lambda: None)()
+        self._flow.check_next()
+
+    def unsolved(self) -> str:
+        """Return what the residual of the last pressure itself lacks, in words; empty: nothing. Collective."""
+        status = self._flow.verify()
+        if status is None or status.converged:
+            return ""
+        return f"the pressure of the last step has not converged, |r|/|b| = {status.relative:.2e}"
 
     def advance(self) -> None:
         """Advance by one step.
@@ -215,7 +230,7 @@ class FlowRunner:
         dt = self._next_step()
         self._before(dt)
         ends = 0.0 < self.plan.end <= (flow.time + dt) * (1.0 + _CLOSE)
-        if ends or (self.plan.steady and self._residual <= _NEARLY * self._steady_below()):
+        if ends or self._unsolved:
             self.check_next()
         try:
             status = flow.step(dt)
@@ -228,6 +243,8 @@ class FlowRunner:
             self._solved(status)
         self._residual = self._change.measured(flow.dt)
         self._largest = max(self._largest, self._residual)
+        steady = self.plan.steady and self._residual <= self._steady_below()
+        self._unsolved = bool(steady and self.unsolved())
         for observer in self.observers:
             observer.stepped()
         self.history.stepped(flow.steps)

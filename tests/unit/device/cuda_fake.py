@@ -129,7 +129,8 @@ class Event:
     """An event; its time is that of the fake clock when the stream reaches it."""
 
     def __init__(self, fake: FakeCupy) -> None:
-        self.fake, self.time, self.stream = fake, -1.0, None
+        self.fake, self.time, self.stream, self.ptr = fake, -1.0, None, len(fake.events)
+        fake.events.append(self)
 
     def record(self, stream: Stream) -> None:
         """Ask for the time."""
@@ -240,6 +241,7 @@ class FakeCupy(ModuleType):
         self.made: list[Stream] = []
         self.streams: list[Stream] = [Stream(self, 0)]
         self.graphs: list[Graph] = []
+        self.events: list[Event] = []
         self.orders: list[tuple[int, int]] = []
         self.ranges: list[str] = []
         self.everything = 0
@@ -303,6 +305,8 @@ class FakeCupy(ModuleType):
                 lambda: ctypes.memset(to, value, nbytes)
             ),
             deviceSynchronize=self._synchronize_all,
+            streamQuery=lambda ptr: 600 if self.find_stream(ptr).asked else 0,
+            eventQuery=lambda ptr: 600 if self.events[ptr].time < 0.0 else 0,
         )  # fmt: skip
 
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:

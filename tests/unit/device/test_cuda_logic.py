@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from fluxloom.core.errors import CompileError, DatError, OutOfMemory, PlanError,
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.device.base import Call, Launch, Where
 from fluxloom.device.cuda import CudaDevice
+from fluxloom.device.cuda_courier import settle_main
 from fluxloom.device.cuda_program import failing_kernel
 from fluxloom.device.gpu_bandwidth import array_bytes
 from tests.unit.device.cuda_fake import CUDADriverError, FakeCupy
@@ -165,6 +167,37 @@ def test_synchronize_waits_for_all_streams_after_an_exchange(device: CudaDevice,
     assert not cupy.orders  # both are one stream
     device.synchronize()
     assert cupy.everything == 1
+
+
+def test_waits_of_ranks_are_watched(device: CudaDevice, cupy: FakeCupy) -> None:
+    """Every wait of the host is asked for; it goes on where the GPU is done, or has failed, and not before."""
+    asked: list[int] = []
+
+    def waits(done: Callable[[], bool]) -> None:
+        turn = 0
+        while not done():
+            turn += 1
+            if turn == 3:
+                device.stream.synchronize()
+        asked.append(turn)
+
+    large = np.zeros(1 << 17, np.uint8)
+    buffer = device.allocate(large.nbytes)
+    device.synchronize()
+    device.waits = waits
+    for what in (
+        lambda: device.fetch(large, buffer.address),
+        lambda: device.send(buffer.address, large),
+        lambda: (device.send(buffer.address, large[:80]), device.synchronize()),
+        lambda: (device.send(buffer.address, large[:80]), settle_main(device)),
+        lambda: device.elapsed(lambda: device.send(buffer.address, large[:80])),
+    ):
+        asked.clear()
+        what()
+        assert asked == [3]
+    cupy.cuda.runtime.streamQuery = lambda ptr: 700
+    device.synchronize()
+    assert asked[-1] == 0
 
 
 def test_wrap(device: CudaDevice, cupy: FakeCupy) -> None:

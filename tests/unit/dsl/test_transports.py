@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.comm.base import Comm
+from fluxloom.comm.threads import ThreadsComm
 from fluxloom.core.errors import CommError
 from fluxloom.dsl import transports
 from fluxloom.dsl.decompose import Link
@@ -64,6 +66,24 @@ def test_ways_between_gpus_need_gpus(name: str) -> None:
     links = object.__new__(Links)
     links._context, links.gpus = fl.Context("cpu", threads=1, transport=name), [0]
     assert links._wanted(("host",)) == ("host",)
+
+
+@pytest.mark.parametrize(("transport", "waits"), [("nccl", "watched"), ("mpi", None), ("host", None)])
+def test_waits_for_gpus_that_talk_are_the_communicators(
+    transport: str, waits: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On GPUs alone, and where their messages bring nothing of what was done."""
+    monkeypatch.setattr("fluxloom.dsl.links._ways", lambda _context: ("host", "mpi", "nccl"))
+    monkeypatch.setattr(ThreadsComm, "devices_talk", lambda _comm: "watched")
+
+    def rank(comm: Comm) -> list[Any]:
+        context: Any = fl.Context("cpu", threads=1, comm=comm, transport=transport)
+        name = "cpu" if comm.rank == 2 else "cuda"
+        context.device = SimpleNamespace(name=name, identity=f"here {comm.rank}", waits=None)
+        assert Links(context).candidates == (transport,)
+        return context.device.waits
+
+    assert fl.run_threads(3, rank) == [waits, waits, None]
 
 
 def test_gpus_that_cannot_open_each_other_say_why() -> None:

@@ -294,6 +294,25 @@ def test_converged_is_true_of_the_solution_itself(dtype: str, rtol: float) -> No
     assert status.converged == (rtol >= {"float32": 1e-4, "float64": 1e-8}[dtype])
 
 
+@pytest.mark.parametrize("method", ["cg", "direct"])
+@pytest.mark.parametrize("plane", [laplacian(SIDE), neumann(SIDE)])
+def test_a_solution_is_verified_behind_its_solve(plane: Any, method: Any) -> None:
+    """The residual of the whole system, also of an ``x`` that is not the last solution."""
+    planes = 8
+    found = solver(plane, planes, method=method, check_every=0)
+    given = values(planes)
+    found.b.write(given)
+    found.solve().require()
+    right = given - (given.mean() if found.nullspace == "constant" else 0.0)
+    for x in (found.x.read(), values(planes, 2)):
+        found.x.write(x)
+        left = np.linalg.norm(right.ravel() - whole(plane, weights(), planes) @ x.ravel())
+        status = found.verify()
+        assert status.norm == pytest.approx(np.linalg.norm(right))
+        assert status.residual == pytest.approx(left, rel=1e-6, abs=1e-13 * status.norm)
+        assert status.converged == (left <= STOP.rtol * status.norm)
+
+
 def test_numbers_that_are_not_finite() -> None:
     found, b = solver(laplacian(SIDE), 3), values(3)
     b[4, 1] = np.nan

@@ -152,6 +152,29 @@ def test_a_breakdown_of_bicgstab_is_gone_on_from() -> None:
     np.testing.assert_allclose(x, np.linalg.solve(a, b), atol=1e-8)
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 1e-6)])
+@pytest.mark.parametrize("nullspace", ["none", "constant"])
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_solution_is_verified_behind_its_solve(method: str, nullspace: Any, dtype: str, rtol: float) -> None:
+    """The residual is that of the solution, which stays as it is."""
+    ctx, a = fl.Context("cpu", tuning=False), line(200, 1.0 if nullspace == "constant" else 2.0)
+    matrix = SparseMatrix.from_scipy(ctx, a, dtype=dtype)
+    given = np.random.default_rng(1).random(200).astype(dtype)
+    x = ctx.dat(matrix.rows, np.zeros_like(given), "x")
+    solver = METHODS[method](matrix, ctx.dat(matrix.rows, given, "b"), x, stop=Stop(rtol=rtol, iterations=4000),
+                             nullspace=nullspace, check_every=0)  # fmt: skip
+    said, found = solver.solve(), x.read()
+    status = solver.verify()
+    np.testing.assert_array_equal(x.read(), found)
+    right = given.astype(np.longdouble) - (given.mean(dtype=np.float64) if nullspace == "constant" else 0.0)
+    left = np.linalg.norm((right - matrix.to_scipy().toarray() @ found.astype(np.longdouble)).astype(float))
+    assert status.residual == pytest.approx(left, rel=0.02)
+    assert status.converged == (left <= rtol * status.norm)
+    assert status.iterations == 0
+    if (method, dtype, nullspace) == ("cg", "float32", "none"):
+        assert (said.converged, status.converged) == (True, False)  # the recurrence was ahead
+
+
 def test_only_some_solves_are_checked() -> None:
     ctx = fl.Context("cpu", tuning=False)
     matrix = SparseMatrix.from_scipy(ctx, line(400), dtype="float32")
