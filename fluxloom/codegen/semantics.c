@@ -24,6 +24,7 @@
         T m = FMOD(a, b);                                                                    \
         T d = (a - m) / b;                                                                   \
         if (m != 0 && ((b < 0) != (m < 0))) d -= 1;                                          \
+        if (d != d) return d; /* PoCL's floor of a constant NaN is not defined */            \
         if (d == 0) return a != 0 ? (T)0 : b < 0 ? -a : a;                                   \
         T f = FLOOR(d);                                                                      \
         return d - f > (T)0.5 ? f + 1 : f;                                                   \
