@@ -168,7 +168,7 @@ def test_known_operands(device: str, lanes: int, dtype: str, where: str, tmp_pat
     with np.errstate(all="ignore"):
         full = [(oracle, np.full(len(a), value, dtype), left) for oracle, value, left in cases]
         want = [oracle(fixed, a) if left else oracle(a, fixed) for oracle, fixed, left in full]
-    # nvcc and PoCL take the larger or lesser of a known zero and another one for one instruction, which has either of both
+    # nvcc and PoCL find the larger or lesser of a known zero and another one by an instruction that has either of both
     compare(got[0 if real else 1], want, texts, a, a, any_zero=device in ("cuda", "opencl"))
 
 
