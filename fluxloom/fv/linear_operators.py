@@ -329,6 +329,12 @@ class LinearOperators:
         own = self._sides.sum(np.where(self._mirrored[:, None], 0.0, values))
         return self._sides.rows(values, -own, kept=~self._sides.outside)
 
+    def outlet_gradients(self) -> Family:
+        """Return what values of boundary elements add to `cell_gradients`, cells by elements."""
+        sides, values = self._sides, self.side_gradients
+        kept = sides.outside & ~self._mirrored
+        return sides.rows(values, np.zeros((sides.cells, values.shape[1])), np.zeros(sides.cells, dtype=bool), kept)
+
     def face_gradients(self) -> Family:
         """Return the gradient of what has given derivatives along ``v / (n . v)`` at faces, cells by faces."""
         sides, cv = self._sides, self.volumes

@@ -17,14 +17,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.access import Const, Inc, Read, Write
+from fluxloom.core.access import RW, Const, Inc, Read, Write
 from fluxloom.fv.incompressible import OUTFLOW
 from fluxloom.fv.incompressible_matrices import FlowMatrices
 from fluxloom.fv.sides import Family
 from fluxloom.kernel.frontend import kernel
 from fluxloom.kernel.intrinsics import zeros
 
-__all__ = ["cells_behind", "pressure_slopes", "scalar_slope", "wall_force"]
+__all__ = ["add_outlets", "cells_behind", "outlet_slopes", "pressure_slopes", "scalar_slope", "wall_force"]
 
 Array = npt.NDArray[np.float64]
 
@@ -43,6 +43,14 @@ def scalar_slope(g: Read, phi: Read, slope: Write, *, d: Const[int]):
             total[k] += g[j][k] * phi[j]
     for k in range(d):
         slope[k] = total[k]
+
+
+@kernel
+def add_outlets(g: Read, level: Read, acting: Read, slope: RW, *, d: Const[int]):
+    """What the pressure along outflows adds to a row of a gradient, ``acting G level``."""
+    for j in range(len(g)):
+        for k in range(d):
+            slope[k] += acting[0] * g[j][k] * level[j][0]
 
 
 @kernel
@@ -81,10 +89,23 @@ def pressure_slopes(matrices: FlowMatrices) -> Family:
     """Return the gradient ``g`` that carries pressure to walls and into cells, cells by cells, see above.
 
     Away from boundaries it is that of the projection on even cells; elsewhere values at faces are weighted by distance,
-    exact for linear fields on orthogonal meshes. At an outflow the pressure is zero.
+    exact for linear fields on orthogonal meshes. At an outflow the pressure is zero; see `outlet_slopes`.
     """
-    cv, found = matrices.volumes, matrices.pressure_gradient(_excess(matrices))
-    d = cv.dimension
+    found = matrices.pressure_gradient(_excess(matrices))
+    which = np.repeat(np.arange(found.offsets.size - 1), np.diff(found.offsets))
+    return found._replace(values=_carried(matrices, which, found.values))
+
+
+def outlet_slopes(matrices: FlowMatrices) -> Family:
+    """Return what a pressure at outflows adds to `pressure_slopes`, cells by elements."""
+    cv, sides = matrices.volumes, matrices.operators.sides
+    values = _carried(matrices, sides.cell, cv.areas[sides.face] * (sides.sign / cv.volumes[sides.cell])[:, None])
+    return sides.rows(values, values, np.zeros(sides.cells, dtype=bool), sides.outside)
+
+
+def _carried(matrices: FlowMatrices, rows: npt.NDArray[np.integer], values: Array) -> Array:
+    """Return entries of ``G`` in rows of some cells as those of the ``g`` that knows what it carries to boundaries."""
+    cv, d = matrices.volumes, matrices.volumes.dimension
     outer = np.arange(cv.interior, len(cv.faces))[matrices.kinds != OUTFLOW]
     behind = cv.faces[outer, 0]
     reach = cv.centres[cv.faces[outer, 1]] - cv.centres[behind]
@@ -93,13 +114,12 @@ def pressure_slopes(matrices: FlowMatrices) -> Family:
     systems = np.tile(np.eye(d), (cells.size, 1, 1))
     np.subtract.at(systems, place, terms)
     inverse = np.linalg.pinv(systems, rcond=_SINGULAR)
-    lengths = np.diff(found.offsets)
-    which = np.full(lengths.size, -1, dtype=np.int64)
+    which = np.full(cv.cells, -1, dtype=np.int64)
     which[cells] = np.arange(cells.size)
-    which = np.repeat(which, lengths)
-    values, changed = found.values.copy(), which >= 0
+    which = which[rows]
+    values, changed = values.copy(), which >= 0
     values[changed] = np.einsum("nij,nj->ni", inverse[which[changed]], values[changed])
-    return found._replace(values=values)
+    return values
 
 
 def _excess(matrices: FlowMatrices) -> Array:

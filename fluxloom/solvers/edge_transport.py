@@ -229,7 +229,8 @@ class EdgeTransport(SolvedDirectly):
         self.limit = Chain([Reset(self.rate), limit], name="limit")
         sums = (self.amount, self.square, self.least, self.most)
         total = Loop(kernels.totals, points, self.c, ops.mass, *sums, name="totals")
-        self.survey = Chain([*(Reset(item) for item in sums), total], name="survey")
+        starts = (0.0, 0.0, np.inf, -np.inf)
+        self.survey = Chain([*(Reset(*pair) for pair in zip(sums, starts, strict=True)), total], name="survey")
 
     # ------------------------------------------------------------------------------------------ what it does
     def initialise(self, scalar: Scalar) -> None:

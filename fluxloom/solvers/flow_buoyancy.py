@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
+from fluxloom.dsl.sets import Set
 from fluxloom.fv.face_forces import (
     accelerate_cells,
     accelerate_faces,
@@ -27,6 +28,8 @@ from fluxloom.fv.face_forces import (
     source_of_faces,
 )
 from fluxloom.fv.incompressible import OUTFLOW
+from fluxloom.fv.sides import Family
+from fluxloom.fv.wall_forces import add_outlets
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.flow_outlets import Outlets
 
@@ -87,6 +90,8 @@ class FlowBuoyancy:
         Acceleration along the normals in the last step.
     acting
         For how long it acts in this step or stage.
+    level : (elements, 1) or None
+        Pressure along outflows that balances it; None where it is zero.
     """
 
     def __init__(
@@ -103,7 +108,11 @@ class FlowBuoyancy:
             heights = self.outlets.heights(_lift(given))
             if heights.any():
                 self._columns.append((one, given, heights))
+        self._levels = self.outlets.heights(uniform)
         self.uniform, self._uniform = uniform, self._of_uniform(uniform)
+        self.level: Dat | None = None
+        if self._columns or self._levels.any():
+            self.level = spaces.elements.dat(self._along(self.outlets.own(self._levels)), "buoyancy.level")
         if uniform.any() or self._columns:
             self._beside = flow.spaces.faces.dat(self._uniform, "buoyancy.beside")
             last = Loop(join_forces, flow.faces, self._beside, self.force) if driving else Loop(
@@ -115,7 +124,13 @@ class FlowBuoyancy:
         cv, outlets = self.flow.volumes, self.outlets
         found = cv.ways @ force / cv.spacing
         found[cv.interior :] *= self.flow.kinds == OUTFLOW
-        found[outlets.faces] -= outlets.own(outlets.heights(force)) / cv.spacing[outlets.faces]
+        found[outlets.faces] -= outlets.own(self._levels) / cv.spacing[outlets.faces]
+        return found
+
+    def _along(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the values of outflows at all elements, ``(elements, 1)``."""
+        found = np.zeros((self.flow.volumes.elements, 1))
+        found[self.outlets.elements, 0] = values
         return found
 
     def act(self, time: float) -> None:
@@ -124,11 +139,35 @@ class FlowBuoyancy:
         if not self._columns:
             return
         flow, outlets = self.flow, self.outlets
-        found, places = self._uniform.copy(), flow.spaces.elements.local(outlets.elements)
+        level, places = np.zeros(outlets.faces.size), flow.spaces.elements.local(outlets.elements)
         for one, given, heights in self._columns:
             arriving = one.theta.read()[places, 0] - given.reference
-            found[outlets.faces] -= outlets.column(heights, arriving) / flow.volumes.spacing[outlets.faces]
+            level += outlets.column(heights, arriving)
+        found = self._uniform.copy()
+        found[outlets.faces] -= level / flow.volumes.spacing[outlets.faces]
+        assert self.level is not None
+        self.level.write(self._along(level + outlets.own(self._levels))[flow.spaces.elements.owned])
         self._beside.write(found[flow.spaces.faces.owned])
+
+    def at_outlets(self, cells: Set, found: Family, slope: Dat, name: str) -> list[Loop]:
+        """Return what adds to slopes of the pressure in cells what it is along outflows; nothing where it is zero.
+
+        Parameters
+        ----------
+        cells
+            Which.
+        found
+            Rows of gradients, cells by elements.
+        slope : (cells, d)
+            Of the pressure times the time for which it acts.
+        name
+            Of the rows.
+        """
+        flow = self.flow
+        if self.level is None:
+            return []
+        rows = flow.spaces.cells.rows(found, flow.spaces.elements, name)
+        return [Loop(add_outlets, cells, rows.entries, self.level[rows.pattern], self.acting, slope, d=flow.dimension)]
 
     def _face_force(self, number: int, theta: Dat, given: Buoyancy) -> Loop:
         flow = self.flow

@@ -92,6 +92,10 @@ class FaceForce(Protocol):
     force: Dat
     acting: Global
 
+    def at_outlets(self, cells: Set, found: Family, slope: Dat, name: str) -> list[Loop]:
+        """Return what adds to slopes of the pressure in cells what it is along outflows."""
+        ...
+
 
 def oblique_faces(linear: LinearOperators) -> Array:
     """Return ``(A k, A s, A)`` of each face."""
@@ -340,13 +344,16 @@ class FlowCorrections:
         return [gauss, Loop(carry_pressure, flow.elements, rows.entries, self.pressure.mean[rows.pattern], flow.u,
                             d=flow.dimension)]  # fmt: skip
 
-    def whole_pressure(self, name: str) -> tuple[list[Loop], MeanGradients]:
+    def whole_pressure(self, name: str, force: FaceForce | None) -> tuple[list[Loop], MeanGradients]:
         """Return the loops to gradients of the pressure with what forces at faces balance, and these."""
         flow, linear, cells = self.flow, self.whole_operators(), self.flow.spaces.cells
         means = means_of(flow.context, flow.spaces, linear, f"{name}.means")
         found, rows = MeanGradients(flow, linear, means, name, 1), cells.rows(linear.cell_gradients(), cells, name)
         first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], found.raw, d=flow.dimension)
-        return [first, *found.settled()], found
+        loops = [first]
+        if force is not None:
+            loops += force.at_outlets(flow.cells, linear.outlet_gradients(), found.raw, f"{name}.outlets")
+        return [*loops, *found.settled()], found
 
     def whole_operators(self) -> LinearOperators:
         """Return operators of the pressure with what balances forces, which may push against planes of symmetry."""

@@ -19,7 +19,7 @@ from fluxloom.fv.face_forces import slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.scalar_sides import boundary_sides
-from fluxloom.fv.wall_forces import cells_behind, pressure_slopes, scalar_slope, wall_force
+from fluxloom.fv.wall_forces import cells_behind, outlet_slopes, pressure_slopes, scalar_slope, wall_force
 from fluxloom.mesh.warped_faces import TENSOR
 from fluxloom.solvers.flow_corrections import MeanGradients, oblique_sides
 from fluxloom.solvers.flow_patches import patch_elements, patch_numbers
@@ -199,13 +199,15 @@ class Forces:
         """Return the loop that computes the gradient of the pressure in the cells behind the patches."""
         flow = self.flow
         if flow.corrections is not None:
-            loops, found = flow.corrections.whole_pressure("force.gradient")
+            loops, found = flow.corrections.whole_pressure("force.gradient", flow.scalars.buoyancy)
             self._slope = found.mean if self.form == "balance" else found.raw
             return loops
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
         rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "force.gradient")
-        return [Loop(scalar_slope, near, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)]
+        first = Loop(scalar_slope, near, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)
+        buoyancy, outlets = flow.scalars.buoyancy, outlet_slopes(flow.matrices)
+        return [first, *(buoyancy.at_outlets(near, outlets, self._slope, "force.outlets") if buoyancy else ())]
 
     def _oblique(self, over: Subset) -> list[Loop]:
         """Return the loops to what two-point derivatives lack in friction and momentum."""

@@ -106,7 +106,8 @@ def starts_with_a_jump(scalar: FlowScalar) -> bool:
     inner = cv.faces[: cv.interior]
     jumps = [np.array([steepest(given.initial, cv.centres[inner[:, 0]], cv.centres[inner[:, 1]])])]
     values = [start]
-    if not callable(given.source) and given.source == 0.0:
+    source = given_values(f"{scalar.what}: source", given.source, cells)
+    if not flow.context.comm.reduce(np.array([np.abs(source).max(initial=0.0)]), "max")[0]:
         owned = flow.spaces.elements.owned
         number = np.arange(cv.elements)[owned]
         there = number >= cv.cells

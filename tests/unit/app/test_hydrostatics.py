@@ -10,6 +10,8 @@ import pytest
 
 from fluxloom.app.loading import load_case
 from fluxloom.dsl.context import Context
+from fluxloom.solvers.flow_forces import Forces
+from fluxloom.solvers.flow_probes import Probes
 
 CHANNEL = """
 [case]
@@ -93,6 +95,27 @@ def test_a_uniform_force_leaves_a_channel_alone(tmp_path: Path, solver: str, mes
     assert np.abs(velocity(free) - velocity(forced)).max() < 1e-6
     if solver != "staggered":
         assert np.ptp(forced.fields()["p"]) > np.ptp(free.fields()["p"]) + 1.0
+
+
+WALLS = ("ymin", "ymax")
+PLACES = {"inside": (1.0, 0.3), "low": (1.97, 0.03), "out": (1.9, 0.75)}
+
+
+@pytest.mark.parametrize("by", ["force", "scalar"])
+@pytest.mark.parametrize("mesh", ["", 'stretch_y = 1.5', 'kind = "triangle"', TRIANGLES])
+def test_probes_and_forces_beside_an_outflow_know_its_pressure(tmp_path: Path, mesh: str, by: str) -> None:
+    """A force across the outflow, -2 along y, adds -2 (y - 1/2) to the pressure, up to the outflow."""
+    scalar = SCALAR.format(profile="0", reference=1.0, top="adiabatic")
+    given = ("force = [0.0, -2.0]", "") if by == "force" else (BUOYANT, scalar)
+    found = []
+    for fluid, more in (("", ""), given):
+        runner = after(tmp_path / "case.toml", channel("incompressible", mesh, fluid, more))
+        probes = Probes(runner.solver, PLACES)
+        probes.sample()
+        found.append((probes.series().pressure[-1], [Forces(runner.solver, side).now().pressure[1] for side in WALLS]))
+    (free, before), (forced, weight) = found
+    assert forced - free == pytest.approx(np.array([0.4, 0.94, -0.5]), abs=1e-6)
+    assert np.array(weight) - before == pytest.approx(np.array([-2.0, -2.0]), abs=1e-6)
 
 
 @pytest.mark.parametrize("mesh", ["", TRIANGLES])

@@ -87,6 +87,15 @@ def test_smooth_parts_on_edges() -> None:
     assert fine < 1.05 * error(32, False)
 
 
+@pytest.mark.parametrize("level", [300.0, -5.0])
+def test_the_range_is_that_of_the_values(level: float) -> None:
+    context = fl.Context("cpu", threads=1, tuning=False)
+    transport = EdgeTransport(point_mesh(context, box2d(4, 4, kind="triangle")), (0.0, 0.0), 0.0)
+    transport.initialise(lambda x: level + x[:, 0])
+    for _ in range(2):
+        assert (transport.state().least, transport.state().most) == (level, level + 1.0)
+
+
 def test_edges_on_devices() -> None:
     found, wanted = (carried(2, 8, block, 0.2, device).scalar() for device in ("cpu", "reference"))
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
@@ -138,13 +147,17 @@ def test_volumes_keep_bounds(kind: str, scheme: str) -> None:
     assert free.largest - free.least > 1.05
 
 
-def test_what_flows_in_keeps_bounds() -> None:
-    """A front through a channel: nothing above what comes in, and a start that differs from it is a jump."""
+@pytest.mark.parametrize("source", [0.0, lambda x: np.zeros(len(x))])
+def test_what_flows_in_keeps_bounds(source: Any) -> None:
+    """A front through a channel: nothing above what comes in, and a start that differs from it is a jump.
+
+    A source that is a formula, as that of every case file is, may be zero too.
+    """
     sides = {"xmin": Inflow((1.0, 0.0)), "xmax": Outflow(), "ymin": Symmetry(), "ymax": Symmetry()}
     found = {"xmin": FixedValue(2.0), "xmax": Outflow(), "ymin": Adiabatic(), "ymax": Symmetry()}
     context, volumes = fl.Context("cpu", tuning=False, threads=1), control_volumes(box2d(24, 4, (1.0, 0.25)))
     flow = Incompressible(context, volumes, 0.01, sides, stop=TIGHT, scalars=[
-        Scalar("smoke", 1e-4, found), Scalar("air", 1e-4, found, initial=2.0)])  # fmt: skip
+        Scalar("smoke", 1e-4, found, source=source), Scalar("air", 1e-4, found, initial=2.0)])  # fmt: skip
     flow.initialise((1.0, 0.0))
     for _ in range(40):
         flow.step(0.0125)
