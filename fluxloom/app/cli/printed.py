@@ -38,7 +38,7 @@ class Printed:
         self._file: _Kept | None = None
         self._closed = sys.stdout is None
         if self._closed:
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115: for the life of the process
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the life of the process)
             return
         try:
             number, encoding = sys.stdout.fileno(), sys.stdout.encoding
