@@ -16,6 +16,7 @@ from fluxloom.device.base import Device
 from fluxloom.dsl.args import Argument
 from fluxloom.dsl.changing import check_changing
 from fluxloom.dsl.dats import Dat, Global
+from fluxloom.dsl.incoming import unmasked
 from fluxloom.dsl.maps import EntriesMap, Map, OffsetMap, RaggedMap, TableMap
 from fluxloom.dsl.ragged import CSR
 from fluxloom.dsl.sets import Grid, Set, Subset
@@ -109,6 +110,8 @@ def _constants(name: str, kernel: Kernel, given: Mapping[str, Any]) -> dict[str,
     missing = [k for k in known if k not in values]
     if missing:
         raise LoopError(f"{name}: no value for constant {missing[0]!r}; pass {missing[0]}=...")
+    for key, value in values.items():
+        unmasked(value, f"{name}: constant {key!r}")
     return values
 
 

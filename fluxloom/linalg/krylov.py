@@ -300,13 +300,17 @@ class Krylov:
     def _measured(self, *, plain: bool = True) -> tuple[Start, bool]:
         """Return where ``x`` is, and whether the first iteration has been begun there."""
         self.limit_by(None)
+        found, ready = None, False
         if plain:
             self.start()
             squares = np.stack(self.read(self.bb, self.rr[-1]))
             if held(squares, self.total, self.x.scalar.size):
                 norm, residual = np.sqrt(squares)
-                return Start(norm, residual, self.limits_of(norm), np.ones(self.systems)), True
-        return self.restart.measured(), False
+                found, ready = Start(norm, residual, self.limits_of(norm), np.ones(self.systems)), True
+        found = found or self.restart.measured()
+        if ((found.residual == 0.0) & (found.norm > 0.0)).any():
+            found = replace(found, residual=self.restart.apart(found))
+        return found, ready
 
     def _iterated(self, start: Start, most: int) -> list[Status]:
         """Iterate from a residual; return what the recurrence says of each system."""

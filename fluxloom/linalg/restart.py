@@ -214,6 +214,21 @@ class Restart:
             self._run("scale", self._resizing)
             self._scale = np.ones(self.method.systems)
 
+    def apart(self, start: Start) -> Reals:
+        """Return residuals, with those that are 0 found anew: from ``A x`` of itself.
+
+        A solution so large that ``b`` is lost in the terms of ``A x`` leaves 0 of ``b - A x`` too, where constants are
+        in the null space. Collective.
+        """
+        m = self.method
+        if "apart" not in self._chains:
+            self._image = m.work("A x", self._found.scalar.numpy)
+        self._run("apart", lambda: list(steps_of(m.matrix.product(m.x, self._image))))
+        b, image = (one.read().reshape(-1, m.systems).astype(np.float64) for one in (m.b, self._image))
+        part = (b - image) / np.where(start.norm > 0.0, start.norm, 1.0)
+        sums = m.context.comm.reduce((part**2).sum(axis=0), "sum")
+        return np.where(start.residual == 0.0, start.norm * np.sqrt(sums), start.residual)
+
     def hint(self, limits: Reals) -> str:
         """Return what to do where constants are in the null space and the right-hand side is not in the range.
 

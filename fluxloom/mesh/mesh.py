@@ -18,7 +18,7 @@ from fluxloom.mesh.ragged import FloatArray, IntArray, Ragged, narrowed
 if TYPE_CHECKING:
     from fluxloom.mesh.connectivity import Connectivity
 
-__all__ = ["FloatArray", "IntArray", "MeshData", "MeshSource", "PatchFaces", "Ragged"]
+__all__ = ["FloatArray", "IntArray", "MeshData", "MeshSource", "PatchFaces", "Ragged", "no_mask"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +117,7 @@ class MeshData:
     def __post_init__(self) -> None:
         if self.polyhedra is not None and not len(self.polyhedra):
             object.__setattr__(self, "polyhedra", None)
+        no_mask(self.points, "points")
         points = np.ascontiguousarray(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] not in (2, 3):
             raise MeshError(f"points must have shape (n, 2) or (n, 3), got {points.shape}")
@@ -250,9 +251,16 @@ class MeshData:
             raise MeshError(f"{self.source.path}: {what} is there for {known} alone, and the mesh has a {found}")
 
 
+def no_mask(values: npt.ArrayLike, what: str) -> None:
+    """Refuse arrays of `numpy.ma` with masked values: NumPy would take what lies below the mask."""
+    if isinstance(values, np.ma.MaskedArray) and (count := int(np.ma.count_masked(values))):
+        raise MeshError(f"{what}: {count} values are masked; fill them, values.filled(...)")
+
+
 def _block(name: str, array: npt.NDArray[np.integer], what: str) -> IntArray:
     """Return one block of elements as a checked C-ordered int32 table."""
     kind = element(name)
+    no_mask(array, f"{what}: {name}")
     block = np.asarray(array)
     if block.size == 0:
         block = block.reshape(0, kind.n_nodes)

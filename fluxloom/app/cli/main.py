@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _done(list(arguments))
     gc.set_threshold(*_COLLECT)
     printed = Printed()
+    if (columns := os.environ.get("COLUMNS", "")).isdigit() and not int(columns):
+        del os.environ["COLUMNS"]  # a terminal of unknown width; nothing at all would be printed within 0
     status = _done(sys.argv[1:])
     if error := printed.lost():
         print(f"error: what was to be printed could not be written: {error.strerror}", file=sys.stderr)

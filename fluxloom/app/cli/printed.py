@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 from typing import Any, TextIO
 
@@ -30,11 +31,15 @@ class _Kept(io.FileIO):
 class Printed:
     """Stands for the standard output of a process: a full disk ends neither a run nor anything else.
 
-    Characters that its encoding lacks become question marks.
+    Characters that its encoding lacks become question marks. What is printed where it is closed (``>&-``) is lost.
     """
 
     def __init__(self) -> None:
         self._file: _Kept | None = None
+        self._closed = sys.stdout is None
+        if self._closed:
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for the life of the process)
+            return
         try:
             number, encoding = sys.stdout.fileno(), sys.stdout.encoding
             self._file = _Kept(number)
@@ -53,6 +58,8 @@ class Printed:
 
     def lost(self) -> OSError | None:
         """Return why something could not be written; None: all was."""
+        if self._closed:
+            return OSError(errno.EBADF, os.strerror(errno.EBADF))
         try:
             sys.stdout.flush()
         except (OSError, ValueError):

@@ -14,7 +14,7 @@ from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.core.registry import Registry, load_object
 from fluxloom.mesh.io.collect import first_patches
 from fluxloom.mesh.io.vtk_cells import Fields
-from fluxloom.mesh.mesh import MeshData
+from fluxloom.mesh.mesh import MeshData, no_mask
 
 __all__ = ["MeshFormat", "formats", "read", "read_fields", "write"]
 
@@ -161,9 +161,11 @@ def write(
     Raises
     ------
     MeshError
-        For an unknown format, data given to a format without data, or data of the wrong length.
+        For an unknown format, data given to a format without data, or data that are masked or of the wrong length.
     """
     name, chosen = _choose(path, format)
+    for key, values in [*(cell_data or {}).items(), *(point_data or {}).items()]:
+        no_mask(values, f"{path}: data {key!r}")
     if chosen is None:
         from fluxloom.mesh.io.adapter import write_meshio
 

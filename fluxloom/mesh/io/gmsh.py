@@ -20,7 +20,7 @@ from fluxloom.mesh.io.gmsh_binary import read_binary
 from fluxloom.mesh.io.gmsh_raw import RawMesh, Row, element_type, read_entities, skip_section
 from fluxloom.mesh.io.scan import PlainScanner, open_scanner
 from fluxloom.mesh.io.text import TextWriter
-from fluxloom.mesh.mesh import IntArray, MeshData, MeshSource, PatchFaces
+from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, PatchFaces
 
 __all__ = ["read_gmsh", "write_gmsh"]
 
@@ -50,10 +50,14 @@ def read_gmsh(path: str | Path, *, native: bool = True) -> MeshData:
     """
     scan = open_scanner(path, native=native)
     raw = RawMesh()
+    last = ""
     while (text := scan.next_line()) is not None:
         name = text.strip()
         if not name.startswith("$") or name.startswith("$End"):
+            if last in ("$Nodes", "$Elements"):
+                scan.no_more_rows(name, last)
             continue
+        last = name
         if name == "$MeshFormat":
             raw.version, binary = _header(scan)
             if binary:
@@ -142,7 +146,9 @@ def _assemble(scan: PlainScanner, raw: RawMesh) -> MeshData:
     if not raw.points or not raw.elements:
         scan.fail("the file ends without $Nodes or $Elements; it is truncated, or no elements were saved")
     points = np.concatenate(raw.points)
-    index = _node_index(scan, np.concatenate(raw.node_tags), raw)
+    tags = np.concatenate(raw.node_tags)
+    _no_two_places(scan.path, tags, points)
+    index = _node_index(scan, tags, raw)
     dimension = max(element(name).dimension for name in raw.elements)
     if dimension < 2:
         raise MeshError(f"{scan.path}: no cells of two or three dimensions; mesh the surface or volume, then save")
@@ -195,6 +201,19 @@ def _once(
     ).items():
         raw.share(depth, other, one, count)
     return np.delete(nodes, again, axis=0), np.delete(groups, again)
+
+
+def _no_two_places(path: str, tags: npt.NDArray[np.int64], points: FloatArray) -> None:
+    """Refuse a number of a node that stands at two places."""
+    if np.array_equal(tags, np.arange(1, len(tags) + 1)):
+        return
+    order = np.argsort(tags, kind="stable")
+    moved = (points[order[1:]] != points[order[:-1]]).any(axis=1)
+    twice = np.flatnonzero((tags[order[1:]] == tags[order[:-1]]) & moved)
+    if len(twice):
+        one, other = (tuple(points[order[twice[0] + k]].tolist()) for k in (0, 1))
+        node = int(tags[order[twice[0]]])
+        raise MeshError(f"{path}: the node {node} is given twice, at {one} and at {other}; give each its own number")
 
 
 def _node_index(scan: PlainScanner, tags: npt.NDArray[np.int64], raw: RawMesh) -> dict[str, npt.NDArray[np.int64]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gzip
+import re
 import zlib
 from importlib import resources
 from pathlib import Path
@@ -20,6 +21,8 @@ __all__ = ["PlainScanner", "Scanner", "native_library", "open_scanner", "read_by
 
 _TOO_FEW, _NOT_NUMBER, _SHORT_ROW, _RANGE, _FULL = 1, 2, 3, 4, 5
 _STATE = 6
+_COMMAS = re.compile(rb"\d,\d+[ \t]+[-+]?\d+,\d")
+"""Two numbers with decimal commas beside each other; commas that part numbers have no blanks between some of them."""
 
 
 def native_library() -> ctypes.CDLL | None:
@@ -118,7 +121,7 @@ class PlainScanner:
 
     def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
         """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
-        out = np.empty((n, width))
+        out, begin = np.empty((n, width)), self.position
         for row in range(n):
             words = self._row(row, n, what)
             self._need(words, width, what)
@@ -126,6 +129,7 @@ class PlainScanner:
                 out[row] = [float(word.replace("D", "e").replace("d", "e")) for word in words[:width]]
             except ValueError:
                 self._bad_number(what)
+        self._no_commas(begin, what)
         return out
 
     def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:
@@ -171,6 +175,19 @@ class PlainScanner:
             self.last_line = line
             return stripped.split()
 
+    def no_more_rows(self, text: str, what: str) -> None:
+        """Refuse the line that was read last if it is one more row of a table of which all rows have been read."""
+        if text.lstrip()[:1] in tuple("+-.0123456789"):
+            self.fail(f"{what} has more rows than it says; mend the count, or remove the row", self.line - 1)
+
+    def _no_commas(self, begin: int, what: str) -> None:
+        """Refuse decimal commas in the rows from a byte on, which read as two numbers each."""
+        if self.data.find(b",", begin, self.position) < 0:
+            return
+        if found := _COMMAS.search(self.data, begin, self.position):
+            line = self.line - self.data.count(b"\n", found.start(), self.position)
+            self.fail(f"decimal commas in the {what}: {self.text_of(line)!r}; write numbers with points", line)
+
     def _need(self, words: list[str], width: int, what: str) -> None:
         if len(words) < width:
             self.fail(f"a row of the {what} needs {width} numbers, found {len(words)}", self.last_line)
@@ -198,8 +215,9 @@ class Scanner(PlainScanner):
     def reals(self, n: int, width: int, what: str) -> npt.NDArray[np.float64]:
         """Read ``n`` rows of at least ``width`` reals; further columns are ignored."""
         self._bound(n, what)
-        out = np.empty((n, width))
+        out, begin = np.empty((n, width)), self.position
         self._call(self._library.scan_reals, n, width, what, width, _pointer(out))
+        self._no_commas(begin, what)
         return out
 
     def integers(self, n: int, width: int, what: str) -> npt.NDArray[np.int64]:

@@ -21,6 +21,7 @@ from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, MeshSource, Patch
 __all__ = ["read_su2", "write_su2"]
 
 _LIMIT = 9  # type, eight nodes; a running number after the nodes is not needed
+_TABLES = ("NELEM", "NPOIN", "MARKER_ELEMS")
 _HALO, _HALO_KEYS = ("SEND_RECEIVE", "SEND_RECV"), ("SEND_TO", "RECEIVE_FROM", "SEND_RECV", "SEND_RECEIVE")
 
 
@@ -75,10 +76,14 @@ def _chosen(scan: PlainScanner, zone: str | int) -> int:
 def _read(scan: PlainScanner, zone: int | None) -> MeshData:
     """Read the zone that is wanted, or the only one."""
     read = _Zone()
-    current, tag = 1, ""
+    current, tag, key = 1, "", ""
     while (text := scan.next_line()) is not None:
-        key, _, value = text.split("%")[0].partition("=")
-        key, value = key.strip().upper(), value.strip()
+        if key in _TABLES:
+            scan.no_more_rows(text, key)
+        word, _, value = text.split("%")[0].partition("=")
+        if not word.strip():
+            continue
+        key, value = word.strip().upper(), value.strip()
         if key == "NZONE":
             _check_zones(scan, _number(scan, key, value), zone)
         elif key == "IZONE":
@@ -91,6 +96,8 @@ def _read(scan: PlainScanner, zone: int | None) -> MeshData:
             read.dimension = _number(scan, key, value)
             if read.dimension not in (2, 3):
                 scan.fail(f"NDIME must be 2 or 3, got {read.dimension}", scan.line - 1)
+        elif (key == "NELEM" and read.cells is not None) or (key == "NPOIN" and read.points is not None):
+            scan.fail(f"{key}= is given twice; keep one table of the zone", scan.line - 1)
         elif key == "NELEM":
             read.cells, read.numbers = _elements(scan, _number(scan, key, value), "elements (NELEM)", read.dimension)
             contiguous = scan.last_line - scan.first_line + 1 == sum(map(len, read.cells.values()))

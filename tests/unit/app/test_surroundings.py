@@ -79,6 +79,22 @@ def test_a_full_disk_is_one_line_and_a_status(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "run.json").exists()  # what the run has made is kept
 
 
+@pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
+def test_a_closed_output_is_one_line_and_a_status() -> None:
+    command = ["sh", "-c", 'exec "$0" -m fluxloom --version >&-', sys.executable]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr.decode() == "error: what was to be printed could not be written: Bad file descriptor\n"
+
+
+@pytest.mark.parametrize("columns", ["0", "00"])
+def test_a_terminal_of_no_width_gets_all(columns: str) -> None:
+    done = fluxloom("run", "absent.toml", COLUMNS=columns)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("error: absent.toml: no such case file")
+    assert fluxloom("devices", COLUMNS=columns).stdout.startswith(b"yes cpu")
+
+
 # ----------------------------------------------------------------------------------- variables of any text
 
 

@@ -112,6 +112,18 @@ def test_tables(values: Any) -> None:
 
 
 @fl.kernel
+def listed(r: Write, *, c: fl.Const[list[float]]):
+    r[0] = c[0] + c[1]
+
+
+def test_masked_constants() -> None:
+    ctx = fl.Context("cpu")
+    rows = ctx.set(N, "rows")
+    with pytest.raises(FluxloomError, match=r"listed: constant 'c': 1 of 2 values are masked, the first is \[1\]"):
+        fl.Loop(listed, rows, ctx.dat(rows, np.zeros(N), "r"), c=np.ma.array([1.0, 1e20], mask=[0, 1]))
+
+
+@fl.kernel
 def constants(r: Write, *, n: int, x: float, flag: bool):
     r[0] = n
     r[1] = x if flag else -x

@@ -109,6 +109,25 @@ def test_diagonals_that_are_no_numbers_are_named(value: float, recipe: str) -> N
         solve(ConjugateGradient, a.tocsr(), recipe)
 
 
+@pytest.mark.parametrize("recipe", ["aggregation", "inverse", "chebyshev"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [12, 30])
+def test_constants_that_hide_the_right_hand_side(n: int, method: type[Krylov], recipe: str) -> None:
+    a = line(n).tolil()
+    a[0, 0] = a[n - 1, n - 1] = 1.0  # no solution: the iterates grow, beyond 1e16 a 1 is lost in their differences
+    _, status = solve(method, sparse.csr_array(a), recipe)
+    assert not status.converged
+    assert "nullspace='constant'" in status.hint
+
+
+def test_exact_solutions_are_solutions() -> None:
+    ctx = fl.Context("cpu", tuning=False)
+    matrix = SparseMatrix.from_scipy(ctx, line(4))
+    b, x = ctx.dat(matrix.rows, np.ones(4), "b"), ctx.dat(matrix.rows, np.array([2.0, 3.0, 3.0, 2.0]), "x")
+    status = ConjugateGradient(matrix, b, x).solve()
+    assert (status.converged, status.iterations, status.relative) == (True, 0, 0.0)
+
+
 def test_dense_matrices() -> None:
     ctx = fl.Context("cpu", tuning=False)
     dense = np.array([[2.0, 0.0, -1.0], [0.0, 1.0, 0.0]])

@@ -6,6 +6,7 @@ import pytest
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import ELEMENTS, by_code, element
 from fluxloom.mesh.geometry import cell_geometry
+from fluxloom.mesh.io import write
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.orient import MIRROR, orient
 
@@ -21,6 +22,21 @@ UNIT = {
         [0.5] * 3,
     ),
 }
+
+
+def test_masked_arrays_are_no_meshes(tmp_path) -> None:
+    nodes, points = np.array([[0, 1, 2]]), np.array(UNIT["triangle"][0], dtype=float)
+    sides = np.array([[0, 1], [1, 2]])
+    with pytest.raises(MeshError, match="points: 1 values are masked"):
+        MeshData(np.ma.array(points, mask=points == np.array([1, 9])), {"triangle": nodes})
+    with pytest.raises(MeshError, match="cells: triangle: 1 values are masked"):
+        MeshData(points, {"triangle": np.ma.array(nodes, mask=nodes == 2)})
+    with pytest.raises(MeshError, match="patch 'wall': line: 2 values are masked"):
+        MeshData(points, {"triangle": nodes}, {"wall": {"line": np.ma.array(sides, mask=sides == 1)}})
+    mesh = MeshData(np.ma.array(points, mask=False), {"triangle": nodes})
+    with pytest.raises(MeshError, match=r"a\.vtu: data 'p': 1 values are masked"):
+        write(tmp_path / "a.vtu", mesh, cell_data={"p": np.ma.array([1e20], mask=[True])})
+    assert not (tmp_path / "a.vtu").exists()
 
 
 def single(name: str) -> MeshData:

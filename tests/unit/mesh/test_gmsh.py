@@ -115,6 +115,10 @@ BROKEN = [
     (SMALL_4[: SMALL_4.index("6 1 3 4")], r"expected 2 rows of triangle elements .* found 1|bytes follow"),
     (SMALL_4.replace("2 0 0 0 1 1 0 1 2 2 1 -1", "2 0 0"), r":13: a row of \$Entities is damaged"),
     (SMALL_2.replace("30 1 1 0", "30 1 1 3"), "a surface in space is not a mesh of cells: z goes from 0 to 3"),
+    (SMALL_2.replace("99 5 5 0", "30 5 5 0"), r"node 30 is given twice, at \(1\.0, 1\.0, 0\.0\) and at \(5\.0, 5"),
+    (SMALL_2.replace("$EndNodes", "100 6 6 0\n$EndNodes"), r":20: \$Nodes has more rows than it says"),
+    (SMALL_2.replace("$EndElements", "8 2 2 3 1 10 20 30\n$EndElements"), r":30: \$Elements has more rows than it"),
+    (SMALL_2.replace("30 1 1 0", "30 1,0 1,0 0,0"), r":17: decimal commas in the nodes \(\$Nodes\): '30 1,0 1,0 0,0'"),
 ]
 
 

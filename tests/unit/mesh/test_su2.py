@@ -210,6 +210,11 @@ BROKEN = [
     (GOOD.replace("NDIME= 2\n", ""), r"before NDIME"),
     (GOOD.replace("NPOIN= 4", "NPOIN= many"), r":6: NPOIN= needs a whole number, got 'many'"),
     (GOOD.replace("NELEM= 2", "NELEM= -2"), r":3: NELEM= must not be negative"),
+    (GOOD.replace("NELEM= 2", "NELEM= 1"), r":5: NELEM has more rows than it says"),
+    (GOOD.replace("NPOIN= 4", "NPOIN= 3"), r":10: NPOIN has more rows than it says"),
+    (GOOD.replace("3 3 0\n", "3 3 0\n3 0 1\n"), r":20: MARKER_ELEMS has more rows than it says"),
+    (GOOD + "NELEM= 1\n5 0 2 3\n", r":20: NELEM= is given twice"),
+    (GOOD.replace("1.0 1.0 2", "1,0 1,0 2"), r":9: decimal commas in the points \(NPOIN\): '1,0 1,0 2'"),
 ]
 
 
