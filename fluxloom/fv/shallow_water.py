@@ -41,6 +41,7 @@ __all__ = [
     "boundary_linear",
     "correct",
     "desingularised",
+    "drawn_in",
     "flux_flat",
     "flux_linear",
     "highest",
@@ -473,6 +474,14 @@ def survey(u: Read, zb: Read, shape: Read, before: RW, sums: Inc, most: Max, *, 
     f = desingularised(u[0], eps)
     most[0] = max(most[0], select(u[0] > eps, u[0] + zb[0], DRY))
     most[1] = max(most[1], f * sqrt(u[1] * u[1] + u[2] * u[2]))
+
+
+@kernel
+def drawn_in(u: Read, face: Read, kind: Read, drawn: Inc, *, g: float, eps: float):
+    """Volume that comes in through an outflow, a unit of time, at a Froude number above a thousandth."""
+    speed = desingularised(u[0], eps) * (u[1] * face[0] + u[2] * face[1])
+    inward = kind[0] == OUTFLOW and speed < -1.0e-3 * sqrt(g * u[0])
+    drawn[0] += select(inward, -face[2] * u[0] * speed, 0.0)
 
 
 @kernel

@@ -30,6 +30,7 @@ from fluxloom.fv.shallow_water import (
     boundary_flat,
     boundary_linear,
     correct,
+    drawn_in,
     flux_flat,
     flux_linear,
     highest,
@@ -83,6 +84,11 @@ class ShallowWater:
         Whether the highest surface of each cell is kept.
     film
         Depth from which on water counts for it, metres; at least that of thin water.
+
+    Attributes
+    ----------
+    drawn
+        What comes in through outflows at the start, m^3/s: nothing says how much that is later.
 
     Raises
     ------
@@ -150,6 +156,7 @@ class ShallowWater:
         self._ahead = ctx.scalar(np.zeros(2), "ahead", dtype=real)
         self._now = ctx.scalar(np.zeros(2), "now", dtype=real)
         self._inflow = ctx.scalar(0.0, "inflow", dtype=real)
+        self._drawn = ctx.scalar(0.0, "drawn", dtype=real)
         self._sums = ctx.scalar(np.zeros(3), "sums", dtype=real)
         self._most = ctx.scalar(np.zeros(2), "most", dtype=real)
         self._tables = tables = boundary_tables(self.mesh, self.boundaries)
@@ -247,8 +254,18 @@ class ShallowWater:
             self._highest()
         self._rescale()
         self._inflow.value = 0.0
+        self.drawn = self._drawn_in()
         self._before.write(self.u.read()[:, 0])
         self._first_volume = self.survey().volume
+
+    def _drawn_in(self) -> float:
+        """Return what comes in through outflows now, where nothing says how much that is, m^3/s."""
+        self._drawn.value = 0.0
+        Loop(
+            drawn_in, self.mesh.boundary, self.u[self.mesh.boundary_cell[0]], self.geometry.boundary, self._kind,
+            self._drawn, g=self.scheme.gravity, eps=self.thin,
+        )()  # fmt: skip
+        return float(self._drawn.value)
 
     def _rescale(self) -> None:
         """Find the time scale of the present state, with no step begun."""

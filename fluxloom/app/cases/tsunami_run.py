@@ -296,6 +296,10 @@ class TsunamiRunner:
             ("volume", f"{last.volume:.9g} m3 (came in {last.inflow:.3g} m3, balance off by {last.defect:.1e})"),
             ("speed", f"at most {last.speed:.4g} m/s"),
         ]
+        if solver.drawn > 0.0:
+            rows.append(("outflows", f"{solver.drawn:.3g} m3/s come in through them at the start, later what the cells "
+                                     "behind happen to have: nothing holds depth or flow there; give a level or an "
+                                     "incident wave where water comes in"))  # fmt: skip
         if last.surface is not None:
             rows.append(("surface", f"at most {last.surface:.6g} m"))
         if (found := self.runup()) is not None:

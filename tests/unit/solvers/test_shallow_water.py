@@ -338,6 +338,13 @@ def test_friction_holds_the_slope(kind: str, cfl: float, start: float) -> None:
     assert np.abs(water.velocity()[inside, 1]).max() < 1e-9
 
 
+@pytest.mark.parametrize(("velocity", "wanted"), [((0.3, 0.0), 0.3), ((0.0, 0.0), 0.0), ((0.3, -0.2), 2.3)])
+def test_water_that_comes_in_through_an_outflow_is_found(velocity: tuple[float, float], wanted: float) -> None:
+    sea = bind(box2d(20, 4, (10.0, 1.0)), fl.Context("cpu", threads=1, tuning=False))
+    sides: dict[str, Boundary] = {"xmin": Outflow(), "xmax": Outflow(), "ymax": Outflow()}
+    assert ShallowWater(sea, -1.0, 0.0, velocity, boundaries=sides).drawn == pytest.approx(wanted)
+
+
 def down_the_slope(comm: Comm, kind: str, n: float, depth: float, slope: float, cfl: float, start: float) -> Any:
     """Return what water does in the middle of a plane that falls across the axes: along the fall, and across."""
     data = box2d(24, 24, (6000.0, 6000.0), kind=kind, perturb=0.2, seed=4)
