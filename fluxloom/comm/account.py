@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import inf
 from zlib import crc32
+
+from fluxloom.core.errors import CommError
 
 __all__ = ["PATIENCE", "Account", "Story", "disagreement", "named", "patience_asked", "unexpected"]
 
@@ -134,8 +137,17 @@ def _act(story: Story, number: int) -> str:
 
 
 def patience_asked(text: str) -> float:
-    """Return the seconds of the environment variable, 20 where it says none or no number."""
+    """Return the seconds of the environment variable, 20 where it is empty.
+
+    Raises
+    ------
+    CommError
+        If it is no number of seconds.
+    """
     try:
-        return max(float(text), _LEAST)
+        found = float(text) if text else _PATIENCE
     except ValueError:
-        return _PATIENCE
+        found = -1.0
+    if not 0.0 <= found < inf:
+        raise CommError(f"{PATIENCE}={text!r}: seconds after which a wait is told are wanted, as 20")
+    return max(found, _LEAST)

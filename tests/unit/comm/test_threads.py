@@ -279,3 +279,10 @@ def test_random_programs(seed: int) -> None:
 
     with pytest.raises(CommError if leaves else ValueError, match="no rank can go on" if leaves else "planted"):
         ranks(size, work)
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "nan", "inf", "20 s"])
+def test_a_patience_that_is_no_number_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLUXLOOM_PATIENCE", text)
+    with pytest.raises(CommError, match=f"FLUXLOOM_PATIENCE='{text}': seconds"):
+        ranks(2, lambda comm: comm.rank)
