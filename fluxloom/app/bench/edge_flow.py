@@ -165,7 +165,7 @@ def _flow(cavity: Cavity, name: str, tuned: bool) -> _Subject:
 
 def _transport(cavity: Cavity, tuned: bool) -> _Subject:
     """Return a scalar in a vortex, whose coefficients are made anew in each step, as those of a flow would be."""
-    scalar = EdgeTransport(cavity.mesh, _vortex, _DIFFUSIVITY, operators=cavity.operators)
+    scalar = EdgeTransport(cavity.mesh, _vortex, _DIFFUSIVITY, operators=cavity.operators, bounded=False)
     scalar.initialise(lambda p: np.exp(-50.0 * ((p - [0.5, 0.75, 0.5]) ** 2).sum(axis=1)))
     chains = dict(zip(("coefficients", "stages"), scalar.chains, strict=True))
     scalar.step_length.value = cavity.dt

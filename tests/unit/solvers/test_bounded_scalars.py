@@ -110,7 +110,9 @@ def test_too_long_steps_on_edges() -> None:
 def test_chosen_by_the_start() -> None:
     assert carried(2, 8, block, 0.01).bounded is not None
     assert carried(2, 8, lambda x: np.tanh((x[:, 0] - 0.5) / 1e-5), 0.01).bounded is not None
-    assert carried(2, 8, bell, 0.01).bounded is None
+    assert carried(2, 16, lambda x: 0.5 * (1.0 - np.tanh((x[:, 0] - 0.5) / 0.02)), 0.01).bounded is not None
+    assert carried(2, 16, lambda x: np.exp(-(((x[:, 0] - 0.6) / 0.05) ** 2)), 0.01).bounded is not None
+    assert carried(2, 16, bell, 0.01).bounded is None
     assert carried(2, 8, 0.0, 0.01).bounded is None
     assert carried(2, 8, 1.0, 0.01).bounded is not None  # 0 comes in
 
