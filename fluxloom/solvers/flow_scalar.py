@@ -57,7 +57,8 @@ class Scalar:
     buoyancy
         How it drives the flow, if it does.
     bounded
-        Whether steps make no new extremum (`fluxloom.fv.scalar_bounded`), by default where the start is discontinuous.
+        Whether steps make no new extremum (`fluxloom.fv.scalar_bounded`), by default where the start is as
+        steep as a cell (`fluxloom.fv.steep_start`).
     """
 
     name: str

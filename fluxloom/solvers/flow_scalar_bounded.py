@@ -103,8 +103,13 @@ def starts_with_a_jump(scalar: FlowScalar) -> bool:
     flow, cv, given = scalar.flow, scalar.flow.volumes, scalar.scalar
     cells = cv.centres[: cv.cells]
     start = given_values(f"{scalar.what}: initial", given.initial, cells)
-    inner = cv.faces[: cv.interior]
-    jumps = [np.array([steepest(given.initial, cv.centres[inner[:, 0]], cv.centres[inner[:, 1]])])]
+    wrapped = cv.wrapped.faces
+    beside = np.setdiff1d(np.arange(cv.interior), wrapped)
+    jumps = [np.array([steepest(given.initial, *cv.centres[cv.faces[beside].T])])]
+    if callable(given.initial):  # periodic faces have two places
+        ends = cv.centres[cv.faces[wrapped].T] + np.stack([cv.arms[wrapped], (cv.arms - cv.ways)[wrapped]])
+        here, there = (given_values(f"{scalar.what}: initial", given.initial, places) for places in ends)
+        jumps += [np.abs(here - there)]
     values = [start]
     source = given_values(f"{scalar.what}: source", given.source, cells)
     if not flow.context.comm.reduce(np.array([np.abs(source).max(initial=0.0)]), "max")[0]:

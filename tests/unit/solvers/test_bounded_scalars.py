@@ -117,6 +117,17 @@ def test_chosen_by_the_start() -> None:
     assert carried(2, 8, 1.0, 0.01).bounded is not None  # 0 comes in
 
 
+@pytest.mark.parametrize(("initial", "bounded"), [
+    (lambda x: np.sin(2.0 * np.pi * x[:, 0]), False), (lambda x: x[:, 0], True),  # it jumps from side to side
+    (lambda x: np.exp(-(((x[:, 0] - 0.6) / 0.04) ** 2)), True), (block, True),
+])  # fmt: skip
+def test_chosen_by_the_start_in_periodic_boxes(initial: Any, bounded: bool) -> None:
+    volumes = control_volumes(box2d(16, 16), BOTH)
+    context = fl.Context("cpu", threads=1, tuning=False)
+    flow = Incompressible(context, volumes, 1e-3, scalars=[Scalar("c", 0.0, initial=initial)])
+    assert (flow.scalars["c"].bounded is not None) == bounded
+
+
 def mixed(kind: str, scheme: Any, comm: Comm | None = None, **options: Any) -> Incompressible:
     """Return eddies in a periodic box that have stirred a block for a while."""
     mesh = box2d(16, 16, (1.0, 1.0), kind, perturb=0.15 if kind == "triangle" else 0.0)

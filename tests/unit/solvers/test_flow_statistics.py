@@ -27,7 +27,8 @@ def swirl(x: np.ndarray) -> np.ndarray:
 def channel(ctx: fl.Context, d: int = 3) -> Incompressible:
     mesh = box3d(4, 3, 3, perturb=0.1, seed=2) if d == 3 else box2d(5, 4)
     periodic = [("xmin", "xmax")] + ([("zmin", "zmax")] if d == 3 else [])
-    scalar = Scalar("T", 0.1, {"ymin": FixedValue(1.0), "ymax": Adiabatic()}, initial=lambda x: np.sin(4 * x[:, 0]))
+    scalar = Scalar("T", 0.1, {"ymin": FixedValue(1.0), "ymax": Adiabatic()}, initial=lambda x: np.sin(4 * x[:, 0]),
+                    bounded=False)  # fmt: skip
     flow = Incompressible(
         ctx, control_volumes(mesh, periodic), 0.02, {"ymin": NoSlip(), "ymax": NoSlip((2.0, *(0.0,) * (d - 1)))},
         scalars=[scalar],
