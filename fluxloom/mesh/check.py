@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError, did_you_mean
 from fluxloom.mesh.connectivity import Connectivity, connectivity, half_faces
 from fluxloom.mesh.face_pairs import face_keys
 from fluxloom.mesh.geometry import cell_measures, geometry
-from fluxloom.mesh.mesh import FloatArray, MeshData
+from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.report import MeshReport, make_report
 from fluxloom.mesh.sound import require_mendable, require_positive, require_sized, require_sound, require_sound_cells
-from fluxloom.mesh.whole import fail_cell
+from fluxloom.mesh.whole import coordinates, fail_cell
 
 __all__ = ["check", "check_cells", "require_listed"]
 
@@ -88,7 +87,7 @@ def require_listed(mesh: MeshData, links: Connectivity) -> None:
         raise MeshError(
             f"{mesh.locate_cell(int(links.boundary_cells[face]))}: missing patch: {free.size} boundary faces belong to "
             f"no patch, one of them has the nodes {', '.join(map(str, nodes))} near "
-            f"{_coordinates(mesh.points[nodes].mean(axis=0))}; add them to a patch (patches: {known})"
+            f"{coordinates(mesh.points[nodes].mean(axis=0))}; add them to a patch (patches: {known})"
         )
 
 
@@ -102,7 +101,7 @@ def _check_orphans(mesh: MeshData) -> None:
     if len(orphans):
         node = int(orphans[0])
         raise MeshError(
-            f"{mesh.source.path}: node {node} at {_coordinates(mesh.points[node])} belongs to no cell ({len(orphans)} "
+            f"{mesh.source.path}: node {node} at {coordinates(mesh.points[node])} belongs to no cell ({len(orphans)} "
             "such orphan nodes); remove them, or restore the missing cells"
         )
 
@@ -122,7 +121,3 @@ def _check_duplicates(mesh: MeshData, name: str) -> None:
         start = mesh.cell_ranges[name].start
         other = mesh.locate_cell(start + first).removeprefix(f"{mesh.source.path}:").strip()
         fail_cell(mesh, start + second, f"duplicate cell: it has the nodes of {other}; remove one of them")
-
-
-def _coordinates(values: FloatArray | npt.NDArray[np.floating]) -> str:
-    return "(" + ", ".join(f"{value:.6g}" for value in values) + ")"

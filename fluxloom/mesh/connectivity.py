@@ -19,7 +19,7 @@ from fluxloom.mesh.elements import element, face_name
 from fluxloom.mesh.face_pairs import face_keys, face_senses, pair_keys, paired
 from fluxloom.mesh.mesh import IntArray, MeshData, Ragged
 from fluxloom.mesh.polyhedra import Polyhedra
-from fluxloom.mesh.whole import check_range, fail_cell, require_whole
+from fluxloom.mesh.whole import check_patches, fail_cell, require_whole
 
 __all__ = ["Connectivity", "HalfFaces", "connectivity", "half_faces", "match_patches", "transpose"]
 
@@ -175,8 +175,8 @@ def connectivity(mesh: MeshData, half: HalfFaces | None = None) -> Connectivity:
     """
     if not mesh.n_cells:
         raise MeshError(f"{mesh.source.path}: the mesh has no cells")
-    check_range(mesh)
     half = half_faces(mesh) if half is None else half
+    check_patches(mesh)
     if half.groups:
         _fail_non_manifold(mesh, half)
     first = _firsts(half.twins)

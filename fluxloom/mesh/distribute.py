@@ -30,6 +30,7 @@ from fluxloom.mesh.slice_faces import SliceFaces, derive_edges, derive_faces, su
 from fluxloom.mesh.slices import ListedFaces, MeshSlice, corner_mesh
 from fluxloom.mesh.sound import not_positive, require_sized, require_sound_cells
 from fluxloom.mesh.surface import tell_unnamed
+from fluxloom.mesh.whole import coordinates
 
 if TYPE_CHECKING:
     from fluxloom.dsl.decompose import Decomposition, Link
@@ -356,9 +357,9 @@ class MeshPart:
         if wrong.size:
             number, words = self.part("cells").numbers[wrong[0]], "cells of its rank"
             nodes = table[wrong[0]][table[wrong[0]] >= 0]
-            place = ", ".join(f"{value:.6g}" for value in self.points[nodes].mean(axis=0))
+            place = coordinates(self.points[nodes].mean(axis=0))
             raise MeshError(
-                f"{self.path}: cell {number} at ({place}): {not_positive(self.dimension, volumes, wrong, words)}"
+                f"{self.path}: cell {number} at {place}: {not_positive(self.dimension, volumes, wrong, words)}"
             )
         return volumes, centroids
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.io.stl import read_stl_corners
 from fluxloom.mesh.mesh import FloatArray
+from fluxloom.mesh.whole import coordinates
 
 __all__ = ["Surface", "charts_of", "read_stl"]
 
@@ -89,7 +90,7 @@ class Surface:
         ):
             if wrong.any():
                 at = where[wrong][0]
-                first, last = (_place(self.points[node]) for node in edges[at])
+                first, last = (coordinates(self.points[node]) for node in edges[at])
                 raise MeshError(
                     f"{self.path}: {np.count_nonzero(wrong)} edges {problem}; one is that from {first} to {last} of "
                     f"triangle {owner[at]}: {remedy}, or merge corners that ought to be one"
@@ -277,7 +278,3 @@ def _beyond_middle(surface: Surface, chart: Index, area: FloatArray) -> Mask:
     along = centres[np.arange(len(chart)), axis]
     middle = np.bincount(chart, area * along, count) / np.bincount(chart, area, count)
     return along > middle[chart]
-
-
-def _place(point: FloatArray) -> str:
-    return "(" + ", ".join(f"{value:.6g}" for value in point) + ")"

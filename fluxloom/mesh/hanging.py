@@ -14,6 +14,7 @@ from fluxloom.core.errors import MeshError
 from fluxloom.mesh.mesh import FloatArray, IntArray
 from fluxloom.mesh.ragged import Ragged
 from fluxloom.mesh.surface import Surface
+from fluxloom.mesh.whole import coordinates
 
 __all__ = ["hanging", "require_no_hanging"]
 
@@ -35,9 +36,9 @@ def require_no_hanging(surface: Surface) -> None:
     if faces.size:
         face, node = int(rows[faces[0]]), int(nodes[0])
         corners = ", ".join(str(int(surface.numbers[k])) for k in surface.faces[face])
-        at = ", ".join(f"{value:.6g}" for value in surface.points[node])
+        at = coordinates(surface.points[node])
         raise MeshError(
-            f"{surface.locate(int(surface.cells[face]))}: hanging node: node {int(surface.numbers[node])} at ({at}) "
+            f"{surface.locate(int(surface.cells[face]))}: hanging node: node {int(surface.numbers[node])} at {at} "
             f"lies on its face with the nodes {corners}, and is none of them ({np.unique(nodes).size} such nodes); "
             "divide the cell there, or make it a polygon or polyhedron that has the node"
         )

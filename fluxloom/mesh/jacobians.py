@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fluxloom.core.errors import MeshError
 from fluxloom.mesh.geometry import corners_of, in_chunks
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.whole import fail_cell
 
 __all__ = ["FOLDABLE", "concave_cells", "folded_elements", "require_elements_sound"]
 
@@ -61,14 +61,14 @@ def require_elements_sound(mesh: MeshData, block: IntArray, kind: str) -> FloatA
     size, bad = folded_elements(mesh.points, block, kind)
     if bad.any():
         cell = int(np.argmax(bad))
-        place = ", ".join(f"{value:.6g}" for value in mesh.points[block[cell]].mean(axis=0))
         problem = "concave or tangled: det J changes its sign within it"
         if kind in ("triangle", "tetra") or size[cell] == 0.0:
             problem = "degenerate: it is flat"
-        raise MeshError(
-            f"{mesh.locate_cell(cell)} at ({place}): {problem} ({int(bad.sum())} such cells), so that finite elements "
-            "are wrong there; move its nodes, or divide it into simplices"
-        )
+        fail_cell(
+            mesh, cell,
+            f"{problem} ({int(bad.sum())} such cells), so that finite elements are wrong there; move its nodes, or "
+            "divide it into simplices",
+        )  # fmt: skip
     return size
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.mesh import FloatArray, IntArray
 from fluxloom.mesh.surface import Surface
+from fluxloom.mesh.whole import coordinates
 
 __all__ = ["require_no_overlaps"]
 
@@ -56,11 +57,10 @@ def require_no_overlaps(surface: Surface) -> None:
     deep = _depths(_simplices(surface), places @ np.array(_TURN[surface.dimension]).T) > 1
     if deep.any():
         cell, place = int(cells[deep].min()), places[deep][np.argmin(cells[deep])]
-        at = ", ".join(f"{value:.6g}" for value in place)
         raise MeshError(
-            f"{surface.locate(cell)} at ({at}): overlapping: it lies over {surface.find(cell, place) or 'others'}, "
-            f"with which it shares no face ({np.unique(cells[deep]).size} such cells); move the parts of the mesh "
-            "apart, or remove what is there twice"
+            f"{surface.locate(cell)} at {coordinates(place)}: overlapping: it lies over "
+            f"{surface.find(cell, place) or 'others'}, with which it shares no face ({np.unique(cells[deep]).size} "
+            "such cells); move the parts of the mesh apart, or remove what is there twice"
         )
 
 

@@ -16,7 +16,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.orient import orient as orient_cells
 from fluxloom.mesh.rows import Post, owner_of, together
 from fluxloom.mesh.slices import MeshSlice
-from fluxloom.mesh.whole import require_whole
+from fluxloom.mesh.whole import coordinates, require_whole
 
 __all__ = ["check_cells_of", "check_slice", "require_patches"]
 
@@ -102,8 +102,8 @@ def _check_points(part: MeshSlice) -> None:
     if len(broken):
         node = int(broken[0])
         raise MeshError(
-            f"{part.path}: node {node + int(part.point_starts[part.rank])}: its coordinates {_words(part, node)} are "
-            "not finite; mend the file"
+            f"{part.path}: node {node + int(part.point_starts[part.rank])}: its coordinates "
+            f"{coordinates(part.points[node])} are not finite; mend the file"
         )
 
 
@@ -112,10 +112,6 @@ def _check_orphans(part: MeshSlice, used: npt.NDArray[np.bool_]) -> None:
     if len(orphans):
         node = int(orphans[0])
         raise MeshError(
-            f"{part.path}: node {node + int(part.point_starts[part.rank])} at {_words(part, node)} belongs to no cell; "
-            "remove it, or restore the missing cells"
+            f"{part.path}: node {node + int(part.point_starts[part.rank])} at {coordinates(part.points[node])} belongs "
+            "to no cell; remove it, or restore the missing cells"
         )
-
-
-def _words(part: MeshSlice, node: int) -> str:
-    return "(" + ", ".join(f"{value:.6g}" for value in part.points[node]) + ")"

@@ -24,6 +24,7 @@ from fluxloom.mesh.rows import Post, before, block_starts, distinct, fetch, owne
 from fluxloom.mesh.slices import MeshSlice, face_width
 from fluxloom.mesh.sound import fail_over
 from fluxloom.mesh.surface import Surface
+from fluxloom.mesh.whole import coordinates
 
 __all__ = ["SliceFaces", "derive_edges", "derive_faces", "surface_of"]
 
@@ -328,10 +329,9 @@ def _fail_unlisted(
         face = int(free[0])
         nodes = [int(node) for node in outward[face] if node >= 0]
         middle = corners.points[half.nodes[face][half.nodes[face] >= 0]].mean(axis=0)
-        near = ", ".join(f"{value:.6g}" for value in middle)
         known = ", ".join(part.listed.names) or "none"
         raise MeshError(
             f"{corners.locate_cell(int(half.cells[face]))}: missing patch: {total} boundary faces belong to no patch, "
-            f"one of them has the nodes {', '.join(map(str, nodes))} near ({near}); add them to a patch "
+            f"one of them has the nodes {', '.join(map(str, nodes))} near {coordinates(middle)}; add them to a patch "
             f"(patches: {known})"
         )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from fluxloom.core.advice import warn
 from fluxloom.mesh.connectivity import Connectivity
 from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData, Ragged
+from fluxloom.mesh.whole import coordinates
 
 __all__ = ["Surface", "tell_unnamed"]
 
@@ -107,9 +108,9 @@ def tell_unnamed(surface: Surface) -> None:
     unnamed = np.flatnonzero(~named[part])
     if unnamed.size:
         face = int(unnamed[0])
-        at = ", ".join(f"{value:.6g}" for value in surface.points[faces[face]].mean(axis=0))
+        at = coordinates(surface.points[faces[face]].mean(axis=0))
         warn(
-            f"{surface.locate(int(surface.cells[face]))}: {unnamed.size} boundary faces, the first one at ({at}), "
+            f"{surface.locate(int(surface.cells[face]))}: {unnamed.size} boundary faces, the first one at {at}, "
             "bound a hole or a part of the mesh of which none is in a patch, so that nothing goes through them; put "
             "them into a patch, or look for cells that are missing or do not fit their neighbours there"
         )

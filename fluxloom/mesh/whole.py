@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from fluxloom.core.errors import MeshError
 from fluxloom.mesh.elements import element
-from fluxloom.mesh.mesh import FloatArray, IntArray, MeshData
+from fluxloom.mesh.mesh import IntArray, MeshData
 
-__all__ = ["check_range", "fail_cell", "place_of", "require_whole"]
+__all__ = ["check_patches", "check_range", "coordinates", "fail_cell", "place_of", "require_whole"]
 
 
 def require_whole(mesh: MeshData) -> None:
@@ -45,6 +45,11 @@ def require_whole(mesh: MeshData) -> None:
 def check_range(mesh: MeshData) -> None:
     """Raise `MeshError` naming the element whose node does not exist: what reads a mesh goes no further then."""
     _check_cell_range(mesh)
+    check_patches(mesh)
+
+
+def check_patches(mesh: MeshData) -> None:
+    """Raise `MeshError` naming the face of a patch whose node does not exist."""
     for name, faces in mesh.patches.items():
         for kind, block in faces.blocks.items():
             bad = _first_bad(block, mesh.n_points)
@@ -67,7 +72,7 @@ def place_of(mesh: MeshData, cell: int) -> str:
     else:
         assert mesh.polyhedra is not None
         nodes = mesh.polyhedra.take(np.array([cell - mesh.n_elements])).nodes().indices
-    return _words(mesh.points[nodes].mean(axis=0))
+    return coordinates(mesh.points[nodes].mean(axis=0))
 
 
 def _check_cell_range(mesh: MeshData) -> None:
@@ -95,8 +100,8 @@ def _first_bad(block: IntArray, n_points: int) -> tuple[int, int] | None:
 def _check_finite(mesh: MeshData) -> None:
     node = int(np.argmin(np.isfinite(mesh.points).all(axis=1)))
     raise MeshError(
-        f"{mesh.source.path}: node {mesh.source.name_of(node)}: its coordinates {_words(mesh.points[node])} are not "
-        "finite; mend the file"
+        f"{mesh.source.path}: node {mesh.source.name_of(node)}: its coordinates {coordinates(mesh.points[node])} are "
+        "not finite; mend the file"
     )
 
 
@@ -145,5 +150,6 @@ def _check_closed(mesh: MeshData) -> None:
         )  # fmt: skip
 
 
-def _words(values: FloatArray | npt.NDArray[np.floating]) -> str:
+def coordinates(values: npt.NDArray[np.floating]) -> str:
+    """Return the coordinates of a place, in words."""
     return "(" + ", ".join(f"{value:.6g}" for value in values) + ")"

@@ -13,7 +13,7 @@ from fluxloom.core.errors import SolverError, did_you_mean
 from fluxloom.dsl.chain import Chain, Reset
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.sets import Subset
+from fluxloom.dsl.sets import Set, Subset
 from fluxloom.fv.control_volumes import warps_of
 from fluxloom.fv.face_forces import slope_at_walls
 from fluxloom.fv.linear_kernels import oblique_force, warped_force
@@ -27,7 +27,7 @@ from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows
 from fluxloom.solvers.incompressible import Incompressible
 
-__all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions"]
+__all__ = ["Force", "ForceReference", "ForceSeries", "Forces", "force_directions", "straight_pressure"]
 
 Array = npt.NDArray[np.float64]
 Form = Literal["surface", "balance"]
@@ -204,10 +204,7 @@ class Forces:
             return loops
         found = patch_numbers(flow, self.patches) - flow.volumes.cells
         near = flow.context.subset(flow.cells, np.unique(behind[found]), "near")
-        rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "force.gradient")
-        first = Loop(scalar_slope, near, rows.entries, flow.phi[rows.pattern], self._slope, d=flow.dimension)
-        buoyancy, outlets = flow.scalars.buoyancy, outlet_slopes(flow.matrices)
-        return [first, *(buoyancy.at_outlets(near, outlets, self._slope, "force.outlets") if buoyancy else ())]
+        return straight_pressure(flow, near, self._slope, "force.gradient")
 
     def _oblique(self, over: Subset) -> list[Loop]:
         """Return the loops to what two-point derivatives lack in friction and momentum."""
@@ -294,3 +291,13 @@ def force_directions(reference: ForceReference, d: int) -> tuple[Array, Array]:
             raise SolverError(f"forces: reference: {what}: a direction of {d} components is wanted, not {given!r}")
         found.append(way / np.linalg.norm(way))
     return found[0], found[1]
+
+
+def straight_pressure(flow: Incompressible, over: Set, slope: Dat, name: str) -> list[Loop]:
+    """Return the loops to slopes of the pressure in cells, without corrections, with what it is along outflows."""
+    rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, name)
+    loops = [Loop(scalar_slope, over, rows.entries, flow.phi[rows.pattern], slope, d=flow.dimension)]
+    force = flow.scalars.buoyancy
+    if force is not None and force.level is not None:
+        loops += force.at_outlets(over, outlet_slopes(flow.matrices), slope, f"{name}.outlets")
+    return loops

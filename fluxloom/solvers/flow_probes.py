@@ -14,9 +14,9 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.fv.flow_samples import sample_flow, sample_oblique, sample_scalar
 from fluxloom.fv.linear_operators import LinearOperators
 from fluxloom.fv.sides import Family
-from fluxloom.fv.wall_forces import outlet_slopes, pressure_slopes, scalar_slope
-from fluxloom.solvers.flow_buoyancy import FlowBuoyancy
+from fluxloom.fv.wall_forces import pressure_slopes
 from fluxloom.solvers.flow_corrections import FlowCorrections
+from fluxloom.solvers.flow_forces import straight_pressure
 from fluxloom.solvers.flow_scalar import FlowScalar
 from fluxloom.solvers.flow_signals import Signal
 from fluxloom.solvers.flow_spaces import Rows, Space
@@ -113,21 +113,18 @@ class Probes:
         """Return what finds velocity and pressure, this with a row of cells too."""
         flow, over, weights = self.flow, self._points.set, self._weights
         if flow.scalars.buoyancy is not None and flow.scalars.buoyancy.level is not None:
-            return self._beside_outlets(flow.scalars.buoyancy)
+            return self._beside_outlets()
         shares = _weights(self._points, pressure_slopes(flow.matrices), flow.spaces.cells, "probes.shares")
         return Source("flow", flow.dimension + 1, lambda found: Loop(
             sample_flow, over, weights.entries, flow.u[weights.pattern], shares.entries, flow.phi[shares.pattern],
             self._scale, found, d=flow.dimension,
         ))  # fmt: skip
 
-    def _beside_outlets(self, buoyancy: FlowBuoyancy) -> Source:
+    def _beside_outlets(self) -> Source:
         """Return the same where the pressure is not zero along outflows, which slopes of cells have to know."""
         flow, points, weights = self.flow, self._points, self._weights
         slope = flow.context.dat(flow.cells, name="probes.slope", shape=(flow.dimension,))
-        rows = flow.spaces.cells.rows(pressure_slopes(flow.matrices), flow.spaces.cells, "probes.gradient")
-        first = Loop(scalar_slope, flow.cells, rows.entries, flow.phi[rows.pattern], slope, d=flow.dimension)
-        outlets = buoyancy.at_outlets(flow.cells, outlet_slopes(flow.matrices), slope, "probes.outlets")
-        self._slope = Chain([first, *outlets], name="pressure at probes")
+        self._slope = Chain(straight_pressure(flow, flow.cells, slope, "probes.gradient"), name="pressure at probes")
         columns = [np.array([cell], dtype=np.int64) for cell in points.cells.tolist()]
         shares = [np.concatenate([[1.0], reach, np.zeros_like(reach)])[None] for reach in points.reach]
         own = points.rows(flow.spaces.cells, columns, shares, "probes.shares", (1 + 2 * flow.dimension,))
