@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -33,6 +33,8 @@ class Table(BaseModel):
     """A table of a case file: unknown keys, conversions, NaN and infinity are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    described: ClassVar[type[Any] | None] = None
+    """The dataclass of which the table has the keys."""
 
     def changed(self, names: Iterable[str]) -> list[str]:
         """Return which of some keys do not have their default value."""
