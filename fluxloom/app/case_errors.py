@@ -120,6 +120,11 @@ def _describe(
 ) -> str:
     """Return the line of one mistake."""
     keys = _real_keys(document, _keys(item))
+    table, text = _table(model, _keys(item)) if keys else None, str(item["msg"]).removeprefix("Value error, ")
+    name, _, rest = text.partition(": ")
+    if item["type"] == "value_error" and table is not None and rest and name in table.model_fields:
+        keys = (*keys, name)  # what a dataclass says of one of its fields
+        return f"{document.where(keys)}: {'.'.join(keys)}: {rest}"
     return f"{document.where(keys)}: {_words(model, keys, item, absent)}"
 
 

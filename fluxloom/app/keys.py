@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from fluxloom.app.case import CaseModel
+from fluxloom.app.cases.strategy_tables import Chosen
 from fluxloom.core.registry import Registry
 from fluxloom.core.strategies import Strategy
 
@@ -79,9 +80,9 @@ def key_tables(model: type[BaseModel], path: str = "") -> list[KeyTable]:
         tables = [*_tables(field, here)]
         for place, table in tables:
             inner += key_tables(table, place)
-        family = _family(field)
-        if family is not None:
-            inner += _members(family, here)
+        mark = _mark(field)
+        if mark is not None:
+            inner += _members(mark.family, here)
         if not tables and not _is_tag(field):
             keys.append(Key(name, _values(field), _default(field), _text(model, name)))
     keys = list(_joined(keys))
@@ -162,10 +163,10 @@ def _is_tag(field: FieldInfo) -> bool:
     return field.is_required() and get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
 
 
-def _family(field: FieldInfo) -> type[Strategy] | None:
-    """Return the family of strategies that a key chooses from."""
+def _mark(field: FieldInfo) -> Chosen | None:
+    """Return the mark of a key that chooses from a family of strategies."""
     notes = [*field.metadata, *_plain(field.annotation)[1]]
-    return next((note.family for note in notes if hasattr(note, "family")), None)
+    return next((note for note in notes if isinstance(note, Chosen)), None)
 
 
 def _members(family: type[Strategy], path: str) -> Iterator[KeyTable]:
@@ -186,9 +187,10 @@ def _members(family: type[Strategy], path: str) -> Iterator[KeyTable]:
 
 def _values(field: FieldInfo) -> str:
     """Return what a key may be, in words."""
-    family = _family(field)
-    if family is not None:
-        return ", ".join(f'`"{name}"`' for name in family.choices.names())
+    mark = _mark(field)
+    if mark is not None:
+        names = [*mark.family.choices.names(), *(["none"] if mark.optional else [])]
+        return ", ".join(f'`"{name}"`' for name in names)
     annotation, notes = _plain(field.annotation)
     return _kind(annotation, [*field.metadata, *notes])
 
@@ -225,7 +227,8 @@ def _choices(notes: list[Any]) -> list[str]:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return ""
-    return _toml(field.get_default(call_default_factory=True))
+    default = field.get_default(call_default_factory=True)
+    return '"none"' if default is None and _mark(field) is not None else _toml(default)
 
 
 def _toml(value: Any) -> str:
@@ -246,7 +249,8 @@ def _toml(value: Any) -> str:
 def _first(kind: type[Any]) -> str:
     """Return the first sentence of a class, without the name of its table."""
     described = getattr(kind, "described", None)
-    text = inspect.cleandoc(kind.__doc__ or (described.__doc__ if described else "") or "").split("\n\n")[0].replace("\n", " ")
+    text = kind.__doc__ or (described.__doc__ if described else "") or ""
+    text = inspect.cleandoc(text).split("\n\n")[0].replace("\n", " ")
     text = re.sub(r"^``\[+[\w.]+\]+``:? ?", "", text).replace("``", "`")
     return text[:1].upper() + text[1:]
 

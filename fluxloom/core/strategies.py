@@ -18,10 +18,10 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, TypeVar
 
-from fluxloom.core.errors import FluxloomError
+from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.registry import Registry, load_object
 
-__all__ = ["Strategy", "strategy_class", "strategy_words"]
+__all__ = ["Strategy", "require_strategy", "strategy_class", "strategy_name", "strategy_words"]
 
 S = TypeVar("S", bound="Strategy")
 
@@ -70,9 +70,35 @@ def strategy_class(family: type[S], name: str) -> type[S]:
     return found
 
 
+def strategy_name(value: Strategy | None) -> str:
+    """Return what case files call a member; of one without a name its class, of None ``"none"``."""
+    return "none" if value is None else value.type_name or type(value).__name__
+
+
 def strategy_words(value: Strategy) -> dict[str, Any]:
     """Return a member as case files write it: its ``type`` and its numbers."""
     kind = type(value)
     place = kind.type_name or f"{kind.__module__}:{kind.__qualname__}"
     numbers = {field.name: getattr(value, field.name) for field in fields(value) if field.init}  # type: ignore[arg-type]
     return {"type": place, **{k: strategy_words(v) if isinstance(v, Strategy) else v for k, v in numbers.items()}}
+
+
+def require_strategy(what: str, value: object, family: type[Strategy], *, optional: bool = False) -> None:
+    """Raise where a value is no member of a family; of a name, with the value that is meant.
+
+    Raises
+    ------
+    SolverError
+        Which says what to write.
+    """
+    if isinstance(value, family) or (optional and value is None):
+        return
+    hint = ""
+    if isinstance(value, str) and value in family.choices:
+        hint = f"; write {what}={family.choices[value].__name__}()"
+    elif optional and value == "none":
+        hint = f"; write {what}=None"
+    elif isinstance(value, type) and issubclass(value, family):
+        hint = f"; write {what}={value.__name__}()"
+    known = ", ".join(f"{family.choices[name].__name__}" for name in family.choices)
+    raise SolverError(f"{what}: a {family.choices.what} is wanted ({known}), not {value!r}{hint}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fluxloom.core.errors import PlanError, did_you_mean
@@ -13,7 +13,7 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
 from fluxloom.fv import face_loops as kernels
 from fluxloom.fv.face_loops_form import KINDS, FaceLoops, Kind, Work
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.gas import Gas, Sutherland
 
 __all__ = ["standard_works", "work_of"]
 
@@ -175,7 +175,8 @@ def _friction(f: FaceLoops, way: _Way) -> Work:
 
 
 def _law(gas: Gas) -> dict[str, float]:
-    return {key: value for key, value in gas.molecular().items() if key != "law"}
+    assert isinstance(gas.viscosity, Sutherland)
+    return asdict(gas.viscosity)
 
 
 def _sum(f: FaceLoops, way: _Way) -> Work:

@@ -17,6 +17,7 @@ from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
 __all__ = ["Chosen", "chosen", "strategy_of", "strategy_table"]
 
 Kind = TypeVar("Kind")
+_NONE = {"type": "none"}
 
 
 def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Table]:
@@ -68,15 +69,24 @@ class Chosen:
     """Mark of a key that chooses a member of a family."""
 
     family: type[Strategy]
+    optional: bool
 
 
-def chosen(family: type[Strategy]) -> Any:
-    """Return the type of a key that chooses a member of a family: by its name, or by a table with its numbers."""
+def _written(value: Strategy | None) -> Any:
+    """Return a choice as a file has it."""
+    return "none" if value is None else strategy_words(value)
 
-    def check(given: Any) -> Strategy:
-        if isinstance(given, family):
-            return given
-        kind, numbers = _named(family, given)
+
+def chosen(family: type[Strategy], *, optional: bool = False) -> Any:
+    """Return the type of a key that chooses a member of a family: by its name, or by a table with its numbers.
+
+    With ``optional`` there is ``"none"`` too, and None.
+    """
+
+    def check(given: Any) -> Strategy | None:
+        if isinstance(given, family) or (optional and given in (None, "none", _NONE)):
+            return given if isinstance(given, family) else None
+        kind, numbers = _named(family, given, optional)
         keys = _keys_of(kind)
         try:
             return strategy_of(kind, keys.model_validate(numbers))
@@ -85,12 +95,12 @@ def chosen(family: type[Strategy]) -> Any:
         except FluxloomError as error:
             raise ValueError(str(error)) from None
 
-    return Annotated[Any, PlainValidator(check), PlainSerializer(strategy_words), Chosen(family)]
+    return Annotated[Any, PlainValidator(check), PlainSerializer(_written), Chosen(family, optional)]
 
 
-def _named(family: type[Strategy], given: Any) -> tuple[type[Strategy], dict[str, Any]]:
+def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Strategy], dict[str, Any]]:
     """Return which member a value of a case file names, and its numbers."""
-    known = ", ".join(family.choices.names())
+    known = ", ".join([*family.choices.names(), *(["none"] if optional else [])])
     if isinstance(given, str):
         given = {"type": given}
     if not isinstance(given, dict):
@@ -133,7 +143,9 @@ def _in_a_file(hint: Any) -> Any:
     inner = _inner(hint)
     if inner is None:
         return hint
-    table = chosen(inner) if _is_family(inner) else strategy_table(inner)
+    if _is_family(inner):
+        return chosen(inner, optional=hint is not inner)
+    table = strategy_table(inner)
     return table if hint is inner else table | None
 
 

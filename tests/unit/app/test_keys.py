@@ -120,7 +120,7 @@ def test_numbers_of_members_are_listed() -> None:
     assert (first.path, first.text) == ("model", "How it moves.")
     assert [(key.name, key.values, key.default, key.text) for key in first.keys] == [
         ("spring", '`"linear"`, `"rigid"`', '"linear"', "What pulls."),
-        ("damper", '`"linear"`, `"rigid"`', "-", "What damps, if anything does."),
+        ("damper", '`"linear"`, `"rigid"`, `"none"`', '"none"', "What damps, if anything does."),
     ]
     assert numbers.path == 'model.spring = { type = "linear" }'
     assert [(key.name, key.values, key.default, key.text) for key in numbers.keys] == [
