@@ -20,6 +20,7 @@ from fluxloom.core.layout import AoS as AoS
 from fluxloom.core.layout import Blocked as Blocked
 from fluxloom.core.layout import SoA as SoA
 from fluxloom.core.packages import import_late as _import_late
+from fluxloom.kernel.frontend import Func as Func
 from fluxloom.kernel.frontend import func as func
 from fluxloom.kernel.frontend import kernel as kernel
 

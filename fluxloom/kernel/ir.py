@@ -105,11 +105,12 @@ class SpreadShape(ArgShape):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A positional (data) parameter of a kernel."""
+    """A positional (data) parameter of a kernel; an ``optional`` one may be left out by a loop."""
 
     name: str
     access: Access
     location: Location = Location()
+    optional: bool = field(default=False, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
