@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.rings import RingsBench, _sizes, crossover
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.rings import RingsBench, _sizes, crossover
 from tests.parallel.launch import mpiexec
 
 PROGRAM = """
@@ -52,8 +52,8 @@ def test_same_bits_on_real_ranks() -> None:
 
 BENCH = """
     import json
-    from fluxloom.app.bench.base import BenchOptions
-    from fluxloom.app.bench.rings import RingsBench
+    from fluxloom_lab.bench.base import BenchOptions
+    from fluxloom_lab.bench.rings import RingsBench
 
     lines = []
     record = RingsBench().run(BenchOptions(cells="250", rounds=2), lines.append).as_json()

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import immersed, immersed_alone, immersed_coupled
-from fluxloom.app.bench.base import BenchOptions, Record
-from fluxloom.app.bench.immersed import ImmersedBench
-from fluxloom.app.bench.immersed_bodies import filling, nested
-from fluxloom.app.bench.immersed_coupled import Coupled, coupled
-from fluxloom.app.bench.rounds import Rounds
-from fluxloom.app.cli.bench import _run
 from fluxloom.core.errors import CaseError, SolverError
+from fluxloom_lab.bench import immersed, immersed_alone, immersed_coupled
+from fluxloom_lab.bench.base import BenchOptions, Record
+from fluxloom_lab.bench.immersed import ImmersedBench
+from fluxloom_lab.bench.immersed_coupled import Coupled, coupled
+from fluxloom_lab.bench.rounds import Rounds
+from fluxloom_lab.cli.bench import _run
+from fluxloom_lab.problems.immersed_bodies import filling, nested
 
 
 def little(**named: Any) -> BenchOptions:

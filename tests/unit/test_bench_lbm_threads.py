@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench import lbm_threads
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.lbm import LbmBench
-from fluxloom.app.bench.lbm_choice import Choice
-from fluxloom.app.bench.lbm_threads import child_words, numbers_of_threads, sweep_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.schedule import Schedule
+from fluxloom_lab.bench import lbm_threads
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.lbm import LbmBench
+from fluxloom_lab.bench.lbm_choice import Choice
+from fluxloom_lab.bench.lbm_threads import child_words, numbers_of_threads, sweep_threads
 from tests.unit.test_bench_lbm import little, silent
 
 

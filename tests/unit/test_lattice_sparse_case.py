@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.lbm_choice import choices_of
-from fluxloom.app.bench.lbm_pack import packing
 from fluxloom.app.cases.lattice import LatticeApplication
 from fluxloom.app.cases.lattice_run import LatticeRunner
 from fluxloom.app.cases.lattice_tables import LatticeCase
@@ -21,6 +18,9 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.box import Box
 from fluxloom.lbm.labels import labels_of
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.lbm_choice import choices_of
+from fluxloom_lab.problems.lbm_pack import packing
 
 
 def build(cells: str, condition: str = "bounce-back", streaming: str = "in-place", every: int = 0) -> LatticeRunner:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.compressible_cases import (
+from fluxloom.core.errors import SolverError
+from fluxloom.dsl.context import Context
+from fluxloom.fv.compressible_boundary import SlipWall
+from fluxloom.fv.control_volumes import control_volumes
+from fluxloom.mesh.geometry import geometry
+from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom_lab.exact.riemann import SOD
+from fluxloom_lab.problems.compressible_cases import (
     KINDS,
     Tube,
     box,
@@ -16,15 +22,9 @@ from fluxloom.app.verify.compressible_cases import (
     turned_flow,
     vortex,
 )
-from fluxloom.app.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
-from fluxloom.app.verify.registry import verifications
-from fluxloom.core.errors import SolverError
-from fluxloom.dsl.context import Context
-from fluxloom.fv.compressible_boundary import SlipWall
-from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.riemann import SOD
-from fluxloom.mesh.geometry import geometry
-from fluxloom.solvers.compressible import CompressibleFlow
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
+from fluxloom_lab.verify.registry import verifications
 
 
 @pytest.fixture(scope="module")

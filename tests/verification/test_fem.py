@@ -6,11 +6,11 @@ from math import log2
 
 import pytest
 
-from fluxloom.app.bench.fem_traffic import PUBLISHED
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.fem import FAMILIES, differences, solution_error, space_on, traffic
-from fluxloom.app.verify.registry import verifications
 from fluxloom.dsl.context import Context
+from fluxloom_lab.studies.fem_traffic import PUBLISHED
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.fem import FAMILIES, differences, solution_error, space_on, traffic
+from fluxloom_lab.verify.registry import verifications
 
 
 def test_order_and_formats() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.cavity import cavity, extremes
-from fluxloom.app.verify.cylinder import CylinderFlow, Field, mean_period, steady_limit
-from fluxloom.app.verify.incompressible_cases import decaying_vortices, identities, shear
-from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import SolverError
 from fluxloom.dsl.context import Context
+from fluxloom_lab.problems.cylinder import CylinderFlow, Field, mean_period, steady_limit
+from fluxloom_lab.problems.incompressible_cases import decaying_vortices, identities, shear
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.cavity import cavity, extremes
+from fluxloom_lab.verify.registry import verifications
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.lbm import LbmBench, box_from_text
 from fluxloom.core.errors import CaseError
 from fluxloom.lbm.lattices import D2Q9, D3Q19, Lattice
 from fluxloom.solvers.lattice import LatticeBoltzmann
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.lbm import LbmBench, box_from_text
 
 
 def build(shape: tuple[int, ...], viscosity: float, lattice: Lattice, dtype: str = "float64") -> LatticeBoltzmann:

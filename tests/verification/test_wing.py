@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.wing import WingVerification
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.wing import WingVerification
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

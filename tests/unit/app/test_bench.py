@@ -12,14 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import airfoil, exhaustive, strategies
-from fluxloom.app.bench.airfoil import AirfoilBench
-from fluxloom.app.bench.base import BenchOptions, count_gpus
-from fluxloom.app.bench.exhaustive import time_schedules
-from fluxloom.app.bench.lbm import LbmBench, _side
-from fluxloom.app.bench.overhead import OverheadBench
-from fluxloom.app.bench.rounds import measure_rounds, profiled
-from fluxloom.app.bench.strategies import Outcome, Way, compare_strategies, require_agreement, ways_of
 from fluxloom.comm.base import SelfComm
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.core.layout import SoA
@@ -30,6 +22,14 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh import airfoil_mesh
 from fluxloom.perf.tuner import Knob
 from fluxloom.solvers.airfoil import Airfoil
+from fluxloom_lab.bench import airfoil, exhaustive, strategies
+from fluxloom_lab.bench.airfoil import AirfoilBench
+from fluxloom_lab.bench.base import BenchOptions, count_gpus
+from fluxloom_lab.bench.exhaustive import time_schedules
+from fluxloom_lab.bench.lbm import LbmBench, _side
+from fluxloom_lab.bench.overhead import OverheadBench
+from fluxloom_lab.bench.rounds import measure_rounds, profiled
+from fluxloom_lab.bench.strategies import Outcome, Way, compare_strategies, require_agreement, ways_of
 
 Call = Callable[..., SimpleNamespace]
 

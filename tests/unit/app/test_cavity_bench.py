@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import cavity, openfoam
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.cavity import CavityBench
-from fluxloom.app.bench.openfoam import StepLog, find_openfoam, read_velocity
-from fluxloom.app.bench.openfoam_case import PRESSURE_SOLVERS, CavityCase
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom_lab.bench import cavity
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.cavity import CavityBench
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.peers import openfoam
+from fluxloom_lab.peers.openfoam import StepLog, find_openfoam, read_velocity
+from fluxloom_lab.peers.openfoam_case import PRESSURE_SOLVERS, CavityCase
 
 WHOLE_PATH = os.environ.get("PATH", "")
 PROGRAMS = ("icoFoam", "blockMesh", "decomposePar", "reconstructPar")

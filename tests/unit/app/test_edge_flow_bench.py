@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.edge_flow import EdgeFlowBench
-from fluxloom.app.bench.edge_flow_cavity import NAMED, cavities, cavity_flow
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.core.layout import AoS, SoA
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.solvers.edge_transport import EdgeTransport
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.edge_flow import EdgeFlowBench
+from fluxloom_lab.bench.edge_flow_cavity import NAMED, cavities, cavity_flow
+from fluxloom_lab.bench.registry import benches
 
 SMALL = BenchOptions(cells="4", iterations=2, rounds=1, threads=1)
 
@@ -33,7 +33,7 @@ class Meter:
 
 @pytest.fixture(autouse=True)
 def meter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.edge_flow.meter_for", lambda *_: Meter())
+    monkeypatch.setattr("fluxloom_lab.bench.edge_flow.meter_for", lambda *_: Meter())
 
 
 def run(**options: Any) -> dict[str, Any]:

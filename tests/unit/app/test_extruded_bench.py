@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.extruded import ExtrudedBench
-from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.extruded import ExtrudedBench
+from fluxloom_lab.bench.registry import benches
 
 
 class Meter:
@@ -24,7 +24,7 @@ class Meter:
 
 @pytest.fixture(autouse=True)
 def meter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.extruded.meter_for", lambda _: Meter())
+    monkeypatch.setattr("fluxloom_lab.bench.extruded.meter_for", lambda _: Meter())
 
 
 def test_record() -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.fem import FemBench
-from fluxloom.app.bench.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio, traffic_rows
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.fe.dofs import lagrange_dofs
@@ -16,6 +12,10 @@ from fluxloom.fe.poisson import LocalMatrices
 from fluxloom.fe.spaces import LagrangeSpace
 from fluxloom.mesh.bind import bind
 from fluxloom.mesh.generate import box2d
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.fem import FemBench
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.studies.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio, traffic_rows
 
 
 def test_ratios_of_the_study() -> None:

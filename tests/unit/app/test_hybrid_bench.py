@@ -6,17 +6,17 @@ import json
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.hybrid import HybridBench, rows_from_text
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.linalg.hybrid_balance import KINDS
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.hybrid import HybridBench, rows_from_text
+from fluxloom_lab.bench.registry import benches
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("BUDGET", 1), ("_SOLVES", 1)):
-        monkeypatch.setattr(f"fluxloom.app.bench.hybrid.{name}", value)
+        monkeypatch.setattr(f"fluxloom_lab.bench.hybrid.{name}", value)
 
 
 @pytest.mark.long

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import kratos, kratos_bench
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.kratos import VARIABLE, Kratos, StepLog, find_kratos, read_result
-from fluxloom.app.bench.kratos_bench import KratosBench
-from fluxloom.app.bench.kratos_case import PRESSURE_SOLVERS, KratosCase
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.tetra_cavity import TetraCavity, profile_points
-from fluxloom.app.bench.tetra_flows import OURS, CavityRun, FlowRun
 from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box3d
+from fluxloom_lab.bench import kratos_bench
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.kratos_bench import KratosBench
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.peers import kratos
+from fluxloom_lab.peers.kratos import VARIABLE, Kratos, StepLog, find_kratos, read_result
+from fluxloom_lab.peers.kratos_case import PRESSURE_SOLVERS, KratosCase
+from fluxloom_lab.problems.tetra_cavity import TetraCavity, profile_points
+from fluxloom_lab.problems.tetra_flows import OURS, CavityRun, FlowRun
 
 FAKE = """
     import sys
@@ -292,7 +293,7 @@ def test_record(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
         raise FluxloomError("broken: no steps")
 
     monkeypatch.setattr(kratos_bench, "OURS", table := {"half": half, "broken": broken})
-    monkeypatch.setattr("fluxloom.app.bench.tetra_flows.OURS", table)
+    monkeypatch.setattr("fluxloom_lab.problems.tetra_flows.OURS", table)
     told: list[str] = []
     record = benches()["kratos"].run(BenchOptions(cells="2", threads=2, iterations=6), told.append).as_json()
     metrics = record["metrics"]

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.krylov import KrylovBench
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.cli.bench import _print_table
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.krylov import KrylovBench
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.cli.bench import _print_table
 
 
 class Broken:
@@ -27,7 +27,7 @@ class Broken:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.krylov.RECIPES", {"jacobi": Jacobi(), "broken": Broken()})
+    monkeypatch.setattr("fluxloom_lab.bench.krylov.RECIPES", {"jacobi": Jacobi(), "broken": Broken()})
 
 
 def test_record() -> None:

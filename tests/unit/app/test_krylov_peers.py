@@ -16,18 +16,19 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench import krylov, krylov_peers
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.krylov_peers import LinearSystem
-from fluxloom.app.bench.petsc import Petsc, find_petsc, read_vector, write_system
-from fluxloom.app.bench.programs import build_program, launched, peers_from_text, run_program
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.cli.bench import _require_extras
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, CommError, CompileError, DeviceUnavailable, FluxloomError
 from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
+from fluxloom_lab.bench import krylov
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.cli.bench import _require_extras
+from fluxloom_lab.peers import krylov_peers
+from fluxloom_lab.peers.krylov_peers import LinearSystem
+from fluxloom_lab.peers.petsc import Petsc, find_petsc, read_vector, write_system
+from fluxloom_lab.peers.programs import build_program, launched, peers_from_text, run_program
 
 FAKE = """
     import json, sys
@@ -214,7 +215,7 @@ def test_a_program_ends_with_this_process(tmp_path: Path) -> None:
     """The child says its number and sleeps; whoever started it is ended by a signal."""
     child = tmp_path / "child"
     code = (
-        "import pathlib, sys; from fluxloom.app.bench.programs import run_program;"
+        "import pathlib, sys; from fluxloom_lab.peers.programs import run_program;"
         f"run_program([sys.executable, '-c', 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'],"
         f" name='child', line=pathlib.Path({str(child)!r}).write_text)"
     )

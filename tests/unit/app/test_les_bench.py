@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
-from fluxloom.app.bench.les import LesBench, _built
-from fluxloom.app.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
-from fluxloom.app.bench.les_products import lattice_of, rows_from_text
-from fluxloom.app.bench.registry import benches
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.perf.les_model import ITERATION
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
+from fluxloom_lab.bench.les import LesBench, _built
+from fluxloom_lab.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
+from fluxloom_lab.bench.les_products import lattice_of, rows_from_text
+from fluxloom_lab.bench.registry import benches
 
 
 class Memory:
@@ -36,12 +36,12 @@ class Memory:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds be of moments, and the memory be known: what they measure is not looked at."""
     for module in ("les", "les_products"):
-        monkeypatch.setattr(f"fluxloom.app.bench.{module}.meter_for", lambda *_: Memory())
-    monkeypatch.setattr("fluxloom.app.bench.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
-    monkeypatch.setattr("fluxloom.app.bench.les_kernels._ROUND_SECONDS", 1e-4)
-    monkeypatch.setattr("fluxloom.app.bench.exchange_cost._ROUND_SECONDS", 1e-4)
+        monkeypatch.setattr(f"fluxloom_lab.bench.{module}.meter_for", lambda *_: Memory())
+    monkeypatch.setattr("fluxloom_lab.bench.les.meter_of_size", lambda *_: Memory(30.0, 20.0))
+    monkeypatch.setattr("fluxloom_lab.bench.les_kernels._ROUND_SECONDS", 1e-4)
+    monkeypatch.setattr("fluxloom_lab.bench.exchange_cost._ROUND_SECONDS", 1e-4)
     for name in ("ENERGY_SECONDS", "ROUND_SECONDS"):
-        monkeypatch.setattr(f"fluxloom.app.bench.les.{name}", 1e-3)
+        monkeypatch.setattr(f"fluxloom_lab.bench.les.{name}", 1e-3)
 
 
 def rank_record(comm: Comm, **options: Any) -> dict[str, Any]:
@@ -189,5 +189,5 @@ def test_no_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ProcessorEnergy(tmp_path)
     with pytest.raises(FluxloomError, match="energy: "):
         GpuEnergy("nowhere 0000:FF:1F.0")
-    monkeypatch.setattr("fluxloom.app.bench.energy.ProcessorEnergy.__init__.__defaults__", (tmp_path,))
+    monkeypatch.setattr("fluxloom_lab.bench.energy.ProcessorEnergy.__init__.__defaults__", (tmp_path,))
     assert "no counters in" in str(joules_of(fl.Context("cpu", threads=1), lambda: None))

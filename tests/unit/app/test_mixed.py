@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.mixed import Attempt, MixedBench, SideBySide, break_even
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.mixed import Attempt, MixedBench, SideBySide, break_even
 
 
 def test_attempt_compares_with_the_sum_of_rates() -> None:
@@ -34,7 +34,7 @@ def test_break_even_lies_between_sizes() -> None:
 
 
 def test_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fluxloom.app.bench.mixed._AROUND", (1.3,))
+    monkeypatch.setattr("fluxloom_lab.bench.mixed._AROUND", (1.3,))
     told: list[str] = []
 
     def run(comm: Comm) -> dict[str, Any]:

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fluxloom.app.bench import poisson, separable, tridiagonal
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.poisson_peers import usual_solver
-from fluxloom.app.bench.poisson_ranks import DIVISIONS
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.separable_peers import factors
-from fluxloom.app.bench.tridiagonal_peers import usual_library
-from fluxloom.app.verify import poisson as verify_poisson
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.poisson import PAIRS, PoissonVerification, off
-from fluxloom.app.verify.poisson_lines import ROWS, ROWS_FULL, _cases
-from fluxloom.app.verify.registry import verifications
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson import Plan
+from fluxloom_lab.bench import poisson, separable, tridiagonal
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.poisson_ranks import DIVISIONS
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.peers.poisson_peers import usual_solver
+from fluxloom_lab.peers.separable_peers import factors
+from fluxloom_lab.peers.tridiagonal_peers import usual_library
+from fluxloom_lab.verify import poisson as verify_poisson
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.poisson import PAIRS, PoissonVerification, off
+from fluxloom_lab.verify.poisson_lines import ROWS, ROWS_FULL, _cases
+from fluxloom_lab.verify.registry import verifications
 
 
 class Memory:

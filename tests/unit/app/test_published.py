@@ -9,15 +9,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.published import family, limit
-from fluxloom.app.verify.published_airfoils import separation
-from fluxloom.app.verify.published_cases import PublishedCase, Settled, euler_airfoil, laminar_airfoil, refined
-from fluxloom.app.verify.published_walls import shock_angle
-from fluxloom.app.verify.registry import verifications
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d
+from fluxloom_lab.problems.published_cases import PublishedCase, Settled, euler_airfoil, laminar_airfoil, refined
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.published import family, limit
+from fluxloom_lab.verify.published_airfoils import separation
+from fluxloom_lab.verify.published_walls import shock_angle
+from fluxloom_lab.verify.registry import verifications
 
 
 def test_limit_of_a_family() -> None:

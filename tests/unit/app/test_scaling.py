@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from fluxloom.app.bench import scaling
-from fluxloom.app.bench.base import BenchOptions, cells_from_text
-from fluxloom.app.bench.scaling import Point, ScalingBench, points_of, read_points, strong_rows, weak_rows
-from fluxloom.app.bench.scaling_plot import draw_scaling
 from fluxloom.app.ranks import RankSpec
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench import scaling
+from fluxloom_lab.bench.base import BenchOptions, cells_from_text
+from fluxloom_lab.bench.scaling import Point, ScalingBench, points_of, read_points, strong_rows, weak_rows
+from fluxloom_lab.bench.scaling_plot import draw_scaling
 
 Call = Callable[..., SimpleNamespace]
 

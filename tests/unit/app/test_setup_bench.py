@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.registry import benches
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh import box2d, write
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.registry import benches
 
 
 def test_phases_of_a_box() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.verify.base import VerifyOptions
-from fluxloom.app.verify.wing import WingVerification, projected_area
-from fluxloom.app.verify.wing_data import STATIONS, computed, measured, shock
 from fluxloom.core.errors import CaseError
 from fluxloom.mesh import box3d
+from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.wing import WingVerification, projected_area
+from fluxloom_lab.verify.wing_data import STATIONS, computed, measured, shock
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "onera_m6"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.tiling import TilingBench, triangles
 from fluxloom.core.errors import CaseError
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.tiling import TilingBench, triangles
 
 
 @pytest.mark.parametrize(("nx", "ny"), [(2, 2), (4, 3), (7, 9)])

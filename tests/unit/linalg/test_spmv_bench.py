@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench import spmv
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.spmv import SpmvBench, exhaustive, online, time_calls
 from fluxloom.core.errors import CaseError, PlanError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.schedule import Schedule
@@ -21,6 +17,10 @@ from fluxloom.linalg import SparseMatrix
 from fluxloom.linalg.generate import GENERATORS, laplacian2d
 from fluxloom.mesh import box3d, write
 from fluxloom.perf.ragged import LANES, Grouping
+from fluxloom_lab.bench import spmv
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.bench.spmv import SpmvBench, exhaustive, online, time_calls
 
 
 def test_record(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.bench import spmv_peers, spmv_table
-from fluxloom.app.bench.base import BenchOptions
-from fluxloom.app.bench.registry import benches
-from fluxloom.app.bench.spmv_table import THESIS_BYTES, SpmvTableBench
 from fluxloom.core.errors import CaseError, DeviceUnavailable
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.linalg.generate import tet_dual
+from fluxloom_lab.bench import spmv_table
+from fluxloom_lab.bench.base import BenchOptions
+from fluxloom_lab.bench.registry import benches
+from fluxloom_lab.bench.spmv_table import THESIS_BYTES, SpmvTableBench
+from fluxloom_lab.peers import spmv_peers
 
 
 def no_mkl(*_: object) -> None:
