@@ -82,11 +82,9 @@ def _loaded(declared: Registry[Verb], name: str) -> Verb:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
 
-    def broken() -> None:
-        raise FluxloomError(f"the verb {name} cannot be imported: {reason}")
-
-    broken.__doc__ = f"(cannot be imported: {reason})"
-    return broken
+    listed = typer.Typer(help=f"(cannot be imported: {reason})")
+    listed.callback(invoke_without_command=True)(lambda: None)
+    return listed
 
 
 def _add(app: typer.Typer, name: str, verb: Verb) -> None:
