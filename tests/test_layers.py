@@ -27,6 +27,7 @@ LAYERS = {
     "app": 7,
 }  # fmt: skip
 LABORATORY_LAYERS = {
+    "options": 0,
     "exact": 0,
     "problems": 1,
     "studies": 2,

@@ -18,7 +18,8 @@ from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
 from fluxloom.mesh.airfoil import AirfoilMesh
 from fluxloom.solvers.airfoil import AirfoilConstants
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, cells_from_text, steps
+from fluxloom_lab.bench.airfoil_options import AirfoilOptions
+from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
 from fluxloom_lab.bench.exhaustive import exhaustive
 from fluxloom_lab.bench.rounds import Rounds, measure_rounds
@@ -40,7 +41,7 @@ _QUICK = 60.0
 class _Case:
     """What is measured: options, context, the size of the mesh, and the shares of the ranks."""
 
-    options: BenchOptions
+    options: AirfoilOptions
     context: Context
     size: tuple[int, int]
     shares: Sequence[float] | None = None
@@ -69,9 +70,9 @@ class AirfoilBench:
     """
 
     title = "Airfoil: 2D Euler, five loops, two sub-steps an iteration"
-    extras = ("layout", "exhaustive", "strategies", "ranks", "transports")
+    options = AirfoilOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: AirfoilOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.context()
         case = _case(options, context, tell)
@@ -107,7 +108,7 @@ class AirfoilBench:
         )
 
 
-def _case(options: BenchOptions, context: Context, tell: Tell) -> _Case:
+def _case(options: AirfoilOptions, context: Context, tell: Tell) -> _Case:
     """Return what is measured, with the shares of the ranks.
 
     Raises

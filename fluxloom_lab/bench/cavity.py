@@ -26,7 +26,9 @@ from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.incompressible import Incompressible
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.options import BenchOptions, cells_option, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.peers.openfoam import OpenFoam, find_openfoam
 from fluxloom_lab.peers.openfoam_case import PRESSURE_SOLVERS, CavityCase
 from fluxloom_lab.peers.programs import peers_from_text
@@ -68,6 +70,16 @@ class _Plan:
         return self.steps * self.rounds
 
 
+@dataclass(frozen=True)
+class CavityOptions(BenchOptions):
+    """Options of the benchmark ``cavity``."""
+
+    cells: str = cells_option("Cells a side, an even number.", "N")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+    peers: str = option("", metavar="NAMES", help="Programs to compare with: openfoam.")
+
+
 class CavityBench:
     """Steps of the flow in the unit square under a lid, Re = 1000, from rest; each half a cell of the lid long.
 
@@ -78,9 +90,9 @@ class CavityBench:
     """
 
     title = "Steps of the lid-driven cavity at Reynolds number 1000; beside icoFoam of OpenFOAM"
-    extras = ("peers",)
+    options = CavityOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: CavityOptions, tell: Tell) -> Record:
         """Measure."""
         context, plan = options.context(), _plan(options)
         peer = _peer(options.peers, context)
@@ -109,7 +121,7 @@ class CavityBench:
         )  # fmt: skip
 
 
-def _plan(options: BenchOptions) -> _Plan:
+def _plan(options: CavityOptions) -> _Plan:
     """Return what is computed.
 
     Raises

@@ -17,8 +17,8 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import STAGES
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
-from fluxloom_lab.bench.compressible_domain import domain_of, flow_on, model_of
+from fluxloom_lab.bench.base import Record, Tell
+from fluxloom_lab.bench.compressible_domain import CompressibleOptions, domain_of, flow_on, model_of
 from fluxloom_lab.bench.compressible_table import measure_table
 from fluxloom_lab.bench.compressible_transports import compare_transports
 from fluxloom_lab.bench.rounds import Rounds, measure_rounds
@@ -37,12 +37,11 @@ class CompressibleBench:
     """
 
     title = "Compressible flow: a cell and stage of an explicit step; --table kernels: loops over faces, K1 to K10"
-    extras = ("ranks", "transports", "layout", "table", "model", "flux", "limiter", "loops", "storage", "mesh",
-              "refine")  # fmt: skip
+    options = CompressibleOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: CompressibleOptions, tell: Tell) -> Record:
         """Measure."""
-        model = model_of(options)
+        model = model_of(options.model)
         if options.table and options.table not in TABLES:
             hint = did_you_mean(options.table, TABLES)
             raise CaseError(f"--table {options.table!r}{hint} (allowed: {', '.join(TABLES)})")
@@ -55,7 +54,7 @@ class CompressibleBench:
         context = options.context(schedule=options.schedule)
         start = time.perf_counter()
         domain = domain_of(options, context)
-        flow = flow_on(context, domain, model, options)
+        flow = flow_on(context, domain, model, options.numerics)
         setup = time.perf_counter() - start
         tell(f"{domain.name}: {domain.cells:,} cells on {context!r}, set-up {setup:.1f} s")
         iterations = options.iterations or ITERATIONS

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +28,9 @@ from fluxloom.mesh.slices import as_slice
 from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
-from fluxloom_lab.bench.base import BenchOptions
-from fluxloom_lab.bench.lbm import box_from_text
+from fluxloom_lab.bench.base import box_from_text
+from fluxloom_lab.bench.options import Divided, Laid, Scheduled, cells_option, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.problems.boxes import usual_side
 
 __all__ = ["MODELS", "Domain", "disturbed", "domain_of", "flow_on", "model_of", "stream_state", "wall_of"]
@@ -79,7 +82,30 @@ class Domain:
         return wall_distance(self.volumes.centres[: self.volumes.cells], *walls)
 
 
-def model_of(options: BenchOptions) -> str:
+@dataclass(frozen=True)
+class CompressibleOptions(Divided, Scheduled, Laid):
+    """Options of the benchmark ``compressible``."""
+
+    cells: str = cells_option("Size of the box: N or NX,NY,NZ.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+    mesh: str = option("", metavar="FILE", help="Mesh of a file, in place of a box.")
+    refine: int = option(0, metavar="N", help="Halve all edges of the mesh so many times.", shown="0", least=0)
+    model: str = option("", metavar="NAME", help="euler, laminar or rans.")
+    flux: str = option("", metavar="NAME", help="Numerical flux: roe, hllc, ausm+-up, rusanov.")
+    limiter: str = option("", metavar="NAME", help="venkatakrishnan, barth-jespersen or none.")
+    loops: str = option("", metavar="NAME", help="Fluxes by faces or cells.")
+    storage: str = option("", metavar="TYPE", help="Of slopes: float64 or float32.")
+    table: str = option("", metavar="NAME", help="kernels: the loops over faces, K1 to K10, in place of a flow.")
+    transports: bool = option(False, help="Compare all ways of messages too.")
+
+    @property
+    def numerics(self) -> dict[str, str]:
+        """What is named of the scheme."""
+        return {key: value for key in ("flux", "limiter", "loops", "storage") if (value := getattr(self, key))}
+
+
+def model_of(given: str) -> str:
     """Return the model.
 
     Raises
@@ -87,13 +113,13 @@ def model_of(options: BenchOptions) -> str:
     CaseError
         If there is no such model.
     """
-    name = options.model or MODELS[0]
+    name = given or MODELS[0]
     if name not in MODELS:
         raise CaseError(f"--model {name!r}{did_you_mean(name, MODELS)} (allowed: {', '.join(MODELS)})")
     return name
 
 
-def domain_of(options: BenchOptions, context: Context, *, renumbered: bool = True) -> Domain:
+def domain_of(options: CompressibleOptions, context: Context, *, renumbered: bool = True) -> Domain:
     """Return the mesh and its control volumes; of several ranks, rank 0 makes the mesh and hands it out. Collective.
 
     Parameters
@@ -125,14 +151,14 @@ def domain_of(options: BenchOptions, context: Context, *, renumbered: bool = Tru
     return Domain(name, None, part, volumes, volumes.shared.cells.total)
 
 
-def _shape(options: BenchOptions, context: Context) -> tuple[int, ...]:
+def _shape(options: CompressibleOptions, context: Context) -> tuple[int, ...]:
     shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
     if min(shape) < 2 or prod(shape) >= _LARGEST:
         raise CaseError(f"--cells {options.cells!r}: a box of 2 cells a side or more, and fewer than 268M, is wanted")
     return shape
 
 
-def _mesh(options: BenchOptions, shape: Sequence[int], renumbered: bool) -> MeshData:
+def _mesh(options: CompressibleOptions, shape: Sequence[int], renumbered: bool) -> MeshData:
     if options.mesh:
         mesh = refine(read_data(options.mesh), options.refine)
         return renumber(mesh).mesh if renumbered else mesh
@@ -168,8 +194,15 @@ def disturbed(context: Context, places: Array) -> Array:
     return state * (1.0 + _AMPLITUDE * waves)
 
 
-def flow_on(context: Context, domain: Domain, model: str, options: BenchOptions) -> CompressibleFlow:
+def flow_on(
+    context: Context, domain: Domain, model: str, numerics: Mapping[str, str] = MappingProxyType({})
+) -> CompressibleFlow:
     """Return the flow of a model at its start. Collective.
+
+    Parameters
+    ----------
+    numerics
+        Flux, limiter and so on, in place of the defaults of `CompressibleScheme`.
 
     Raises
     ------
@@ -177,7 +210,7 @@ def flow_on(context: Context, domain: Domain, model: str, options: BenchOptions)
         For a flux or a limiter that is none.
     """
     volumes, d = domain.volumes, domain.volumes.dimension
-    given = {key: value for key in ("flux", "limiter", "loops", "storage") if (value := getattr(options, key))}
+    given: dict[str, Any] = dict(numerics)
     scheme = CompressibleScheme(turbulence="spalart-allmaras" if model == "rans" else "none", **given)
     gas = Gas(viscosity=None if model == "euler" else Sutherland())
     stream = FreeStream(_MACH, _PRESSURE, _TEMPERATURE, (1.0,) * d)

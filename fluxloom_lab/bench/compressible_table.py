@@ -19,8 +19,8 @@ from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom.solvers.compressible_scheme import STAGES
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
-from fluxloom_lab.bench.compressible_domain import Domain, disturbed, domain_of, flow_on
+from fluxloom_lab.bench.base import Record, Tell
+from fluxloom_lab.bench.compressible_domain import CompressibleOptions, Domain, disturbed, domain_of, flow_on
 from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Kind, Work
 from fluxloom_lab.studies.face_loops_tables import ORDERS, FaceTables, Order
 from fluxloom_lab.studies.face_loops_ways import standard_works, work_of
@@ -93,7 +93,7 @@ class Timed:
         }  # fmt: skip
 
 
-def measure_table(options: BenchOptions, tell: Tell) -> Record:
+def measure_table(options: CompressibleOptions, tell: Tell) -> Record:
     """Measure all loops in all ways and orders, and a stage of the flow in two passes over cells.
 
     Raises
@@ -138,7 +138,9 @@ def measure_table(options: BenchOptions, tell: Tell) -> Record:
 class _Table:
     """Measures one order after another, and keeps what they took."""
 
-    def __init__(self, options: BenchOptions, domain: Domain, tables: FaceTables, rounds: int, tell: Tell) -> None:
+    def __init__(
+        self, options: CompressibleOptions, domain: Domain, tables: FaceTables, rounds: int, tell: Tell
+    ) -> None:
         self.options, self.domain, self.tables, self.rounds, self.tell = options, domain, tables, rounds, tell
         self.standard: dict[str, list[Timed]] = {}
         self.ways: list[Timed] = []
@@ -246,10 +248,10 @@ def _seconds(context: Context, run: Callable[[], object]) -> float:
     return seconds(max(1, min(_MOST_CALLS, ceil(_ROUND_SECONDS / max(first, 1e-9)))))
 
 
-def _stage(options: BenchOptions, domain: Domain, rounds: int) -> float:
+def _stage(options: CompressibleOptions, domain: Domain, rounds: int) -> float:
     """Return the seconds of a stage of the flow with the model of turbulence."""
     context = options.context()
-    flow = flow_on(context, domain, "rans", options)
+    flow = flow_on(context, domain, "rans", options.numerics)
     flow.iterate(1)
     return median(_seconds(context, flow.iterate) for _ in range(rounds)) / len(STAGES[flow.scheme.time])
 

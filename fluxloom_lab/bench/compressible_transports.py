@@ -8,8 +8,8 @@ from typing import Any
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import STAGES
-from fluxloom_lab.bench.base import BenchOptions, Tell
-from fluxloom_lab.bench.compressible_domain import Domain, flow_on
+from fluxloom_lab.bench.base import Tell
+from fluxloom_lab.bench.compressible_domain import CompressibleOptions, Domain, flow_on
 from fluxloom_lab.bench.exchange_cost import measure_exchanges, race
 from fluxloom_lab.bench.host_packing import HostPacking
 from fluxloom_lab.bench.rounds import measure_rounds
@@ -18,7 +18,7 @@ __all__ = ["compare_transports"]
 
 
 def compare_transports(
-    options: BenchOptions, device: object, domain: Domain, model: str, iterations: int, rounds: int, tell: Tell
+    options: CompressibleOptions, device: object, domain: Domain, model: str, iterations: int, rounds: int, tell: Tell
 ) -> list[dict[str, Any]]:
     """Return a row for each way in which messages between the ranks of this run can travel. Collective.
 
@@ -30,7 +30,7 @@ def compare_transports(
         gc.collect()
         tell(f"transport {name}")
         context = options.context(device=device, transport=name)
-        rows.append(_row(name, context, flow_on(context, domain, model, options), iterations, rounds, tell))
+        rows.append(_row(name, context, flow_on(context, domain, model, options.numerics), iterations, rounds, tell))
     return rows
 
 

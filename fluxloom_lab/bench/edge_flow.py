@@ -24,8 +24,8 @@ from fluxloom.dsl.tune import tune
 from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Recipe
 from fluxloom.solvers.edge_transport import EdgeTransport
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
-from fluxloom_lab.bench.edge_flow_cavity import Cavity, cavities, cavity_flow
+from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
+from fluxloom_lab.bench.edge_flow_cavity import Cavity, EdgeFlowOptions, cavities, cavity_flow
 from fluxloom_lab.bench.rounds import profiled
 
 __all__ = ["EdgeFlowBench"]
@@ -82,9 +82,9 @@ class EdgeFlowBench:
     """
 
     title = "Flow on the edges of tetrahedra: the parts of a step, in bytes and seconds"
-    extras = ("nodes", "mesh", "preconditioner", "tune", "layout", "model")
+    options = EdgeFlowOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: EdgeFlowOptions, tell: Tell) -> Record:
         """Measure."""
         names, model = _preconditioners(options), options.model or "flow"
         if model not in MODELS:
@@ -121,7 +121,7 @@ class EdgeFlowBench:
         )  # fmt: skip
 
 
-def _preconditioners(options: BenchOptions) -> tuple[str, ...]:
+def _preconditioners(options: EdgeFlowOptions) -> tuple[str, ...]:
     """Return the names of those wanted.
 
     Raises

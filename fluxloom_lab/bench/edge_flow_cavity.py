@@ -20,7 +20,9 @@ from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.edge_flow import EdgeFlow
-from fluxloom_lab.bench.base import BenchOptions, count_from_text
+from fluxloom_lab.bench.base import count_from_text
+from fluxloom_lab.bench.options import Laid, cells_option, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.problems.tetra_cavity import LID, TetraCavity
 
 __all__ = ["NAMED", "Cavity", "cavities", "cavity_flow"]
@@ -76,7 +78,21 @@ class Cavity:
         return (self.operators.neighbours.entries.size - self.mesh.points.size) // 2
 
 
-def cavities(options: BenchOptions, context: Context) -> list[Callable[[], Cavity]]:
+@dataclass(frozen=True)
+class EdgeFlowOptions(Laid):
+    """Options of the benchmark ``edge_flow``."""
+
+    nodes: str = option("", metavar="N,...", help="Numbers of points: 3k,24k,185k.")
+    cells: str = cells_option("Intervals a side of the box, several with commas.", "N,...")
+    mesh: str = option("", metavar="FILE", help="Mesh of a file, in place of a box.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+    model: str = option("", metavar="NAME", help="flow, or transport in it.")
+    preconditioner: str = option("", metavar="NAMES", help="Of the pressure: jacobi, smoothed_aggregation.")
+    tune: bool = option(False, help="Time tuned loops too, beside the others.")
+
+
+def cavities(options: EdgeFlowOptions, context: Context) -> list[Callable[[], Cavity]]:
     """Return what makes the cavity of each size, or that of a file.
 
     Raises

@@ -18,7 +18,8 @@ from fluxloom.dsl.tuning import TuneRow, choose_finalists, rank_rows, schedule_w
 from fluxloom.mesh.airfoil import AirfoilMesh
 from fluxloom.perf.tuner import Point, sweep
 from fluxloom.solvers.airfoil import Airfoil
-from fluxloom_lab.bench.base import BenchOptions, Tell
+from fluxloom_lab.bench.airfoil_options import AirfoilOptions
+from fluxloom_lab.bench.base import Tell
 
 __all__ = ["LoopTable", "exhaustive", "time_schedules"]
 
@@ -82,7 +83,7 @@ class LoopTable:
         ]
 
 
-def exhaustive(options: BenchOptions, mesh: AirfoilMesh, tell: Tell) -> dict[str, Any]:
+def exhaustive(options: AirfoilOptions, mesh: AirfoilMesh, tell: Tell) -> dict[str, Any]:
     """Time every schedule of each of the five loops, unfused, that a sweep of `fluxloom.dsl.tune.tune` would try.
 
     Returns

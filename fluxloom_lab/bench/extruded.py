@@ -32,8 +32,8 @@ from fluxloom.linalg.generate import lattice_laplacian
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.status import Status, Stop
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
-from fluxloom_lab.bench.lbm import box_from_text
+from fluxloom_lab.bench.base import Record, Tell, box_from_text
+from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest
 from fluxloom_lab.problems.boxes import usual_side
 
@@ -75,6 +75,14 @@ class _Problem:
         return found
 
 
+@dataclass(frozen=True)
+class ExtrudedOptions(Ranked):
+    """Options of the benchmark ``extruded``."""
+
+    cells: str = cells_option("Size of the box: N or NX,NY,NZ.")
+    rounds: int = rounds_option()
+
+
 class ExtrudedBench:
     """Solves ``-L x = b`` in a box with zeros around it and one periodic direction, from zero to 1e-8.
 
@@ -85,9 +93,9 @@ class ExtrudedBench:
     """
 
     title = "Poisson's equation on an extruded mesh: Fourier transforms and plane solves, against the whole matrix"
-    extras = ("ranks", "slices")
+    options = ExtrudedOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: ExtrudedOptions, tell: Tell) -> Record:
         """Measure."""
         context, comm = options.context(), options.comm
         shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
@@ -199,7 +207,7 @@ def _repeated(context: Context, steps: list[Any]) -> float:
 
 
 # ------------------------------------------------------------------------------------------ solves
-def _methods(problem: _Problem, options: BenchOptions, tell: Tell) -> dict[str, Callable[[], dict[str, Any]]]:
+def _methods(problem: _Problem, options: ExtrudedOptions, tell: Tell) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return what solves the problem, by name."""
     rounds, ranks = options.rounds or ROUNDS, problem.context.comm.size
     recipes = {"": None, ", approximate inverse": ApproximateInverse()}

@@ -16,8 +16,10 @@ from fluxloom.dsl.context import Context
 from fluxloom.fe.dofs import lagrange_dofs
 from fluxloom.fe.poisson import ASSEMBLY, Integration
 from fluxloom.mesh.generate import box2d
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_from_text, count_gpus, device_name
+from fluxloom_lab.bench.base import Record, Tell, count_from_text, count_gpus, device_name
 from fluxloom_lab.bench.fem_formats import ALL_FORMATS, Problem, assembly_rows, measure_format
+from fluxloom_lab.bench.options import Scheduled, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.studies.fem_traffic import traffic_rows
 
 __all__ = ["FemBench"]
@@ -44,6 +46,20 @@ class _Study:
     dtype: str
 
 
+@dataclass(frozen=True)
+class FemOptions(Scheduled):
+    """Options of the benchmark ``fem``."""
+
+    order: str = option("", metavar="P,...", help="Orders of elements: 1,2,3,4; all by default.")
+    dofs: str = option("", metavar="N", help="Degrees of freedom: 250k, 4M.")
+    formats: str = option("", metavar="NAMES", help="local, matrix_free, csr, ell, sliced, lazy; all by default.")
+    integration: str = option("", metavar="A,...", help="Orders of integration: A (the default), B and C.")
+    precision: str = option("", metavar="TYPE", help="Of values: double or single.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+    strategies: bool = option(False, help="Compare all strategies too.")
+
+
 class FemBench:
     """Assembly, products and iterations of conjugate gradients with local, global and no matrices.
 
@@ -53,9 +69,9 @@ class FemBench:
     """
 
     title = "Finite elements: assembly, products and iterations of every format and order"
-    extras = ("order", "dofs", "formats", "integration", "strategies")
+    options = FemOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: FemOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.context()
         if not context.device.native:
@@ -102,7 +118,7 @@ def _order(
     return rows
 
 
-def _problem(study: _Study, order: int, options: BenchOptions) -> Problem:
+def _problem(study: _Study, order: int, options: FemOptions) -> Problem:
     """Return the problem of one order: as many cells a side as give about the wanted degrees of freedom."""
     side = max(1, round((sqrt(study.dofs) - 1.0) / order))
     data = box2d(side, side, perturb=0.2)
@@ -151,7 +167,7 @@ def _speedups(found: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]
     return rows
 
 
-def _study(options: BenchOptions, context: Context) -> _Study:
+def _study(options: FemOptions, context: Context) -> _Study:
     """Return what the options ask for.
 
     Raises

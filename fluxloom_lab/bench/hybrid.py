@@ -24,8 +24,10 @@ from fluxloom.linalg.hybrid_team import DeviceTeam
 from fluxloom.linalg.jacobi import Jacobi
 from fluxloom.linalg.status import Stop
 from fluxloom.linalg.two_level import GatheredSolver, GatherTimes
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
+from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
+from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.options import option
 
 __all__ = ["HybridBench", "rows_from_text"]
 
@@ -47,6 +49,16 @@ _UNITS = {"k": 1_000, "m": 1_000_000}
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class HybridOptions(BenchOptions):
+    """Options of the benchmark ``hybrid``."""
+
+    devices: str = option("", metavar="NAMES", help="Devices of one process: cuda:0,cpu:12.")
+    strong: str = option("", metavar="ROWS,...", help="Rows of the matrices: 200k,2M.")
+    cells: str = cells_option("The same.", "ROWS,...")
+    rounds: int = rounds_option()
+
+
 class HybridBench:
     """Divides the rows of the Laplacian of a tetrahedral mesh among devices that work at the same time.
 
@@ -56,9 +68,9 @@ class HybridBench:
     """
 
     title = "Products, sums and solves on several devices of one process at once: the best split, and does it pay"
-    extras = ("devices", "strong")
+    options = HybridOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: HybridOptions, tell: Tell) -> Record:
         """Measure."""
         names = [word.strip() for word in options.devices.split(",") if word.strip()]
         if len(names) < 2:
@@ -128,7 +140,7 @@ class _Solve:
 class _Size:
     """What is measured with one matrix."""
 
-    def __init__(self, options: BenchOptions, team: DeviceTeam, rows: int, tell: Tell) -> None:
+    def __init__(self, options: HybridOptions, team: DeviceTeam, rows: int, tell: Tell) -> None:
         self.team, self.tell, self.rounds = team, tell, options.rounds or ROUNDS
         start = time.perf_counter()
         self.rows = ordered_rows(tet_dual(_ENTRIES * rows))

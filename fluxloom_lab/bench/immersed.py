@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from statistics import median
 from typing import Any
@@ -11,11 +11,11 @@ from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_from_text, count_gpus, device_name
+from fluxloom_lab.bench.base import Record, Tell, box_from_text, count_from_text, count_gpus, device_name
 from fluxloom_lab.bench.immersed_alone import alone
 from fluxloom_lab.bench.immersed_coupled import Coupled, coupled
-from fluxloom_lab.bench.lbm import box_from_text
-from fluxloom_lab.bench.lbm_choice import Choice, choices_of
+from fluxloom_lab.bench.lbm_choice import Choice, LatticeOptions, LbmOptions, choices_of
+from fluxloom_lab.options import option
 
 __all__ = ["ImmersedBench"]
 
@@ -33,6 +33,14 @@ LARGE = (3072, 10_240)
 CUBES, LARGE_CUBE = ((64,) * 3, (128,) * 3), (320,) * 3
 
 
+@dataclass(frozen=True)
+class ImmersedOptions(LatticeOptions):
+    """Options of the benchmark ``ib``."""
+
+    methods: str = option("", metavar="NAMES", help="What is timed: alone, coupled; both by default.")
+    nodes: str = option("", metavar="N,...", help="Numbers of markers: 100,10k,1M.")
+
+
 class ImmersedBench:
     """Times of immersed boundaries.
 
@@ -44,9 +52,9 @@ class ImmersedBench:
     """
 
     title = "Immersed boundaries: by themselves, and what they cost in a lattice Boltzmann flow"
-    extras = ("methods", "nodes", "lattice", "collision", "streaming", "layout", "full")
+    options = ImmersedOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: ImmersedOptions, tell: Tell) -> Record:
         """Measure."""
         parts, choice, context = _parts(options.methods), _choice(options), options.native_context()
         rounds, gpu = options.rounds or ROUNDS, bool(count_gpus(context))
@@ -84,7 +92,8 @@ def _unfinished(record: Record) -> Record:
 
 
 def _record(
-    context: Context, choice: Choice, options: BenchOptions, metrics: dict[str, Any], flows: list[Coupled], copy: float
+    context: Context, choice: Choice, options: ImmersedOptions, metrics: dict[str, Any], flows: list[Coupled],
+    copy: float,
 ) -> Record:  # fmt: skip
     """Return the record; its time and loops are those of the last flow, without one of the last markers alone."""
     done = [flow for flow in flows if "error" not in flow.row]
@@ -118,16 +127,18 @@ def _parts(text: str) -> tuple[str, ...]:
     return names
 
 
-def _choice(options: BenchOptions) -> Choice:
+def _choice(options: ImmersedOptions) -> Choice:
     """Return the flow: D2Q9 in double precision, as in the thesis, unless something else is named."""
-    given = replace(options, lattice=options.lattice or "D2Q9", precision=options.precision or "float64", full=False)
-    choices = choices_of(given)
+    choices = choices_of(LbmOptions(
+        lattice=options.lattice or "D2Q9", precision=options.precision or "float64", collision=options.collision,
+        streaming=options.streaming, layout=options.layout,
+    ))  # fmt: skip
     if len(choices) > 1:
         raise CaseError("ib measures one flow: give one name to --lattice, --collision, --precision and --streaming")
     return choices[0]
 
 
-def _counts(options: BenchOptions, gpu: bool) -> list[int]:
+def _counts(options: ImmersedOptions, gpu: bool) -> list[int]:
     """Return numbers of markers."""
     if not options.nodes:
         return [*MARKERS, *((MOST_MARKERS,) if gpu or options.full else ())]
@@ -137,7 +148,7 @@ def _counts(options: BenchOptions, gpu: bool) -> list[int]:
     return found
 
 
-def _boxes(options: BenchOptions, choice: Choice, gpu: bool) -> list[tuple[int, ...]]:
+def _boxes(options: ImmersedOptions, choice: Choice, gpu: bool) -> list[tuple[int, ...]]:
     """Return the boxes of flows with bodies: the thesis', and a large one on a GPU or with ``--full``."""
     plane = choice.velocities.dimensions == 2
     if options.cells:

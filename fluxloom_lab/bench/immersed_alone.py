@@ -11,7 +11,8 @@ from fluxloom.lbm.lattices import D2Q9, D3Q19
 from fluxloom.linalg.direct import sequence
 from fluxloom.perf.stopwatch import Stopwatch
 from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom_lab.bench.base import BenchOptions, Tell
+from fluxloom_lab.bench.base import Tell
+from fluxloom_lab.bench.lbm_choice import LatticeOptions
 from fluxloom_lab.problems.immersed_bodies import nested
 
 __all__ = ["CARRIERS", "alone", "part_of_step"]
@@ -31,7 +32,7 @@ def part_of_step(name: str) -> str:
 
 
 def alone(
-    context: Context, dimensions: int, counts: Sequence[int], precision: str, options: BenchOptions, tell: Tell
+    context: Context, dimensions: int, counts: Sequence[int], precision: str, options: LatticeOptions, tell: Tell
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield a row for each number of markers and each way to carry values, as it is measured.
 
@@ -57,7 +58,7 @@ def alone(
 
 
 def _measured(
-    context: Context, dimensions: int, count: int, precision: str, options: BenchOptions, *, scattered: bool
+    context: Context, dimensions: int, count: int, precision: str, options: LatticeOptions, *, scattered: bool
 ) -> dict[str, Any]:  # fmt: skip
     """Return the times of one number of markers."""
     shape, body = nested(count, dimensions)

@@ -11,8 +11,8 @@ from typing import Any
 from fluxloom.core.errors import FluxloomError
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.immersed import ImmersedBoundary
-from fluxloom_lab.bench.base import BenchOptions, Tell
-from fluxloom_lab.bench.lbm_choice import Choice, ideal_mlups
+from fluxloom_lab.bench.base import Tell
+from fluxloom_lab.bench.lbm_choice import Choice, LatticeOptions, ideal_mlups
 from fluxloom_lab.bench.lbm_flow import SPEED, lattice_flow
 from fluxloom_lab.bench.rounds import Rounds, measure_rounds
 from fluxloom_lab.problems.immersed_bodies import Filling, filling
@@ -39,7 +39,7 @@ class Coupled:
 
 def coupled(
     context: Context, choice: Choice, shapes: Sequence[tuple[int, ...]], count: int, rounds: int,
-    options: BenchOptions, tell: Tell,
+    options: LatticeOptions, tell: Tell,
 ) -> Iterator[Coupled]:  # fmt: skip
     """Yield a row for each box without bodies, and one for each share of them and each mode, as it is measured.
 
@@ -92,7 +92,7 @@ def _about(shape: tuple[int, ...], bodies: Filling | None, mode: str) -> dict[st
 
 def _timed(
     context: Context, choice: Choice, shape: tuple[int, ...], bodies: Filling | None, mode: str, count: int,
-    rounds: int, options: BenchOptions, tell: Tell,
+    rounds: int, options: LatticeOptions, tell: Tell,
 ) -> Coupled:  # fmt: skip
     """Time one flow."""
     about = _about(shape, bodies, mode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -14,7 +15,9 @@ from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.mesh import MeshData
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.options import BenchOptions, cells_option, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.peers.kratos import Kratos, find_kratos
 from fluxloom_lab.peers.kratos_case import PRESSURE_SOLVERS, KratosCase
 from fluxloom_lab.problems.tetra_cavity import Profiles, TetraCavity
@@ -34,6 +37,18 @@ _SECONDS = 4 * 3600.0
 Rows = dict[str, tuple[dict[str, Any], Profiles | None]]
 
 
+@dataclass(frozen=True)
+class KratosOptions(BenchOptions):
+    """Options of the benchmark ``kratos``."""
+
+    cells: str = cells_option("Intervals a side of the box.", "N")
+    mesh: str = option("", metavar="FILE", help="Mesh of a file, in place of a box.")
+    iterations: int = iterations_option("Steps")
+    rounds: int = rounds_option("Must be left out: the steps of one run are timed")
+    model: str = option("", metavar="NAME", help="Ours to measure: edges.")
+    python: str = option("", metavar="FILE", help="Interpreter that has Kratos.")
+
+
 class KratosBench:
     """Steps of the flow in the unit cube under a lid, Re = 100, from rest, each half a tetrahedron long.
 
@@ -43,9 +58,9 @@ class KratosBench:
     """
 
     title = "Steps of the lid-driven cavity of tetrahedra, beside Kratos Multiphysics"
-    extras = ("mesh", "model", "python")
+    options = KratosOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: KratosOptions, tell: Tell) -> Record:
         """Measure."""
         context, steps, names = options.context(), _steps(options), _chosen(options.model)
         if context.device.name != "cpu":
@@ -63,7 +78,7 @@ class KratosBench:
         return _record(options, context, run, flows, peers, median(copies))
 
 
-def _steps(options: BenchOptions) -> int:
+def _steps(options: KratosOptions) -> int:
     """Return the number of steps.
 
     Raises
@@ -93,7 +108,7 @@ def _chosen(model: str) -> tuple[str, ...]:
     return tuple(name for name in OURS if not model or name.partition(",")[0] == model)
 
 
-def _mesh(options: BenchOptions) -> MeshData:
+def _mesh(options: KratosOptions) -> MeshData:
     """Return the mesh of a file, or a box whose cubes are cut into tetrahedra.
 
     Raises
@@ -178,7 +193,7 @@ def _milliseconds(seconds: Sequence[float]) -> float:
 
 
 def _record(
-    options: BenchOptions, context: Context, run: CavityRun, flows: Rows, peers: Rows, copy_gbs: float
+    options: KratosOptions, context: Context, run: CavityRun, flows: Rows, peers: Rows, copy_gbs: float
 ) -> Record:
     """Return the record.
 

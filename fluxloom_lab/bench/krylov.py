@@ -26,9 +26,10 @@ from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.operators import Recipe
 from fluxloom.linalg.ssor import SSOR
 from fluxloom.linalg.status import Status, Stop
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
-from fluxloom_lab.bench.lbm import box_from_text
+from fluxloom_lab.bench.base import Record, Tell, box_from_text
+from fluxloom_lab.bench.options import Ranked, cells_option, rounds_option
 from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.options import option
 from fluxloom_lab.peers.krylov_peers import LinearSystem, krylov_peers
 from fluxloom_lab.problems.boxes import lattice_matrix, usual_side
 
@@ -59,6 +60,15 @@ class _Problem:
     wanted: np.ndarray[Any, np.dtype[np.float64]]
 
 
+@dataclass(frozen=True)
+class KrylovOptions(Ranked):
+    """Options of the benchmark ``krylov``."""
+
+    cells: str = cells_option("Size of the box: N or NX,NY,NZ.")
+    rounds: int = rounds_option()
+    peers: str = option("", metavar="NAMES", help="Programs to compare with: petsc.")
+
+
 class KrylovBench:
     """Solves ``A x = b`` with conjugate gradients and one preconditioner after the other, from zero to 1e-8.
 
@@ -68,9 +78,9 @@ class KrylovBench:
     """
 
     title = "Conjugate gradients on the Poisson problem of a box, with each preconditioner"
-    extras = ("ranks", "slices", "peers")
+    options = KrylovOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: KrylovOptions, tell: Tell) -> Record:
         """Measure."""
         context, comm = options.context(), options.comm
         shape = box_from_text(options.cells, usual_side(context, SIDE_PYTHON, SIDE_CPU, SIDE_GPU))
@@ -136,7 +146,7 @@ def _compared(best: dict[str, Any], others: Sequence[dict[str, Any]]) -> dict[st
     return {"best_peer": peer["preconditioner"], "best_peer_over_best": peer["seconds"] / best["seconds"]}
 
 
-def _methods(options: BenchOptions, problem: _Problem, tell: Tell) -> Iterator[tuple[str, dict[str, Any]]]:
+def _methods(options: KrylovOptions, problem: _Problem, tell: Tell) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, recipe in RECIPES.items():
         try:
             row = _method(options, problem, name, recipe)
@@ -151,7 +161,7 @@ def _methods(options: BenchOptions, problem: _Problem, tell: Tell) -> Iterator[t
         yield name, row
 
 
-def _method(options: BenchOptions, problem: _Problem, name: str, recipe: Recipe | None) -> dict[str, Any]:
+def _method(options: KrylovOptions, problem: _Problem, name: str, recipe: Recipe | None) -> dict[str, Any]:
     matrix, x = problem.matrix, problem.x
     context, comm = x.context, options.comm
     start = time.perf_counter()

@@ -10,13 +10,13 @@ from fluxloom.app.crew import crew_of
 from fluxloom.app.summary import loop_rows
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.dsl.context import Context
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_gpus
-from fluxloom_lab.bench.lbm_choice import Choice, choices_of
+from fluxloom_lab.bench.base import Record, Tell, box_from_text, count_gpus
+from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions, choices_of
 from fluxloom_lab.bench.lbm_measure import Measured, measure
 from fluxloom_lab.bench.lbm_threads import sweep_threads
 from fluxloom_lab.peers.lbm_peers import lattice_peers
 
-__all__ = ["LbmBench", "box_from_text"]
+__all__ = ["LbmBench"]
 
 STEPS, ROUNDS = 100, 5
 SIDE_PYTHON, SIDE_CPU = 8, 128
@@ -44,12 +44,9 @@ class LbmBench:
     """
 
     title = "Lattice Boltzmann: updates of a cell a second, by lattice, collision, streaming, precision and layout"
-    extras = (
-        "layout", "lattice", "collision", "streaming", "force", "walls", "fluid", "full", "threads_sweep", "peers",
-        "python", "ranks", "slices",
-    )  # fmt: skip
+    options = LbmOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: LbmOptions, tell: Tell) -> Record:
         """Measure."""
         context, choices = options.context(), choices_of(options)
         if context.ranked and (options.threads_sweep or options.peers):
@@ -83,7 +80,7 @@ class LbmBench:
 
 
 def _all(
-    context: Context, choices: list[Choice], count: int, rounds: int, options: BenchOptions, tell: Tell
+    context: Context, choices: list[Choice], count: int, rounds: int, options: LbmOptions, tell: Tell
 ) -> tuple[Measured, list[dict[str, Any]]]:  # fmt: skip
     """Return the first measured flow, and a row for each; of several flows one that is refused has its error there."""
     first: Measured | None = None
@@ -121,26 +118,3 @@ def _side(context: Context, precision: str) -> int:
     if not context.device.native:
         return SIDE_PYTHON
     return SIDES[precision] if count_gpus(context) else SIDE_CPU
-
-
-def box_from_text(text: str, side: int, plane: bool = False) -> tuple[int, ...]:
-    """Return the shape ``(nz, ny, nx)`` of a box.
-
-    Parameters
-    ----------
-    text
-        ``"N"`` for a cube, or ``"NX,NY,NZ"``; empty for a cube of ``side``.
-    plane
-        Whether ``"NX,NY"`` is allowed too.
-
-    Raises
-    ------
-    CaseError
-        For anything else.
-    """
-    parts = [part.strip() for part in (text or str(side)).split(",")]
-    if len(parts) in (1, 2 if plane else 3, 3) and all(part.isdecimal() and int(part) > 0 for part in parts):
-        sides = [int(part) for part in parts]
-        return tuple(reversed(sides)) if len(sides) > 1 else (sides[0],) * 3
-    others = "NX,NY or NX,NY,NZ" if plane else "or NX,NY,NZ"
-    raise CaseError(f"--cells {text!r} (allowed: N for a cube of N cells a side, {others})")

@@ -13,7 +13,8 @@ from fluxloom.core.errors import CaseError, did_you_mean
 from fluxloom.lbm.lattices import LATTICES, Lattice
 from fluxloom.lbm.streaming import STREAMING
 from fluxloom.solvers.lattice_memory import CELLS
-from fluxloom_lab.bench.base import LAYOUTS, BenchOptions
+from fluxloom_lab.bench.options import LAYOUTS, Laid, Ranked, Scheduled, cells_option, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.problems.lbm_pack import shares_of
 
 __all__ = ["COLLISIONS", "FORCES", "PRECISIONS", "Choice", "choices_of", "ideal_mlups", "thesis_mlups"]
@@ -90,7 +91,35 @@ class Choice:
         }
 
 
-def choices_of(options: BenchOptions) -> list[Choice]:
+@dataclass(frozen=True)
+class LatticeOptions(Scheduled, Laid):
+    """Options that choose a flow on lattices; empty ones have the defaults of `Choice`."""
+
+    cells: str = cells_option("Size of the box: N, NX,NY or NX,NY,NZ.")
+    iterations: int = iterations_option("Steps a round")
+    rounds: int = rounds_option()
+    precision: str = option("", metavar="TYPE", help="Of storage: float64, float32 or float16.")
+    lattice: str = option("", metavar="NAMES", help="d2q9, d3q19, d3q27.")
+    collision: str = option("", metavar="NAMES", help="bgk, trt, mrt, central, cumulant.")
+    streaming: str = option("", metavar="NAMES", help="pull, push, in-place, three-phase.")
+    full: bool = option(False, help="Everything that is not named, and all sizes.")
+
+
+@dataclass(frozen=True)
+class LbmOptions(Ranked, LatticeOptions):
+    """Options of the benchmark ``lbm``; those that choose a flow may name several, with commas."""
+
+    force: str = option("", metavar="NAME", help="How a force acts: none, uniform or field.")
+    walls: bool = option(False, help="A cavity with bodies in place of a periodic box.")
+    fluid: str = option(
+        "", metavar="SHARES", help="Spheres leave 0.1,0.3,1 of the box; all cells stored, and fluid ones."
+    )
+    threads_sweep: bool = option(False, help="Every number of threads too, close together and spread.")
+    peers: str = option("", metavar="NAMES", help="Libraries to compare with: lbmpy, xlb.")
+    python: str = option("", metavar="FILE", help="Interpreter that has the library of --peers.")
+
+
+def choices_of(options: LbmOptions) -> list[Choice]:
     """Return what is to be measured: one choice, or all combinations of what is named.
 
     With ``--full`` lattices, precisions, ways of streaming and layouts are all of them where none is named.
@@ -121,7 +150,7 @@ def choices_of(options: BenchOptions) -> list[Choice]:
     ]
 
 
-def _names(options: BenchOptions, name: str, usual: Sequence[str], known: Iterable[str], every: bool) -> Sequence[str]:
+def _names(options: LbmOptions, name: str, usual: Sequence[str], known: Iterable[str], every: bool) -> Sequence[str]:
     """Return the names of an option, separated by commas; case does not matter."""
     allowed = {word.lower(): word for word in known}
     text: str = getattr(options, name)

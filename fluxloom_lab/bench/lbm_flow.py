@@ -12,8 +12,8 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.lbm.box import side_names
 from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom_lab.bench.base import LAYOUTS
 from fluxloom_lab.bench.lbm_choice import Choice
+from fluxloom_lab.bench.options import LAYOUTS
 from fluxloom_lab.problems.lbm_pack import packing
 
 __all__ = ["LID", "SPEED", "VISCOSITY", "lattice_flow", "viscosity_error"]

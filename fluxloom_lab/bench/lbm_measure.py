@@ -11,9 +11,9 @@ import numpy as np
 from fluxloom.dsl.chain import Chain
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom_lab.bench.base import BenchOptions, Tell
+from fluxloom_lab.bench.base import Tell
 from fluxloom_lab.bench.exchange_cost import measure_exchanges
-from fluxloom_lab.bench.lbm_choice import Choice, ideal_mlups, thesis_mlups
+from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions, ideal_mlups, thesis_mlups
 from fluxloom_lab.bench.lbm_flow import lattice_flow, viscosity_error
 from fluxloom_lab.bench.rounds import Rounds, measure_rounds
 
@@ -47,7 +47,7 @@ class Measured:
 
 
 def measure(
-    context: Context, choice: Choice, shape: tuple[int, ...], count: int, rounds: int, options: BenchOptions, tell: Tell
+    context: Context, choice: Choice, shape: tuple[int, ...], count: int, rounds: int, options: LbmOptions, tell: Tell
 ) -> Measured:  # fmt: skip
     """Time some rounds of steps, after one that warms up; collective. Bandwidths are those of all ranks together.
 

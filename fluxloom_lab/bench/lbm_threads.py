@@ -15,8 +15,8 @@ from typing import Any
 from fluxloom.app.schedules import schedule_text
 from fluxloom.comm.launchers import without_launcher
 from fluxloom.dsl.schedule import Schedule
-from fluxloom_lab.bench.base import BenchOptions, Tell
-from fluxloom_lab.bench.lbm_choice import Choice
+from fluxloom_lab.bench.base import Tell
+from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions
 from fluxloom_lab.peers.programs import run_program
 
 __all__ = ["BINDINGS", "child_words", "numbers_of_threads", "scaling_rows", "sweep_threads"]
@@ -35,7 +35,7 @@ def numbers_of_threads(most: int) -> list[int]:
     return sorted({*powers, 3 * most // 4, most})
 
 
-def sweep_threads(options: BenchOptions, choice: Choice, most: int, count: int, rounds: int, tell: Tell) -> list[Row]:
+def sweep_threads(options: LbmOptions, choice: Choice, most: int, count: int, rounds: int, tell: Tell) -> list[Row]:
     """Return a row for each number of threads and each way to place them.
 
     Parameters
@@ -64,7 +64,7 @@ def sweep_threads(options: BenchOptions, choice: Choice, most: int, count: int, 
     return scaling_rows(rows)
 
 
-def child_words(options: BenchOptions, choice: Choice, threads: int, count: int, rounds: int) -> list[str]:
+def child_words(options: LbmOptions, choice: Choice, threads: int, count: int, rounds: int) -> list[str]:
     """Return the command line of one process, but for the file of its record."""
     words = ["bench", "lbm", "--device", "cpu", "--threads", str(threads), "-n", str(count), "--rounds", str(rounds)]
     named = {

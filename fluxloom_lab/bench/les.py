@@ -21,11 +21,10 @@ from fluxloom.perf.les_model import Part, gflops_per_joule, kernel_bounds, mean_
 from fluxloom.perf.model import Roofline
 from fluxloom.solvers.algebraic_step import ITERATION, START, AlgebraicStep
 from fluxloom.solvers.incompressible import Incompressible
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
+from fluxloom_lab.bench.base import Record, Tell, box_from_text
 from fluxloom_lab.bench.energy import joules_of
-from fluxloom_lab.bench.lbm import box_from_text
 from fluxloom_lab.bench.les_kernels import Kernels, measure_kernels, solver_bytes, step_flops
-from fluxloom_lab.bench.les_products import product_record
+from fluxloom_lab.bench.les_products import LesOptions, product_record
 from fluxloom_lab.bench.rounds import slowest
 from fluxloom_lab.problems.box_volumes import periodic_box_volumes
 from fluxloom_lab.problems.boxes import usual_side
@@ -50,9 +49,9 @@ class LesBench:
     """
 
     title = "Large-eddy simulation: the fused step, the step of SpMV, AXPY and DOT, and its predicted time"
-    extras = ("ranks", "slices", "weak")
+    options = LesOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: LesOptions, tell: Tell) -> Record:
         """Measure."""
         if options.weak and options.cells:
             raise CaseError("--cells is the box of a step, --weak the rows a rank of a product alone: give one of them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.dats import Dat
 from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.perf.les_model import hidden_share
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
+from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.exchange_cost import race
+from fluxloom_lab.bench.options import Ranked, cells_option, iterations_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.problems.boxes import lattice_matrix
 
 __all__ = ["lattice_of", "product_record", "rows_from_text"]
@@ -49,7 +52,17 @@ def lattice_of(rows: int, ranks: int) -> tuple[int, int, int]:
     return ranks * max(1, round(rows / side**2)), side, side
 
 
-def product_record(options: BenchOptions, tell: Tell) -> Record:
+@dataclass(frozen=True)
+class LesOptions(Ranked):
+    """Options of the benchmark ``les``."""
+
+    cells: str = cells_option("Size of the box: N or NX,NY,NZ.")
+    weak: str = option("", metavar="ROWS", help="Rows a rank, of a product alone.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+
+
+def product_record(options: LesOptions, tell: Tell) -> Record:
     """Measure the product ``y = A x`` of so many rows a rank (``options.weak``). Collective."""
     context, comm = options.context(), options.comm
     if not context.device.native:

@@ -21,8 +21,18 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.hybrid import RankedProgram, TimedComm
 from fluxloom.perf.shares import linear_times, shares_from_weights, weights_from_run
 from fluxloom.solvers.airfoil import AirfoilConstants
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, cells_from_text, steps
+from fluxloom_lab.bench.base import Record, Tell, cells_from_text, steps
+from fluxloom_lab.bench.options import (
+    Divided,
+    Laid,
+    Scheduled,
+    cells_option,
+    fused_option,
+    iterations_option,
+    rounds_option,
+)
 from fluxloom_lab.bench.rounds import slowest
+from fluxloom_lab.options import option
 from fluxloom_lab.studies.hybrid import LoopRate, everyone, optimal_weight
 
 __all__ = ["Attempt", "MixedBench", "SideBySide", "break_even"]
@@ -102,6 +112,17 @@ class Attempt:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class MixedOptions(Divided, Scheduled, Laid):
+    """Options of the benchmark ``mixed``."""
+
+    cells: str = cells_option("Size of the mesh: 720k, 2.88M or I,J.")
+    strong: str = option("", metavar="CELLS,...", help="Several sizes: 720k,2.88M.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+    fused: bool = fused_option()
+
+
 class MixedBench:
     """Divides the Airfoil mesh among unlike ranks in several ways, for each of some sizes.
 
@@ -111,9 +132,9 @@ class MixedBench:
     """
 
     title = "Airfoil on unlike ranks, as a GPU and a CPU: shares, sum of rates, model"
-    extras = ("ranks", "strong", "layout")
+    options = MixedOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: MixedOptions, tell: Tell) -> Record:
         """Measure."""
         if options.comm.size == 1:
             raise CaseError("the benchmark mixed compares ranks: start several, as with --ranks cuda:0,cpu:14")
@@ -160,7 +181,7 @@ def break_even(rows: Sequence[Row]) -> float | None:
 class _Size:
     """What is measured on one mesh. All methods are collective."""
 
-    def __init__(self, options: BenchOptions, size: tuple[int, int], tell: Tell) -> None:
+    def __init__(self, options: MixedOptions, size: tuple[int, int], tell: Tell) -> None:
         self.options, self.size, self.tell = options, size, tell
         self.comm, self.cells = options.comm, 3 * size[0] * size[1]
 
@@ -257,7 +278,7 @@ class _Size:
 class _Lone:
     """The whole mesh on this rank alone."""
 
-    def __init__(self, options: BenchOptions, make: Callable[[Context], AirfoilRunner]) -> None:
+    def __init__(self, options: MixedOptions, make: Callable[[Context], AirfoilRunner]) -> None:
         self.context = options.context(comm=SelfComm())
         self.runner = make(self.context)
         self.count = _count(self.context, self.runner, options)
@@ -309,7 +330,7 @@ def _round(context: Context, runner: AirfoilRunner, count: int) -> float:
     return slowest(context.comm, time.perf_counter() - start) / count
 
 
-def _count(context: Context, runner: AirfoilRunner, options: BenchOptions) -> int:
+def _count(context: Context, runner: AirfoilRunner, options: MixedOptions) -> int:
     """Warm up and return the iterations of a round. Collective."""
     steps(runner, WARM)
     wanted = ceil(_SECONDS / max(_round(context, runner, WARM), 1e-9))
@@ -317,7 +338,7 @@ def _count(context: Context, runner: AirfoilRunner, options: BenchOptions) -> in
 
 
 def _alternate(
-    timed: TimedComm, context: Context, runner: AirfoilRunner, options: BenchOptions
+    timed: TimedComm, context: Context, runner: AirfoilRunner, options: MixedOptions
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
     """Return for each round the seconds of an iteration, and for how long each rank computed in one. Collective.
 

@@ -16,7 +16,8 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.report import LoopReport
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import AirfoilConstants
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, cells_from_text, count_gpus, device_name
+from fluxloom_lab.bench.base import Record, Tell, cells_from_text, count_gpus, device_name
+from fluxloom_lab.bench.options import Laid, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.bench.rounds import profiled
 
 __all__ = ["OverheadBench"]
@@ -41,6 +42,15 @@ class _Action:
     calls: int
 
 
+@dataclass(frozen=True)
+class OverheadOptions(Scheduled, Laid):
+    """Options of the benchmark ``overhead``."""
+
+    cells: str = cells_option("Size of the mesh: 720k, 2.88M or I,J.")
+    iterations: int = iterations_option("Calls a round")
+    rounds: int = rounds_option()
+
+
 class OverheadBench:
     """Time of a call until it returns, until its work is done, and the part of the kernels, on a small mesh.
 
@@ -52,9 +62,9 @@ class OverheadBench:
     """
 
     title = "cost of loop calls, replayed chains, changed constants and read values beside their kernels"
-    extras = ("layout",)
+    options = OverheadOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: OverheadOptions, tell: Tell) -> Record:
         """Measure."""
         context = replace(options, threads=options.threads or 1).context()
         size = cells_from_text(options.cells, CELLS_ITEMS if context.device.items else CELLS)
@@ -96,7 +106,7 @@ class OverheadBench:
         )
 
 
-def _runners(options: BenchOptions, context: Context, size: tuple[int, int]) -> tuple[AirfoilRunner, AirfoilRunner]:
+def _runners(options: OverheadOptions, context: Context, size: tuple[int, int]) -> tuple[AirfoilRunner, AirfoilRunner]:
     """Return the fused and the unfused form of one case."""
     mesh, layout = airfoil_mesh(*size), options.chosen_layout
     fused, unfused = (

@@ -20,9 +20,10 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.poisson import Plan
 from fluxloom.perf.stopwatch import Run, Stopwatch
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell
-from fluxloom_lab.bench.lbm import box_from_text
+from fluxloom_lab.bench.base import Record, Tell, box_from_text
+from fluxloom_lab.bench.options import Ranked, Real, cells_option, rounds_option
 from fluxloom_lab.bench.poisson_ranks import DIVISIONS, divided
+from fluxloom_lab.options import option
 from fluxloom_lab.peers.poisson_peers import usual_solver
 from fluxloom_lab.problems.boxes import usual_side
 
@@ -55,6 +56,16 @@ MODELS: Mapping[str, Model] = {
 """What is solved, by name."""
 
 
+@dataclass(frozen=True)
+class PoissonOptions(Ranked, Real):
+    """Options of the benchmark ``poisson``."""
+
+    cells: str = cells_option("Size of the box: N, NX,NY or NX,NY,NZ.")
+    rounds: int = rounds_option()
+    model: str = option("", metavar="NAMES", help="Boundary conditions, several with commas.")
+    methods: str = option("", metavar="NAMES", help="What is timed: ways of division on several ranks.")
+
+
 class PoissonBench:
     """Time of a solve of Poisson's equation on a box, in double or single precision.
 
@@ -64,9 +75,9 @@ class PoissonBench:
     """
 
     title = "Fast Poisson solvers: transforms and lines, beside a solver written with the device's library"
-    extras = ("ranks", "slices", "model", "methods")
+    options = PoissonOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: PoissonOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.native_context()
         dtype = options.real_type

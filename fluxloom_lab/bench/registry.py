@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol, TypeVar
+
 from fluxloom.core.errors import CaseError
 from fluxloom.core.registry import Registry
-from fluxloom_lab.bench.base import Bench
+from fluxloom_lab.bench.base import Record, Tell
+from fluxloom_lab.bench.options import BenchOptions
 
-__all__ = ["benches"]
+__all__ = ["Bench", "benches"]
+
+Options = TypeVar("Options", bound=BenchOptions)
 
 
-def benches() -> Registry[Bench]:
+class Bench(Protocol[Options]):
+    """A benchmark.
+
+    Its options are the fields of a dataclass, from which the command line is made. If that is a
+    `fluxloom_lab.bench.options.Ranked`, the benchmark runs on several ranks: `run` is collective then, and the record
+    is wanted on rank 0.
+    """
+
+    @property
+    def title(self) -> str:
+        """What it measures, in one line."""
+        ...
+
+    @property
+    def options(self) -> type[Options]:
+        """The options that it has."""
+        ...
+
+    def run(self, options: Options, tell: Tell) -> Record:
+        """Measure."""
+        ...
+
+
+def benches() -> Registry[Bench[Any]]:
     """Return the known benchmarks, open to the entry points ``fluxloom.benches``."""
-    registry: Registry[Bench] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
+    registry: Registry[Bench[Any]] = Registry("benchmark", group="fluxloom.benches", error=CaseError)
     registry.later("airfoil", "fluxloom_lab.bench.airfoil:AirfoilBench")
     registry.later("cavity", "fluxloom_lab.bench.cavity:CavityBench")
     registry.later("compressible", "fluxloom_lab.bench.compressible:CompressibleBench")

@@ -17,7 +17,8 @@ from fluxloom.core.errors import CaseError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.rings import RingProduct
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
+from fluxloom_lab.bench.base import Record, Tell, count_gpus, device_name
+from fluxloom_lab.bench.options import Ranked, Scheduled, cells_option, rounds_option
 
 __all__ = ["RingsBench", "crossover"]
 
@@ -78,6 +79,14 @@ def crossover(sizes: Sequence[int], ratios: Sequence[float], level: float = 1.0)
     return exp(log(sizes[k]) + part * log(sizes[below] / sizes[k]))
 
 
+@dataclass(frozen=True)
+class RingsOptions(Ranked, Scheduled):
+    """Options of the benchmark ``rings``."""
+
+    cells: str = cells_option("The most rows a rank.", "ROWS")
+    rounds: int = rounds_option()
+
+
 class RingsBench:
     """Time of ``Aᴿ x`` for Laplacians of meshes of growing size, cut into a slice a rank.
 
@@ -85,9 +94,9 @@ class RingsBench:
     """
 
     title = "R distributed products with one exchange: the size below which rings of halo rows pay"
-    extras = ("ranks", "slices")
+    options = RingsOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: RingsOptions, tell: Tell) -> Record:
         """Measure; every rank gets the same numbers, the first one tells."""
         comm = detect()
         if comm.size < 2:
@@ -145,7 +154,7 @@ def _sizes(text: str) -> Iterator[int]:
         rows *= 2
 
 
-def _measure(context: Context, comm: Comm, rows: int, options: BenchOptions) -> Iterator[_Row]:
+def _measure(context: Context, comm: Comm, rows: int, options: RingsOptions) -> Iterator[_Row]:
     """Yield the times of all numbers of rings for one size."""
     from fluxloom.linalg.generate import GENERATORS
 

@@ -14,8 +14,19 @@ from fluxloom.app.files import prepare_file
 from fluxloom.app.ranks import RankSpec, parse, require_cores, start
 from fluxloom.app.schedules import schedule_text
 from fluxloom.core.errors import CaseError
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, cells_from_text, shape_of
+from fluxloom.mesh.distribute import Partition
+from fluxloom_lab.bench.base import Record, Tell, cells_from_text, shape_of
+from fluxloom_lab.bench.options import (
+    Laid,
+    Scheduled,
+    fused_option,
+    iterations_option,
+    partition_option,
+    rounds_option,
+    transport_option,
+)
 from fluxloom_lab.bench.scaling_plot import draw_scaling
+from fluxloom_lab.options import option
 
 __all__ = ["Point", "ScalingBench", "points_of", "read_points", "strong_rows", "weak_rows"]
 
@@ -161,13 +172,29 @@ def read_points(paths: Sequence[str]) -> list[Point]:
     return points
 
 
+@dataclass(frozen=True)
+class ScalingOptions(Scheduled, Laid):
+    """Options of the benchmark ``scaling``."""
+
+    ranks: str = option("", metavar="N,...", help="Numbers of ranks: 1,2,4.")
+    strong: str = option("", metavar="CELLS,...", help="Sizes that stay: 720k,2.88M.")
+    weak: str = option("", metavar="CELLS", help="Cells a rank.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+    fused: bool = fused_option()
+    partition: Partition = partition_option()
+    transport: str = transport_option()
+    draw: str = option("", metavar="FILE", help="Draw the scaling as a picture (PNG).")
+    sources: str = option("", "--from", metavar="FILES", help="Draw these records, a.json,b.json, and measure nothing.")
+
+
 class ScalingBench:
     """Starts the benchmark ``airfoil`` on each number of ranks, or takes its records; draws speed-up and efficiency."""
 
     title = "Airfoil on 1, 2, 4 ... ranks: strong and weak scaling, with a picture"
-    extras = ("ranks", "numbers", "strong", "weak", "draw", "sources", "layout")
+    options = ScalingOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: ScalingOptions, tell: Tell) -> Record:
         """Measure, or read what was measured."""
         if options.draw:
             if Path(options.draw).suffix.lower() != ".png":
@@ -208,7 +235,7 @@ class ScalingBench:
         )
 
 
-def _measure(options: BenchOptions, tell: Tell) -> tuple[list[Row], list[Row], list[Point], float]:
+def _measure(options: ScalingOptions, tell: Tell) -> tuple[list[Row], list[Row], list[Point], float]:
     """Run what is asked for: the strong and the weak rows, all points, the copy bandwidth of the fewest ranks."""
     numbers = _numbers(options.ranks or _RANKS)
     require_cores(numbers[-1])
@@ -251,7 +278,7 @@ def _numbers(text: str) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def _run(options: BenchOptions, ranks: int, i: int, j: int) -> Row:
+def _run(options: ScalingOptions, ranks: int, i: int, j: int) -> Row:
     """Run the benchmark ``airfoil`` on some ranks of this machine and return its record."""
     words = ["bench", "airfoil", "--cells", f"{i},{j}", "--schedule", schedule_text(options.schedule),
              "--partition", options.partition, "--transport", options.transport]  # fmt: skip
@@ -269,7 +296,7 @@ def _run(options: BenchOptions, ranks: int, i: int, j: int) -> Row:
         return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _specs(options: BenchOptions, ranks: int) -> list[RankSpec]:
+def _specs(options: ScalingOptions, ranks: int) -> list[RankSpec]:
     """Return what each rank computes on: GPUs are numbered, CPU ranks have one thread unless more are asked for."""
     if options.device == "cuda":
         return [RankSpec(f"cuda:{number}") for number in range(ranks)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import sqrt
 from statistics import median
 from typing import Any
@@ -17,7 +18,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.separable import PeriodicSolver, SeparableSolver, SplitSolver, Timed
 from fluxloom.perf.stopwatch import Stopwatch
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.peers.separable_peers import factors
 from fluxloom_lab.problems.separable_problem import Manufactured, manufactured
 
@@ -30,6 +33,15 @@ _FORMS = ("partial_fractions", "product")
 _MAPPINGS = ("partition", "block", "thread")
 
 
+@dataclass(frozen=True)
+class SeparableOptions(BenchOptions):
+    """Options of the benchmark ``separable``."""
+
+    cells: str = cells_option("Sides of squares: 511,1024.", "N,...")
+    rounds: int = rounds_option()
+    model: str = option("", metavar="NAME", help="What is split or divided, in place of all.")
+
+
 class SeparableBench:
     """Time of solves of a separable equation with variable coefficients on n x n unknowns.
 
@@ -39,9 +51,9 @@ class SeparableBench:
     """
 
     title = "Block cyclic reduction: partial fractions and products, every mapping, split by level between two devices"
-    extras = ("model",)
+    options = SeparableOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: SeparableOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.native_context()
         if options.model not in ("", "plane", "box"):

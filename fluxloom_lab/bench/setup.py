@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,9 +16,10 @@ from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.mesh.refine import refine
 from fluxloom.mesh.renumber import renumber
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, count_gpus, device_name
+from fluxloom_lab.bench.base import Record, Tell, box_from_text, count_gpus, device_name
 from fluxloom_lab.bench.compressible_domain import Domain, flow_on, model_of
-from fluxloom_lab.bench.lbm import box_from_text
+from fluxloom_lab.bench.options import BenchOptions, cells_option
+from fluxloom_lab.options import option
 
 __all__ = ["KINDS", "SetupBench"]
 
@@ -56,6 +58,17 @@ class _Phases:
         return sum(row[key] for row in self.rows)
 
 
+@dataclass(frozen=True)
+class SetupOptions(BenchOptions):
+    """Options of the benchmark ``setup``."""
+
+    cells: str = cells_option("Size of the box: N or NX,NY,NZ.")
+    kind: str = option("", metavar="NAME", help="Cells of a box: hexahedron, tetra, prism or pyramid.")
+    mesh: str = option("", metavar="FILE", help="Mesh of a file, in place of a box.")
+    refine: int = option(0, metavar="N", help="Halve all edges of the mesh so many times.", shown="0", least=0)
+    model: str = option("", metavar="NAME", help="euler, laminar or rans.")
+
+
 class SetupBench:
     """A mesh, its renumbering, connectivity and control volumes, and a flow on it up to its first step.
 
@@ -63,11 +76,11 @@ class SetupBench:
     """
 
     title = "set-up of a flow: mesh, renumbering, connectivity, control volumes, loops; seconds and memory"
-    extras = ("kind", "mesh", "refine", "model")
+    options = SetupOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: SetupOptions, tell: Tell) -> Record:
         """Measure."""
-        model, kind = model_of(options), _kind_of(options)
+        model, kind = model_of(options.model), _kind_of(options)
         context = options.context()
         phases = _Phases(tell)
         mesh = phases.run("mesh", partial(_mesh, options, kind))
@@ -78,11 +91,11 @@ class SetupBench:
         volumes = phases.run("control volumes", partial(control_volumes, mesh, (), links))
         domain = Domain(options.mesh or kind, mesh, None, volumes, mesh.n_cells)
         del links, volumes
-        phases.run("flow", partial(flow_on, context, domain, model, options))
+        phases.run("flow", partial(flow_on, context, domain, model))
         return _record(options, context, model, mesh, phases)
 
 
-def _kind_of(options: BenchOptions) -> str:
+def _kind_of(options: SetupOptions) -> str:
     """Return the kind of cells of a box.
 
     Raises
@@ -97,14 +110,14 @@ def _kind_of(options: BenchOptions) -> str:
     return options.kind or KINDS[0]
 
 
-def _mesh(options: BenchOptions, kind: str) -> MeshData:
+def _mesh(options: SetupOptions, kind: str) -> MeshData:
     if options.mesh:
         return read_data(options.mesh)
     nz, ny, nx = box_from_text(options.cells, SIDE)
     return box3d(nx, ny, nz, kind=kind, perturb=_PERTURB)
 
 
-def _record(options: BenchOptions, context: Context, model: str, mesh: MeshData, phases: _Phases) -> Record:
+def _record(options: SetupOptions, context: Context, model: str, mesh: MeshData, phases: _Phases) -> Record:
     seconds, millions = phases.total("seconds"), mesh.n_cells / 1e6
     metrics = {
         "threads": context.threads, "cpu_seconds": phases.total("cpu_seconds"), "peak_gib": phases.rows[-1]["peak_gib"],

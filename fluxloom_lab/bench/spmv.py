@@ -28,7 +28,8 @@ from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
 from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
 from fluxloom.perf.stopwatch import Run, Stopwatch
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.options import Scheduled, cells_option, rounds_option
 from fluxloom_lab.peers.spmv_peers import usual_library
 from fluxloom_lab.studies.traffic import product_traffic
 
@@ -271,6 +272,14 @@ def _mean(ratios: Sequence[float | None]) -> float | None:
 # -------------------------------------------------------------------------------------- the benchmark
 
 
+@dataclass(frozen=True)
+class SpmvOptions(Scheduled):
+    """Options of the benchmark ``spmv``."""
+
+    cells: str = cells_option("Entries of a matrix in millions, and mesh files: 20 or 0.5,wing.su2.", "N,FILE,...")
+    rounds: int = rounds_option()
+
+
 class SpmvBench:
     """Time of ``y = A x`` in double precision for matrices of meshes, finite elements, links and bands.
 
@@ -279,8 +288,9 @@ class SpmvBench:
     """
 
     title = "Sparse matrix times vector: rule, tuners and the device's library"
+    options = SpmvOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: SpmvOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.context()
         context.tuning = False

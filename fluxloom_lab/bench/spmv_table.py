@@ -23,7 +23,8 @@ from fluxloom.linalg.matrix import SparseMatrix
 from fluxloom.linalg.reorder import permuted, reorder
 from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.options import BenchOptions, cells_option, rounds_option
 from fluxloom_lab.bench.spmv import time_calls
 from fluxloom_lab.peers.spmv_peers import Peer, mkl_library, usual_library
 from fluxloom_lab.studies.traffic import minimum_bytes
@@ -104,6 +105,14 @@ class _Row:
         return roof.percent_of_roof(nbytes, 0.0, self.seconds, read=read) if roof else None
 
 
+@dataclass(frozen=True)
+class SpmvTableOptions(BenchOptions):
+    """Options of the benchmark ``spmv-table``."""
+
+    cells: str = cells_option("Rows in millions: 0.05,0.8,12.8.", "N,...")
+    rounds: int = rounds_option()
+
+
 class SpmvTableBench:
     """Time of ``y = A x`` in double precision, the Laplacian of a tetrahedral mesh, 5 entries a row.
 
@@ -118,8 +127,9 @@ class SpmvTableBench:
     """
 
     title = "Sparse matrix times vector: formats and sizes on one device"
+    options = SpmvTableOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: SpmvTableOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.context()
         context.tuning = False

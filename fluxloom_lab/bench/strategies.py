@@ -16,7 +16,9 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tuning import gradable
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
-from fluxloom_lab.bench.base import LAYOUTS, NAMED_SIZES, BenchOptions, Tell
+from fluxloom_lab.bench.airfoil_options import AirfoilOptions
+from fluxloom_lab.bench.base import NAMED_SIZES, Tell
+from fluxloom_lab.bench.options import LAYOUTS
 
 __all__ = ["TOLERANCE", "Outcome", "Way", "compare_strategies", "require_agreement", "ways_of"]
 
@@ -87,7 +89,7 @@ class Outcome:
         }
 
 
-def compare_strategies(options: BenchOptions, size: tuple[int, int], tell: Tell) -> dict[str, Any]:
+def compare_strategies(options: AirfoilOptions, size: tuple[int, int], tell: Tell) -> dict[str, Any]:
     """Run every way twice and compare.
 
     Parameters

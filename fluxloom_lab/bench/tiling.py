@@ -24,7 +24,8 @@ from fluxloom.dsl.tiling import TiledChain
 from fluxloom.kernel.frontend import kernel
 from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, cells_from_text, device_name
+from fluxloom_lab.bench.base import Record, Tell, cells_from_text, device_name
+from fluxloom_lab.bench.options import BenchOptions, cells_option, iterations_option, rounds_option
 
 __all__ = ["TilingBench", "collect", "relax", "sweep_cells"]
 
@@ -113,6 +114,15 @@ class _Form:
         return values | {"mb_moved": moved / 1e6, "gbs": moved / seconds / 1e9}
 
 
+@dataclass(frozen=True)
+class TilingOptions(BenchOptions):
+    """Options of the benchmark ``tiling``."""
+
+    cells: str = cells_option("Size of the mesh: 720k, 2.88M or I,J.")
+    iterations: int = iterations_option()
+    rounds: int = rounds_option()
+
+
 class TilingBench:
     """Rounds in which every form of a chain runs in turn, each between two measurements of the memory.
 
@@ -120,8 +130,9 @@ class TilingBench:
     """
 
     title = "tiling: Airfoil and smoothing, loop by loop, fused, and in tiles"
+    options = TilingOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: TilingOptions, tell: Tell) -> Record:
         """Measure.
 
         Raises
@@ -188,7 +199,7 @@ def _tiled(chain: _Chain, at_once: int, tiles: int) -> _Form:
     return _Form(text, tiled, chain.work * at_once)
 
 
-def _measure(context: Context, forms: list[_Form], options: BenchOptions, tell: Tell) -> list[Bandwidth]:
+def _measure(context: Context, forms: list[_Form], options: TilingOptions, tell: Tell) -> list[Bandwidth]:
     """Run the forms in turn, round after round."""
     meter = meter_for(context.device, context.threads)
     copies = [meter.measure(_PASSES)]

@@ -16,7 +16,9 @@ from fluxloom.dsl.context import Context
 from fluxloom.dsl.primitive import Steps
 from fluxloom.linalg.tridiagonal import Form, Lines, TridiagonalSolver
 from fluxloom.perf.stopwatch import Run, Stopwatch
-from fluxloom_lab.bench.base import BenchOptions, Record, Tell, device_name
+from fluxloom_lab.bench.base import Record, Tell, device_name
+from fluxloom_lab.bench.options import Real, cells_option, rounds_option
+from fluxloom_lab.options import option
 from fluxloom_lab.peers.tridiagonal_peers import usual_library
 
 __all__ = ["LAYOUTS", "WORDS", "TridiagonalBench", "lines_of", "sizes_from_text"]
@@ -109,6 +111,16 @@ class _Problem:
         return float(np.abs(found).max() / np.abs(y).max())
 
 
+@dataclass(frozen=True)
+class TridiagonalOptions(Real):
+    """Options of the benchmark ``tridiagonal``."""
+
+    cells: str = cells_option("Rows and systems: 512x131072,64x1000.", "MxN,...")
+    rounds: int = rounds_option()
+    model: str = option("", metavar="NAMES", help="Layouts: interleaved, contiguous.")
+    methods: str = option("", metavar="NAMES", help="What is timed: thomas,partition,...")
+
+
 class TridiagonalBench:
     """Time of many tridiagonal systems.
 
@@ -117,9 +129,9 @@ class TridiagonalBench:
     """
 
     title = "Batched tridiagonal systems: every method, beside the device's usual library"
-    extras = ("model", "methods")
+    options = TridiagonalOptions
 
-    def run(self, options: BenchOptions, tell: Tell) -> Record:
+    def run(self, options: TridiagonalOptions, tell: Tell) -> Record:
         """Measure."""
         context = options.native_context()
         dtype = options.real_type

@@ -22,8 +22,8 @@ from fluxloom.core.errors import CaseError, DeviceUnavailable, FluxloomError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.lattices import SOUND_SPEED_SQUARED
-from fluxloom_lab.bench.base import BenchOptions, Tell
-from fluxloom_lab.bench.lbm_choice import Choice
+from fluxloom_lab.bench.base import Tell
+from fluxloom_lab.bench.lbm_choice import Choice, LbmOptions
 from fluxloom_lab.bench.lbm_flow import SPEED, VISCOSITY, viscosity_error
 from fluxloom_lab.bench.lbm_measure import Measured
 from fluxloom_lab.peers.programs import peers_from_text, run_program
@@ -90,7 +90,7 @@ PEERS: Mapping[str, Library] = {
 
 
 def lattice_peers(
-    options: BenchOptions, context: Context, choices: Sequence[Choice], tell: Tell
+    options: LbmOptions, context: Context, choices: Sequence[Choice], tell: Tell
 ) -> Callable[[Measured, tuple[int, ...], int, int], list[Row]] | None:
     """Return what measures the libraries that are named, None where none is.
 

@@ -15,7 +15,7 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.mesh.airfoil import AirfoilMesh, airfoil_mesh
 from fluxloom.mesh.distribute import RankedMesh, distribute
 from fluxloom.solvers.airfoil import AirfoilConstants
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, RankedOptions, Tell
 
 __all__ = ["RMS_100", "RMS_1000", "AirfoilVerification"]
 
@@ -45,9 +45,9 @@ class AirfoilVerification:
     """Sizes of the mesh, agreement with the reference device, published residuals."""
 
     title = "Airfoil: published residuals, agreement of devices and strategies"
-    ranked = True
+    options = RankedOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: RankedOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         yield from self._conformance(options, tell)
         tell("building the mesh of 720,000 cells")
@@ -55,7 +55,7 @@ class AirfoilVerification:
         yield from _mesh_checks(mesh)
         yield from self._residuals(options, mesh, tell)
 
-    def _conformance(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def _conformance(self, options: RankedOptions, tell: Tell) -> Iterator[Check]:
         """Compare the state after some iterations on a small mesh with that of the reference device."""
         mesh = airfoil_mesh(*_SMALL)
         tell(f"{len(mesh.cell_nodes):,} cells on the reference device")
@@ -73,7 +73,7 @@ class AirfoilVerification:
                 "bitwise repeatable for a given plan",
             )  # fmt: skip
 
-    def _residuals(self, options: VerifyOptions, mesh: AirfoilMesh | RankedMesh, tell: Tell) -> Iterator[Check]:
+    def _residuals(self, options: RankedOptions, mesh: AirfoilMesh | RankedMesh, tell: Tell) -> Iterator[Check]:
         """Compare residuals on the published mesh."""
         ways = [_Way(Schedule(), options.threads, True)]
         if options.full:
@@ -110,7 +110,7 @@ def _mesh_checks(mesh: AirfoilMesh | RankedMesh) -> Iterator[Check]:
         yield Check(f"{name.replace('_', ' ')} of the mesh", count, published[name], 0.0, _OP2)
 
 
-def _small_ways(options: VerifyOptions) -> list[_Way]:
+def _small_ways(options: RankedOptions) -> list[_Way]:
     """Return the ways to compare on the small mesh."""
     if options.device == "reference":
         return [_Way(Schedule(), 1, False)]

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from fluxloom.app.crew import place_of
 from fluxloom.comm.base import Comm, SelfComm
 from fluxloom.core.errors import CaseError
 from fluxloom.dsl.context import Context
+from fluxloom_lab.options import option
 
-__all__ = ["Check", "Tell", "Verification", "VerifyOptions", "as_json"]
+__all__ = ["Check", "DataOptions", "FullOptions", "RankedOptions", "Tell", "Verification", "VerifyOptions", "as_json"]
 
 Tell = Callable[[str], None]
 """Takes a line of progress."""
@@ -66,34 +67,31 @@ class Check:
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What the command line says.
+    """What every verification is given.
 
     Attributes
     ----------
     device, threads
         Where to run.
-    full
-        Whether to run the long checks too.
-    data
-        Folder of public reference data, for checks that read files; they are left out without it.
     comm
         The ranks.
-    ranks
-        What each rank computes on, as text; empty: ``device`` and ``threads``.
     """
 
-    device: str = "cpu"
-    threads: int = 0
-    full: bool = False
-    data: Path | None = None
+    device: str = option(
+        "cpu", metavar="NAME", help="Device.", kind=str | None, given=None, made=lambda name: name or "cpu", shown="cpu"
+    )
+    threads: int = option(
+        0, metavar="N", help="Threads; 0: all cores.", kind=int | None, given=None, made=lambda n: n or 0, least=0
+    )
     comm: Comm = field(default_factory=SelfComm)
-    ranks: str = ""
 
     def context(self, threads: int | None = None, *, tuning: bool = True) -> Context:
         """Return a new context on the device of this rank, with other threads if they are given."""
-        place = place_of(self.comm, self.device, self.threads if threads is None else threads, self.ranks)
-        return Context(place.device, threads=place.threads, tuning=tuning, comm=self.comm)
+        return self._context("", threads, tuning)
 
+    def _context(self, ranks: str, threads: int | None, tuning: bool) -> Context:
+        place = place_of(self.comm, self.device, self.threads if threads is None else threads, ranks)
+        return Context(place.device, threads=place.threads, tuning=tuning, comm=self.comm)
 
     def native_context(self) -> Context:
         """Return a new context on a device that runs generated code.
@@ -109,11 +107,48 @@ class VerifyOptions:
         return context
 
 
-class Verification(Protocol):
+@dataclass(frozen=True)
+class FullOptions(VerifyOptions):
+    """Options of a verification that has long checks: whether to run them too."""
+
+    full: bool = option(False, help="The long checks too.")
+
+
+@dataclass(frozen=True)
+class DataOptions(FullOptions):
+    """Options of a verification that reads public reference data: their folder; without, what needs it is left out."""
+
+    data: Path | None = option(
+        None, metavar="DIR", kind=Path | None, exists=True, file_okay=False, envvar="FLUXLOOM_DATA",
+        help="Folder of public reference data; checks that need it are left out without.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RankedOptions(FullOptions):
+    """Options of a verification that runs on several ranks: what each computes on; empty: ``device`` and ``threads``.
+
+    Every rank yields the same checks, and the numbers of rank 0 count.
+    """
+
+    ranks: str = option(
+        "", metavar="TEXT",
+        help="Start ranks on this machine: cuda:0,cpu:14 is a GPU and 14 threads, cpu:1*4 four ranks of a thread.",
+    )  # fmt: skip
+
+    def context(self, threads: int | None = None, *, tuning: bool = True) -> Context:
+        """Return a new context on the device of this rank, with other threads if they are given."""
+        return self._context(self.ranks, threads, tuning)
+
+
+Options = TypeVar("Options", bound=VerifyOptions)
+
+
+class Verification(Protocol[Options]):
     """A set of checks.
 
-    One that runs on several ranks has an attribute ``ranked`` that is true; every rank yields the same checks then,
-    and the numbers of rank 0 count.
+    Its options are the fields of a dataclass, from which the command line is made; one that runs on several ranks has
+    `RankedOptions`.
     """
 
     @property
@@ -121,7 +156,12 @@ class Verification(Protocol):
         """What is verified, in one line."""
         ...
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    @property
+    def options(self) -> type[Options]:
+        """The options that it has."""
+        ...
+
+    def run(self, options: Options, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         ...
 

@@ -17,7 +17,7 @@ from fluxloom.linalg.multigrid import SmoothedAggregation
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.generate import box2d
 from fluxloom.solvers.incompressible import Incompressible
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 
 __all__ = ["REFERENCE", "Cavity", "CavityVerification", "cavity", "extremes"]
 
@@ -64,8 +64,9 @@ class CavityVerification:
     """Extremes of the velocity on the centrelines, their order and limit; ``--full``: a finer mesh."""
 
     title = "cavity: extremes on the centrelines at Reynolds number 1000, their order and limit"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         found: list[Cavity] = []
         for n in (32, 64, 128, 256) if options.full else (32, 64, 128):

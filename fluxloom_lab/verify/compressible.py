@@ -21,7 +21,7 @@ from fluxloom_lab.problems.compressible_cases import (
     turned_flow,
     vortex,
 )
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 from fluxloom_lab.verify.compressible_airfoil import airfoil_checks
 from fluxloom_lab.verify.compressible_devices import device_checks
 from fluxloom_lab.verify.compressible_steady import Ramp, couette, nozzle, ringleb
@@ -47,8 +47,9 @@ class CompressibleVerification:
     """Everything small with a known answer; ``--full``: finer meshes, perturbed ones in space, an airfoil."""
 
     title = "compressible: uniform flow, orders, a shock tube, a ramp, a nozzle, walls, turned meshes"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done, and tell how long each group took."""
         context = options.context()
         for what, group in (_GROUPS | (_LONG if options.full else {})).items():

@@ -21,7 +21,7 @@ from fluxloom_lab.problems.edge_flow_cases import (
     peak,
     slip_vortices,
 )
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 from fluxloom_lab.verify.cavity import REFERENCE
 from fluxloom_lab.verify.edge_flow_space import cavity_in_space
 from fluxloom_lab.verify.edge_flow_time import order_in_time
@@ -48,8 +48,9 @@ class EdgeFlowVerification:
     """Made flows, a wake, vortices, a channel, energy, time, cavities; ``--full``: finer, and Reynolds number 1000."""
 
     title = "edge_flow: order on triangles and tetrahedra, continuity, energy, the lid-driven cavity"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         context, full = options.context(), options.full
         yield from _orders(context, full, tell)

@@ -23,7 +23,7 @@ from fluxloom.mesh.bind import bind
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom_lab.studies.fem_traffic import PUBLISHED, accessed_bytes, modelled_ratio
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 
 __all__ = ["FAMILIES", "Family", "FiniteElementVerification", "differences", "solution_error", "space_on", "traffic"]
 
@@ -76,8 +76,9 @@ class FiniteElementVerification:
     """
 
     title = "fem: order p + 1 of Lagrange elements, products of all formats, what they move"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
         context = options.context()
         for family in FAMILIES:

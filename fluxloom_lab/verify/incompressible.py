@@ -10,7 +10,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.solvers.incompressible import Scheme
 from fluxloom_lab.problems.cylinder import CylinderFlow
 from fluxloom_lab.problems.incompressible_cases import decaying_vortices, energy_drift, identities, shear
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 
 __all__ = ["IncompressibleVerification"]
 
@@ -28,8 +28,9 @@ class IncompressibleVerification:
     """Operators, order, energy, a cylinder in steady flow; ``--full``: finer, and with vortices behind it."""
 
     title = "incompressible: operators, order in space and time, energy, a cylinder in a channel"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
 
         def context() -> Context:

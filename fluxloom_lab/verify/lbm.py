@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import log2
+from typing import Any
 
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.boundaries import Pressure, Velocity
 from fluxloom.lbm.collisions import COLLISIONS
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, DataOptions, FullOptions, Tell, VerifyOptions
 from fluxloom_lab.verify.lbm_exact import (
     balance_errors,
     channel_error,
@@ -52,7 +53,7 @@ def _exact(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Che
             yield Check(f"channel, velocity {inlet}, pressure {outlet}: order", order, 2.0, 0.2, "h^2")
 
 
-Part = Callable[[Context, VerifyOptions, Tell], Iterator[Check]]
+Part = Callable[[Context, Any, Tell], Iterator[Check]]
 
 PARTS: dict[str, tuple[Part, str]] = {
     "exact": (_exact, "orders of operators, walls and sides, conservation"),
@@ -88,6 +89,12 @@ class LatticeVerification:
         if self.parts:
             return "lbm: " + "; ".join(PARTS[part][1] for part in self.parts)
         return f"lbm: all of {', '.join(f'lbm-{part}' for part in PARTS)}"
+
+    @property
+    def options(self) -> type[VerifyOptions]:
+        """The options that its parts have."""
+        parts = self.parts or tuple(PARTS)
+        return DataOptions if "vortex" in parts else VerifyOptions if parts == ("exact",) else FullOptions
 
     def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done.

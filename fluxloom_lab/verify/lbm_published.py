@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.collisions import BGK, Collision
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, DataOptions, FullOptions, Tell
 from fluxloom_lab.verify.lbm_bodies import (
     METHODS,
     BodyFlow,
@@ -58,7 +58,7 @@ _SPHERE = 1.09
 _SPHERE_SOURCE = "Johnson and Patel 1999 1.087 to 1.102, Mittal et al. 2008 1.079, Schiller and Naumann 1.092"
 
 
-def channel(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def channel(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]:
     """2D-1 by every method with 20 cells in the diameter; by two of them with 40 and 80, from the coarser flow.
 
     The finer ones are in single precision, whose error `storage` knows to be small.
@@ -81,7 +81,7 @@ def channel(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Ch
             coarse = case
 
 
-def cavities(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def cavities(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]:
     """Extremes on the centre lines of the cavity."""
     velocity: npt.NDArray[np.float64] | None = None
     for n, allowed in (64, 0.03), (128, 0.008), (256, 0.003):
@@ -100,7 +100,7 @@ def _between(name: str, value: float, ends: tuple[float, float], more: float, so
     return Check(name, value, middle, 0.5 * (ends[1] - ends[0]) / middle + more, source)
 
 
-def stream(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def stream(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]:
     """A cylinder in the box of 40 by 15 diameters: steady at 20 and 40, vortices at 100; D = 20, with ``--full`` 40.
 
     At 100 the fine flow begins with the coarse one, and markers inside the surface have 0.04 cells a step: that is in
@@ -138,7 +138,7 @@ def _shed(name: str, found: Shedding, room: float, tell: Tell) -> Iterator[Check
     yield _between(f"{name}: Strouhal number", found.strouhal, _STROUHAL, 0.0, source)
 
 
-def boxes(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def boxes(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]:
     """What the box does to the cylinder at Reynolds number 100, D = 20: sides, outlet, inlet, width, length, speed.
 
     Without ``--full`` there is nothing. Sides far away give what is published for a cylinder alone.
@@ -170,7 +170,7 @@ def boxes(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Chec
                 yield Check(f"{name}: {key}", value, getattr(base, key), 0.03, "the first of these boxes")
 
 
-def vortex(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def vortex(context: Context, options: DataOptions, tell: Tell) -> Iterator[Check]:
     """The decay of the vortex in space: rate of the energy, enstrophy, energies."""
     published = published_decay(options.data) if options.data is not None else None
     if published is None:
@@ -192,7 +192,7 @@ def vortex(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Che
             yield Check(f"{name}: energy at {time:g}", found.at(time), published.at(time), allowed, source)
 
 
-def spheres(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def spheres(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]:
     """Drag of a sphere at Reynolds number 100 in a box of 15 by 10 by 10 diameters, as it is: not corrected for sides.
 
     With ``--full`` 16 and 24 cells in the diameter after 10, on devices of work items 32 too; without there is nothing.

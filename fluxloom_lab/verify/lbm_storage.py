@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fluxloom.dsl.context import Context
 from fluxloom.lbm.collisions import TRT
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 from fluxloom_lab.verify.lbm_bodies import channel_cylinder
 from fluxloom_lab.verify.lbm_cavity import cavity, cavity_extremes
 from fluxloom_lab.verify.lbm_exact import vortex_velocity
@@ -64,7 +64,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def storage(context: Context, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+def storage(context: Context, options: FullOptions, tell: Tell) -> Iterator[Check]:
     """Single and half precision beside double, after the same number of steps; with ``--full`` finer grids too."""
     more = {
         "cavity, 128^2": ("cavity", lambda dtype: stored_cavity(context, dtype, 128)),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fluxloom.dsl.context import Context
 from fluxloom.linalg.poisson import Plan
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 from fluxloom_lab.verify.poisson_lines import line_checks
 from fluxloom_lab.verify.poisson_separable import separable_checks
 
@@ -46,8 +46,9 @@ class PoissonVerification:
     """
 
     title = "poisson: discrete solutions to round-off, order two, lines by all methods, block cyclic reduction"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done.
 
         Raises

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.dsl.context import Context
 from fluxloom_lab.problems.published_cases import PublishedCase, Settled, refined
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, DataOptions, Tell
 
 __all__ = ["Group", "Published", "family", "limit", "settled", "steady"]
 
@@ -31,9 +31,10 @@ class Published:
     """Groups of checks with the public reference data: `title` says what, `groups` are run in their order."""
 
     title = ""
+    options = DataOptions
     groups: dict[str, Group]
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: DataOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done, and tell how long each group took; one that fails ends no other.
 
         Raises

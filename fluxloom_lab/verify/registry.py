@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fluxloom.core.errors import CaseError
 from fluxloom.core.registry import Registry
 from fluxloom_lab.verify.base import Verification
@@ -9,7 +11,7 @@ from fluxloom_lab.verify.base import Verification
 __all__ = ["verifications"]
 
 
-def verifications() -> Registry[Verification]:
+def verifications() -> Registry[Verification[Any]]:
     """Return the known verifications, open to the entry points ``fluxloom.verifications``."""
     from fluxloom_lab.verify.airfoil import AirfoilVerification
     from fluxloom_lab.verify.cavity import CavityVerification
@@ -25,7 +27,7 @@ def verifications() -> Registry[Verification]:
     from fluxloom_lab.verify.tsunami import TsunamiVerification
     from fluxloom_lab.verify.wing import WingVerification
 
-    registry: Registry[Verification] = Registry("verification", group="fluxloom.verifications", error=CaseError)
+    registry: Registry[Verification[Any]] = Registry("verification", group="fluxloom.verifications", error=CaseError)
     registry.register("airfoil", AirfoilVerification())
     registry.register("airfoils", AirfoilsVerification())
     registry.register("cavity", CavityVerification())

@@ -13,7 +13,7 @@ from fluxloom.fv.incompressible_boundary import NoSlip
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.solvers.staggered import Staggered
 from fluxloom.solvers.staggered_scheme import StaggeredScheme
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, FullOptions, Tell
 
 __all__ = ["BOTELLA_PEYRET", "StaggeredVerification", "extremes", "refined", "steady_cavity"]
 
@@ -36,8 +36,9 @@ class StaggeredVerification:
     """
 
     title = "staggered: steady lid-driven cavity at Reynolds number 1000 beside Botella and Peyret, order 2"
+    options = FullOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: FullOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done.
 
         Raises

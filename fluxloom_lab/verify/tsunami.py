@@ -10,7 +10,7 @@ import numpy as np
 from fluxloom.dsl.context import Context
 from fluxloom_lab.exact.shallow_exact import solitary_runup
 from fluxloom_lab.problems.tsunami_cases import ISLAND_RUNUP, beach, dam_break, island, lake_at_rest, parabolic_basin
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, DataOptions, Tell
 from fluxloom_lab.verify.tsunami_monai import monai_checks
 
 __all__ = ["TsunamiVerification"]
@@ -28,8 +28,9 @@ class TsunamiVerification:
     """Water at rest, dam breaks, a parabolic basin, a beach; ``--full``: finer, a conical island, Monai Valley."""
 
     title = "tsunami: water at rest, dam breaks, parabolic basin, run-up on a beach, an island and in a valley"
+    options = DataOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: DataOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done."""
 
         def context() -> Context:
@@ -48,7 +49,7 @@ class TsunamiVerification:
             yield from monai_checks(context, options.data, tell)
 
 
-def _dams(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+def _dams(options: DataOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
     """Compare dam breaks with their exact solutions."""
     coarse = 100 if options.full else 50
     for right, source, allowed, reach in ((0.1, _STOKER, 0.011, 0.015), (0.0, _RITTER, 0.014, 0.1)):
@@ -62,7 +63,7 @@ def _dams(options: VerifyOptions, context: Callable[[], Context], tell: Tell) ->
         yield Check(f"{what}: mass defect", second[2], 0.0, _ROUNDING, "conservation")
 
 
-def _basin(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+def _basin(options: DataOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
     """Compare the swinging water of a parabolic basin after a period."""
     coarse = 40 if options.full else 16
     tell(f"parabolic basin, {coarse} and {2 * coarse} intervals")
@@ -74,7 +75,7 @@ def _basin(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -
     yield Check("parabolic basin: mass defect", defect, 0.0, _ROUNDING, "conservation")
 
 
-def _beach(options: VerifyOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
+def _beach(options: DataOptions, context: Callable[[], Context], tell: Tell) -> Iterator[Check]:
     """Compare the run-up of a solitary wave on a beach."""
     spacing = 0.05 if options.full else 0.1
     tell(f"solitary wave on a beach, intervals of {spacing:g} depths")

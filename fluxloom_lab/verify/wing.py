@@ -14,7 +14,7 @@ from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
 from fluxloom_lab.problems.wing import wing_mesh
-from fluxloom_lab.verify.base import Check, Tell, VerifyOptions
+from fluxloom_lab.verify.base import Check, DataOptions, Tell
 from fluxloom_lab.verify.wing_case import AREA, CHORD, PLANFORM, Wing
 from fluxloom_lab.verify.wing_data import FOLDER, STATIONS, measured, shock
 from fluxloom_lab.verify.wing_meshes import SIZES, wing_shape
@@ -39,8 +39,9 @@ class WingVerification:
     """The wing without friction on the coarse mesh of the data; ``--full``: on finer ones, and turbulent."""
 
     title = "the ONERA M6 wing: lift, drag, places of shocks (needs --data)"
+    options = DataOptions
 
-    def run(self, options: VerifyOptions, tell: Tell) -> Iterator[Check]:
+    def run(self, options: DataOptions, tell: Tell) -> Iterator[Check]:
         """Yield the checks as they are done.
 
         Raises

@@ -22,7 +22,7 @@ from fluxloom_lab.problems.compressible_cases import (
     turned_flow,
     vortex,
 )
-from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.base import FullOptions
 from fluxloom_lab.verify.compressible_steady import Ramp, couette, nozzle, ramp_mesh, ringleb, settle
 from fluxloom_lab.verify.registry import verifications
 
@@ -156,6 +156,6 @@ def test_what_does_not_settle_is_said(context: Context) -> None:
 
 @pytest.mark.long
 def test_all_checks_pass() -> None:
-    checks = list(verifications()["compressible"].run(VerifyOptions(threads=1), lambda _line: None))
+    checks = list(verifications()["compressible"].run(FullOptions(threads=1), lambda _line: None))
     assert len(checks) > 45
     assert [check.name for check in checks if not check.ok] == []

@@ -23,7 +23,7 @@ from fluxloom.lbm.lattices import D2Q9
 from fluxloom.lbm.shapes import Circle
 from fluxloom.lbm.shapes_sets import Complement
 from fluxloom.solvers.lattice import LatticeBoltzmann
-from fluxloom_lab.verify.base import VerifyOptions
+from fluxloom_lab.verify.base import DataOptions
 from fluxloom_lab.verify.lbm import PARTS, LatticeVerification
 from fluxloom_lab.verify.lbm_bodies import BodyFlow, channel_cylinder, resampled, settle, shedding
 from fluxloom_lab.verify.lbm_cavity import cavity, cavity_extremes
@@ -221,7 +221,7 @@ def test_parts() -> None:
     assert {f"lbm-{part}" for part in PARTS} <= set(known.names())
     assert all(PARTS[part][1] in known[f"lbm-{part}"].title for part in PARTS)
     told: list[str] = []
-    assert not list(LatticeVerification(("vortex", "sphere", "boxes")).run(VerifyOptions(threads=1), told.append))
+    assert not list(LatticeVerification(("vortex", "sphere", "boxes")).run(DataOptions(threads=1), told.append))
     assert "needs --data" in told[0]
 
 
@@ -253,5 +253,5 @@ def test_cavity_in_few_bits(context: fl.Context) -> None:
 
 @pytest.mark.long
 def test_all_quick_checks() -> None:
-    failed = [check for check in LatticeVerification().run(VerifyOptions(threads=1), lambda _: None) if not check.ok]
+    failed = [check for check in LatticeVerification().run(DataOptions(threads=1), lambda _: None) if not check.ok]
     assert not failed, failed

@@ -16,9 +16,8 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.dsl.context import Context
 from fluxloom.mesh import box2d, box3d, write
-from fluxloom_lab.bench.base import BenchOptions
 from fluxloom_lab.bench.compressible import CompressibleBench
-from fluxloom_lab.bench.compressible_domain import disturbed, flow_on, wall_of
+from fluxloom_lab.bench.compressible_domain import CompressibleOptions, disturbed, flow_on, wall_of
 from fluxloom_lab.bench.compressible_table import _Table
 from fluxloom_lab.bench.registry import benches
 
@@ -39,13 +38,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def record(**options: Any) -> dict[str, Any]:
-    return CompressibleBench().run(BenchOptions(rounds=1, threads=1, **options), lambda _: None).as_json()
+    return CompressibleBench().run(CompressibleOptions(rounds=1, threads=1, **options), lambda _: None).as_json()
 
 
 def test_record() -> None:
     """Bytes are those of the loops, times those of the rounds."""
     told: list[str] = []
-    options = BenchOptions(cells="4,3,2", rounds=2, threads=1, iterations=2)
+    options = CompressibleOptions(cells="4,3,2", rounds=2, threads=1, iterations=2)
     found = benches()["compressible"].run(options, told.append).as_json()
     metrics = found["metrics"]
     assert found["sizes"] == {"cells": 24}
@@ -204,4 +203,4 @@ def test_the_flow_begins_near_that_beyond() -> None:
 def test_transports_want_several_ranks() -> None:
     """It is said before anything is measured."""
     with pytest.raises(CaseError, match="start several ranks"):
-        CompressibleBench().run(BenchOptions(cells="4", transports=True), lambda _: None)
+        CompressibleBench().run(CompressibleOptions(cells="4", transports=True), lambda _: None)

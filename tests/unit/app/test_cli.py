@@ -388,6 +388,7 @@ class FakeVerification:
     """Two checks, of which one may fail."""
 
     title = "made up"
+    options = VerifyOptions
 
     def __init__(self, value: float) -> None:
         self.value = value

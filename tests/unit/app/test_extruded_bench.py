@@ -10,8 +10,7 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
-from fluxloom_lab.bench.base import BenchOptions
-from fluxloom_lab.bench.extruded import ExtrudedBench
+from fluxloom_lab.bench.extruded import ExtrudedBench, ExtrudedOptions
 from fluxloom_lab.bench.registry import benches
 
 
@@ -29,7 +28,7 @@ def meter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_record() -> None:
     told: list[str] = []
-    record = benches()["extruded"].run(BenchOptions(cells="5,4,2", rounds=1, threads=1), told.append).as_json()
+    record = benches()["extruded"].run(ExtrudedOptions(cells="5,4,2", rounds=1, threads=1), told.append).as_json()
     metrics = record["metrics"]
     assert record["sizes"] == {"cells": 40}
     assert metrics["shape"] == [2, 4, 5]
@@ -51,7 +50,7 @@ def test_record() -> None:
 @pytest.mark.long
 def test_ranks_need_the_iterations_of_one() -> None:
     def run(comm: Comm) -> dict[str, Any]:
-        return ExtrudedBench().run(BenchOptions(cells="4", rounds=1, comm=comm, threads=1), lambda _: None).as_json()
+        return ExtrudedBench().run(ExtrudedOptions(cells="4", rounds=1, comm=comm, threads=1), lambda _: None).as_json()
 
     rows = [run_threads(n, run)[0]["metrics"]["methods"] for n in (1, 2)]
     assert rows[0][0]["iterations"] == rows[1][0]["iterations"] > 5
@@ -62,4 +61,4 @@ def test_ranks_need_the_iterations_of_one() -> None:
 
 def test_wrong_box() -> None:
     with pytest.raises(CaseError, match="--cells '5,4' "):
-        ExtrudedBench().run(BenchOptions(cells="5,4"), print)
+        ExtrudedBench().run(ExtrudedOptions(cells="5,4"), print)

@@ -14,11 +14,10 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import Bandwidth
 from fluxloom.perf.les_model import ITERATION
-from fluxloom_lab.bench.base import BenchOptions
 from fluxloom_lab.bench.energy import GpuEnergy, ProcessorEnergy, joules_of
 from fluxloom_lab.bench.les import LesBench, _built
 from fluxloom_lab.bench.les_kernels import _rotation, _spent, measure_kernels, solver_bytes
-from fluxloom_lab.bench.les_products import lattice_of, rows_from_text
+from fluxloom_lab.bench.les_products import LesOptions, lattice_of, rows_from_text
 from fluxloom_lab.bench.registry import benches
 
 
@@ -45,13 +44,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rank_record(comm: Comm, **options: Any) -> dict[str, Any]:
-    return LesBench().run(BenchOptions(comm=comm, threads=1, rounds=1, **options), lambda _: None).as_json()
+    return LesBench().run(LesOptions(comm=comm, threads=1, rounds=1, **options), lambda _: None).as_json()
 
 
 @pytest.mark.long
 def test_record() -> None:
     """The parts of the model add up to what it says, and calls are those of the sub-steps."""
-    record = benches()["les"].run(BenchOptions(cells="5,4,3", rounds=1, threads=1, iterations=9), lambda _: None)
+    record = benches()["les"].run(LesOptions(cells="5,4,3", rounds=1, threads=1, iterations=9), lambda _: None)
     metrics, kernels = record.metrics, record.metrics["kernels"]
     assert record.sizes == {"cells": 60}
     assert record.copy_gbs == 10.0
@@ -169,7 +168,7 @@ def test_sizes() -> None:
 )
 def test_wrong_options(options: dict[str, str], message: str) -> None:
     with pytest.raises(CaseError, match=message):
-        LesBench().run(BenchOptions(**options), print)  # type: ignore[arg-type]
+        LesBench().run(LesOptions(**options), print)  # type: ignore[arg-type]
 
 
 def test_counters_of_processors(tmp_path: Path) -> None:

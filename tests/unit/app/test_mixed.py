@@ -9,8 +9,7 @@ import pytest
 from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import CaseError
-from fluxloom_lab.bench.base import BenchOptions
-from fluxloom_lab.bench.mixed import Attempt, MixedBench, SideBySide, break_even
+from fluxloom_lab.bench.mixed import Attempt, MixedBench, MixedOptions, SideBySide, break_even
 
 
 def test_attempt_compares_with_the_sum_of_rates() -> None:
@@ -38,7 +37,7 @@ def test_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     def run(comm: Comm) -> dict[str, Any]:
-        options = BenchOptions(cells="8,12", iterations=2, rounds=3, comm=comm, threads=1)
+        options = MixedOptions(cells="8,12", iterations=2, rounds=3, comm=comm, threads=1)
         return MixedBench().run(options, told.append if comm.rank == 0 else lambda _line: None).as_json()
 
     record, other = run_threads(2, run)
@@ -64,4 +63,4 @@ def test_the_gain_is_the_median_of_pairs() -> None:
 
 def test_one_rank_is_refused() -> None:
     with pytest.raises(CaseError, match="compares ranks"):
-        MixedBench().run(BenchOptions(cells="8,12"), print)
+        MixedBench().run(MixedOptions(cells="8,12"), print)
