@@ -13,10 +13,10 @@ from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.compressible_geometry import Rotation
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas, Sutherland
-from fluxloom.fv.riemann import SOD
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import FLUXES, LIMITERS, CompressibleScheme
+from fluxloom_lab.exact.riemann import SOD
 
 LONG = pytest.mark.long
 

@@ -12,10 +12,10 @@ from fluxloom.core.errors import Divergence
 from fluxloom.fv.compressible_boundary import Boundary, NoSlipWall, SlipWall, SupersonicOutlet
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
-from fluxloom.fv.riemann import RiemannProblem
 from fluxloom.mesh import MeshData, box2d, box3d
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import FLUXES, CompressibleScheme
+from fluxloom_lab.exact.riemann import RiemannProblem
 
 LONG = pytest.mark.long
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fluxloom as fl
-from fluxloom.app.verify.compressible_cases import box
 from fluxloom.fv.compressible_boundary import FarField
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas
@@ -14,6 +13,7 @@ from fluxloom.fv.node_slopes import NodeSlopes, node_slopes
 from fluxloom.fv.sides import Family, spread
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom_lab.problems.compressible_cases import box
 
 
 @pytest.mark.parametrize("kind", ["green-gauss", "least-squares"])
