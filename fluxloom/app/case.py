@@ -62,6 +62,8 @@ class Table(BaseModel):
 def _with_number(choice: Any, name: str, key: str, value: Any) -> Any:
     """Return a choice with one of its numbers."""
     words = strategy_words(choice) if isinstance(choice, Strategy) else choice
+    if words is None or words == "none":
+        raise ValueError(f"{key} is a number of {name}, which is none: write {name} = {{ type = ..., {key} = ... }}")
     words = {"type": words} if isinstance(words, str) else words
     if not isinstance(words, dict):
         return words  # nonsense, which the check of the choice tells

@@ -16,12 +16,13 @@ Members of other packages have a name through an entry point of the family's gro
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar
 
 from fluxloom.core.errors import FluxloomError, SolverError
 from fluxloom.core.registry import Registry, load_object
 
-__all__ = ["Strategy", "require_strategy", "strategy_class", "strategy_name", "strategy_words"]
+__all__ = ["Strategy", "require_strategy", "strategy_called", "strategy_class", "strategy_name", "strategy_words"]
 
 S = TypeVar("S", bound="Strategy")
 
@@ -70,6 +71,17 @@ def strategy_class(family: type[S], name: str) -> type[S]:
     return found
 
 
+def strategy_called(family: type[S], name: str) -> S | None:
+    """Return a member with its defaults, for options of command lines; None for ``"none"``.
+
+    Raises
+    ------
+    FluxloomError
+        As `strategy_class`.
+    """
+    return None if name == "none" else strategy_class(family, name)()
+
+
 def strategy_name(value: Strategy | None) -> str:
     """Return what case files call a member; of one without a name its class, of None ``"none"``."""
     return "none" if value is None else value.type_name or type(value).__name__
@@ -94,10 +106,11 @@ def require_strategy(what: str, value: object, family: type[Strategy], *, option
     if isinstance(value, family) or (optional and value is None):
         return
     hint = ""
-    if isinstance(value, str) and value in family.choices:
-        hint = f"; write {what}={family.choices[value].__name__}()"
-    elif optional and value == "none":
+    if optional and value == "none":
         hint = f"; write {what}=None"
+    elif isinstance(value, str):
+        near = [value] if value in family.choices else get_close_matches(value, family.choices, 1)
+        hint = f"; write {what}={family.choices[near[0]].__name__}()" if near else ""
     elif isinstance(value, type) and issubclass(value, family):
         hint = f"; write {what}={value.__name__}()"
     known = ", ".join(f"{family.choices[name].__name__}" for name in family.choices)

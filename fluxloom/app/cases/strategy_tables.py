@@ -107,6 +107,8 @@ def _named(family: type[Strategy], given: Any, optional: bool) -> tuple[type[Str
         raise ValueError(f'must be a name in quotes or a table {{ type = "..." }}, got {given!r} (allowed: {known})')
     if not isinstance(given.get("type"), str):
         raise ValueError(f'the table needs type = "..." (allowed: {known})')
+    if optional and given["type"] == "none":
+        raise ValueError(f"none: no key {next(key for key in given if key != 'type')!r} (it has none)")
     try:
         kind = strategy_class(family, given["type"])
     except FluxloomError as error:
