@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -149,7 +150,8 @@ AT_DECORATION = [
      "A has a __post_init__"),
     ("@dataclass(frozen=True, kw_only=True)\nclass A:\n    x: float\n", "Roe", "A(1.0).x",
      "the field 'x' of A is not given by position"),
-    ("@dataclass(frozen=True, init=False)\nclass A:\n    x: float\n", "Roe", "A(1.0).x", "A has a constructor of its own"),
+    ("@dataclass(frozen=True, init=False)\nclass A:\n    x: float\n", "Roe", "A(1.0).x",
+     "A has a constructor of its own"),
 ]  # fmt: skip
 
 
@@ -174,10 +176,11 @@ class Wrong:
 """ + KERNEL.format(kind="Func", value="flux(q)"))  # fmt: skip
     with pytest.raises(KernelError) as found:
         module.k_.lower(SHAPES, {"flux": module.Wrong()})
-    lines = module.k_.source.filename, {n: k for k, n in enumerate(open(module.__file__).read().split("\n"), 1)}
-    assert found.value.line == lines[1]["        return q[2]"]
-    places = [lines[1]["        return self.deeper(q)"], lines[1]["    r[1] = flux(q)"]]
-    assert found.value.__notes__ == [f"in a call from {lines[0]}:{line}" for line in places]
+    name = module.k_.source.filename
+    lines = {text: k for k, text in enumerate(Path(name).read_text(encoding="utf-8").split("\n"), 1)}
+    assert found.value.line == lines["        return q[2]"]
+    places = [lines["        return self.deeper(q)"], lines["    r[1] = flux(q)"]]
+    assert found.value.__notes__ == [f"in a call from {name}:{line}" for line in places]
 
 
 CONTRACT = [
