@@ -111,7 +111,8 @@ def results(device: str, kernel, seed: int, lanes: int) -> dict[str, np.ndarray]
     q, n = ctx.dat(over, rng.uniform(-1, 1, (size, 3))), ctx.dat(over, rng.integers(0, 4, (size, 2)))
     x, r = ctx.dat(points, rng.uniform(-1, 1, (2 * size, 2))), ctx.dat(over, rng.uniform(-1, 1, (size, 3)))
     schedule = fl.Schedule(lanes=lanes, deterministic="global")
-    Loop(kernel, over, q, n, x[m], r, nu=0.75, flag=bool(seed % 2), schedule=schedule)()
+    extra = ctx.dat(over, rng.uniform(-1, 1, (size, 2))) if seed % 3 else None
+    Loop(kernel, over, q, n, x[m], r, extra, nu=0.75, flag=bool(seed % 2), schedule=schedule)()
     return {"x": x.read(), "r": r.read()}
 
 
