@@ -62,7 +62,12 @@ def _identity(value: Any) -> Hashable | None:
         parts = [(name, _identity(part)) for name, part in sorted(value.items())]
         return None if any(part is None for _, part in parts) else tuple(parts)
     if isinstance(value, Helper) or is_record(type(value)):
-        return strategy_identity(value)
+        found = strategy_identity(value)
+        try:
+            hash(found)
+        except TypeError:  # a field that may change, which is refused
+            return None
+        return found
     if isinstance(value, (list, tuple)):
         inner = [_identity(part) for part in value]
         return None if None in inner else tuple(inner)

@@ -25,6 +25,7 @@ from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.steps import Reset
 from fluxloom.fv.agglomeration import Coarse, hierarchy
 from fluxloom.fv.compressible_multigrid import squares
+from fluxloom.fv.time_schemes import RK5First
 from fluxloom.linalg.vectors import copy
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_cycles import CYCLES, SMOOTHERS, Multigrid

@@ -112,8 +112,9 @@ def results(device: str, kernel, seed: int, lanes: int) -> dict[str, np.ndarray]
     q, n = ctx.dat(over, rng.uniform(-1, 1, (size, 3))), ctx.dat(over, rng.integers(0, 4, (size, 2)))
     x, r = ctx.dat(points, rng.uniform(-1, 1, (2 * size, 2))), ctx.dat(over, rng.uniform(-1, 1, (size, 3)))
     schedule = fl.Schedule(lanes=lanes, deterministic="global")
-    constants = dict(zip([item.name for item in kernel.constants], (0.75, bool(seed % 2)), strict=True))
-    Loop(kernel, over, q, n, x[m], r, schedule=schedule, **constants)()
+    extra = ctx.dat(over, rng.uniform(-1, 1, (size, 2))) if seed % 3 else None
+    constants = dict(zip([item.name for item in kernel.constants], (0.75, bool(seed % 2)), strict=False))
+    Loop(kernel, over, q, n, x[m], r, extra, schedule=schedule, **constants)()
     return {"x": x.read(), "r": r.read()}
 
 
