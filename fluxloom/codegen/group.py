@@ -62,8 +62,6 @@ class WorkShape:
         The one component that a kernel handles; -1: all.
     wide
         Whether reductions are in double precision.
-    serial
-        Whether a group has one item, which handles ``block`` elements one after the other (for CPUs).
     """
 
     block: int = 256
@@ -80,7 +78,6 @@ class WorkShape:
     components: int = 1
     component: int = -1
     wide: bool = True
-    serial: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def write_staged_gather(driver: KernelDriver) -> list[str]:
             item.member(member, "t", "none")
         item.store_own()
     driver._launch("_run", "targets")
-    sums = driver.close("t", "targets", group.direct)
+    sums = driver.sums.reduce(group.direct, "t", "targets")
     return [*lines, *item.lines, *(line for line in sums if not line.startswith("    const int l =")), "}", ""]
 
 

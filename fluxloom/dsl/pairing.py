@@ -16,9 +16,6 @@ def why_single(bound: Bound, strategy: str | None) -> str:
     """Return why a work item cannot have two rows of a loop under a strategy; empty when it can."""
     if strategy not in (None, "direct"):
         return f"the strategy {strategy!r} guards increments element by element"
-    device = bound.over.context.device
-    if getattr(device, "is_cpu", False):
-        return f"{device.describe()} is a processor without coalesced loads"
     if bound.over.parent.part is not None and _reduces(bound):
         return "it reduces over rows of several ranks, whose ranges may begin inside a pair"
     from fluxloom.codegen.pairs import why_not_paired

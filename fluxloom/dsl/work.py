@@ -16,7 +16,7 @@ from fluxloom.core.errors import PlanError
 from fluxloom.device.base import Device
 from fluxloom.dsl.bind import Bound, Numbering, specialise
 from fluxloom.dsl.contributions import SPARSE, contributions
-from fluxloom.dsl.cost import redundancy_is_low, repeating_pays, require_global_order
+from fluxloom.dsl.cost import repeating_pays, require_global_order
 from fluxloom.dsl.dats import Global
 from fluxloom.dsl.grouping import choose_grouping, long_plan, team_plan, whole_chunks, why_alone
 from fluxloom.dsl.maps import RaggedMap, TableMap
@@ -27,7 +27,6 @@ from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Grid, Set, Subset
 from fluxloom.dsl.spans import Span, tiles_of, whole_span
 from fluxloom.dsl.split import why_whole
-from fluxloom.dsl.work_cpu import SPAN, group_memory, serial_tile, serial_tiles, serially, stages_fit
 
 __all__ = [
     "BLOCK", "check_stage", "choose_work", "fused_plans", "gather_pays", "gather_plan", "restrict", "work_plan",
@@ -43,6 +42,9 @@ _GRID_BLOCK, _GRID_BLOCK_ELSEWHERE = 512, 256
 
 _SITES_BLOCK = {2: 256, 4: 128}
 """The same where an item has several sites, by their number."""
+
+_GROUP_MEMORY = 48 << 10
+"""Bytes a group may take without asking the driver for more."""
 
 _LIMITED = ("serial", "block_permute")
 # ------------------------------------------------------------------------------------------ choices
@@ -74,21 +76,17 @@ def choose_work(bound: Bound, races: RaceInfo, wanted: Schedule) -> Schedule:
     strategy = wanted.strategy or (_strategy(bound, races, wanted) if races.racing else None)
     if races.racing and wanted.deterministic == "global" and bound.over.parent.part is not None:
         require_global_order(bound, races, strategy or "")
-    serial = serially(bound.over.context.device, strategy) and wanted.lanes <= 1 and not wanted.rows
-    block = wanted.block or (SPAN if serial else _block(bound))
+    block = wanted.block or _block(bound)
     if block == 1 and strategy == "gather":
         block = BLOCK
     shape = choose_grouping(bound, strategy, wanted, block)
     block, lanes, rows = (shape.block, shape.lanes, shape.rows) if shape else (whole_chunks(bound, block), 1, 0)
     stage = bool(wanted.stage) and (strategy == "gather" or (strategy == "block_colour" and len(races.tables) == 1))
-    if serial and strategy == "gather" and wanted.stage is None:
-        tile = serial_tile(bound, races, wanted.block)
-        stage, block = tile > 0, tile or block
     pairs = bool(wanted.pairs) and lanes == 1 and not why_single(bound, strategy)
     if pairs:
         rows = 2 * block
     split = not pairs and bool(wanted.split) and not why_whole(bound, strategy or "direct", stage=stage)
-    sites = 1 if serial or split or races.racing else _sites(bound, wanted.sites)
+    sites = 1 if split or races.racing else _sites(bound, wanted.sites)
     if sites > 1 and not wanted.block:
         block = _SITES_BLOCK[sites]
     return replace(wanted, strategy=strategy, block=block, lanes=lanes, rows=rows, threads=1,
@@ -113,7 +111,7 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
     order = ["gather", "atomic", "two_pass", "element_colour", "block_colour"]
     if "gather" in races.allowed and not gather_pays(bound, races, wanted):
         order = ["atomic", "two_pass", "gather", "element_colour", "block_colour"]
-        if serially(bound.over.context.device, "gather"):  # whose atomic additions are slow
+        if getattr(bound.over.context.device, "is_cpu", False):  # its atomic additions are slow
             order.insert(0, order.pop())
     if wanted.deterministic:
         order.remove("atomic")
@@ -132,18 +130,14 @@ def _strategy(bound: Bound, races: RaceInfo, wanted: Schedule) -> str:
 def gather_pays(bound: Bound, races: RaceInfo, wanted: Schedule) -> bool:
     """Return whether a loop may be driven from its targets, and what that computes again costs less than it saves.
 
-    Targets one by one compute an element once for each of its legs. Tiles, those of groups of work items (``stage``)
-    and those of CPUs, compute most elements once.
+    Targets one by one compute an element once for each of its legs. Tiles of groups of work items (``stage``) compute
+    most elements once.
     """
     if "gather" not in races.allowed:
         return False
     elements, legs = races.tables[0].shape
     repeats = float(elements * (legs - 1))
-    if wanted.stage or repeating_pays(bound, races, repeats):
-        return True
-    device = bound.over.context.device
-    tile = serial_tile(bound, races, wanted.block) if serially(device, "gather") and wanted.stage is None else 0
-    return tile > 0 and redundancy_is_low(bound, races, tile)
+    return bool(wanted.stage) or repeating_pays(bound, races, repeats)
 
 
 def _reduces(bound: Bound) -> bool:
@@ -172,7 +166,6 @@ def work_shape(
     assert isinstance(long, int)
     stages = [p.values["stage"] for p in plans if "stage" in p.values]
     block = fused_block(schedule) if fused else schedule.block or BLOCK
-    serial = serially(device, schedule.strategy) and schedule.lanes <= 1 and schedule.rows <= block
     pairs = bool(schedule.pairs) and not fused
     return WorkShape(
         block=block,
@@ -188,7 +181,6 @@ def work_shape(
         stage=tuple(s for s in stages if isinstance(s, int)),
         components=pieces,
         wide=not device.refuses_double,
-        serial=serial,
     )
 
 
@@ -197,11 +189,7 @@ def check_stage(group: Group, device: Device) -> None:
     from fluxloom.codegen.staged import stage_bytes
 
     needed = sum(stage_bytes(m, c) for m, c in zip(group.scatter, group.work.stage, strict=False))
-    if group.work.serial and group.work.stage:
-        from fluxloom.codegen.spans import sum_bytes
-
-        needed = sum_bytes(group.scatter, group.work.block)
-    there = group_memory(device)
+    there = min(int(getattr(device, "local_memory", 0)) or _GROUP_MEMORY, _GROUP_MEMORY)
     if there < needed and group.strategy == "gather":
         names = " + ".join(m.spec.name for m in group.scatter)
         raise PlanError(
@@ -252,8 +240,6 @@ def _build(bound: Bound, races: RaceInfo, strategy: str, schedule: Schedule, spa
             return _blocks(races, span, schedule, values, bound.over.parent.part is None)
         case "two_pass":
             return _two_pass(bound, values, bound.over.executed)
-        case "gather" if schedule.stage and serially(bound.over.context.device, strategy):
-            return serial_tiles(bound.over, races, span, schedule.block)
         case "gather" if schedule.stage:
             return _staged(bound.over, races, span, schedule.block, values)
         case "gather":
@@ -329,9 +315,6 @@ def fused_plans(scatter: Sequence[Any], direct: int, span: Span | None = None) -
         return [fused_plan(scatter)] * (len(scatter) + direct)
     staged = replace(scatter[0].schedule, block=fused_block(scatter[0].schedule))
     plans = [work_plan(loop.bound, loop.races, "gather", staged, span) for loop in scatter]
-    cpu = serially(scatter[0].context.device, "gather")
-    if cpu and not stages_fit([loop.bound for loop in scatter], staged.block):
-        return [fused_plan(scatter)] * (len(scatter) + direct)
     return plans + [plans[0]] * direct
 
 

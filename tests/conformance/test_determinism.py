@@ -10,7 +10,7 @@ from fluxloom.mesh.airfoil import airfoil_mesh
 from fluxloom.solvers.airfoil import Airfoil
 
 from .harness import (
-    GPU_FORMS,
+    DEVICES,
     context,
     everywhere,
     native,
@@ -26,7 +26,7 @@ from .test_grid import sums as grid_sums
 from .test_races import edge_flux, flux_with_sums, two_maps, uneven_flux
 
 
-@pytest.mark.parametrize("device", GPU_FORMS)
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_plan_is_repeatable(device: str) -> None:
     """The same plan gives the same bits, call after call."""
     for case, without in ((edge_flux, ("atomic",)), (flux_with_sums, ("atomic", "gather"))):
@@ -65,7 +65,7 @@ def choices(device: str, gather: bool = True) -> dict[str, fl.Schedule]:
 @pytest.mark.parametrize("case", [edge_flux, uneven_flux, two_maps, flux_with_sums], ids=lambda c: c.__name__)
 @pytest.mark.parametrize(
     ("device", "dtype"),
-    everywhere(["float64", "float32"], ["float64", "float32"], keep=1, keep_items=1, keep_opencl=0),
+    everywhere(["float64", "float32"], ["float64", "float32"], keep=1, keep_items=1),
 )
 def test_global_grade(case, device: str, dtype: str) -> None:
     """Strategies, blocks, lanes and threads leave no trace in the bits."""
@@ -92,7 +92,7 @@ def test_sums_of_direct_loops(dtype: str) -> None:
             same(got, first, f"lanes {lanes} threads {threads}")
 
 
-@pytest.mark.parametrize(("device", "case"), everywhere([], [grid_sums, sums], keep_items=1, keep_opencl=0))
+@pytest.mark.parametrize(("device", "case"), everywhere([], [grid_sums, sums], keep_items=1))
 def test_sums_in_groups_of_any_size(device: str, case) -> None:
     """Neither the size of a group nor the run changes a sum."""
     blocks = {(n, k): {"schedule": fl.Schedule(block=n, deterministic="global")} for n in (128, 1024) for k in range(3)}
@@ -141,7 +141,7 @@ def test_airfoil_is_the_same_everywhere(lanes: int) -> None:
         assert got[1] == want[1], (fused, strategy, block, threads)
 
 
-@pytest.mark.parametrize("device", everywhere([], keep_opencl=0))
+@pytest.mark.parametrize("device", everywhere([]))
 def test_airfoil_is_the_same_on_a_device(device: str) -> None:
     """Fused and unfused, every strategy, every size of groups."""
     want = airfoil(fl.Schedule(strategy="gather", deterministic="global"), device, fused=False)
