@@ -250,10 +250,6 @@ class KernelDriver:
 
     def _gather(self) -> list[str]:
         """Drive the loops target by target; an element is computed once for each of its targets."""
-        if self.group.work.stage:
-            from fluxloom.codegen.staged import write_staged_gather
-
-            return write_staged_gather(self)
         group = self.group
         if group.work.single:
             return self._per_element("_run", "add")

@@ -155,8 +155,6 @@ def _kernel_plan(group: Group) -> list[tuple[str, str]]:
             return _block_plan(group, reduces)
         case "gather" if group.work.single:
             return []
-        case "gather" if group.work.stage:
-            return _staged_plan(group)
         case "gather":
             names = [("int64_t", "targets"), *_contributions(group, "inv")]
             return names + [("int64_t", f"base{m.number}") for m in group.scatter[1:]]
@@ -182,14 +180,3 @@ def _block_plan(group: Group, reduces: bool) -> list[tuple[str, str]]:
     if group.work.stage:
         names += [("int32_t *", "tgt_ptr"), ("int32_t *", "tgt"), ("uint16_t *", "tgt_loc")]
     return names + ([("int64_t", "n_partials")] if reduces else [])
-
-
-def _staged_plan(group: Group) -> list[tuple[str, str]]:
-    names = [("int64_t", "targets")]
-    for member in group.scatter:
-        k = member.number
-        names += [("int32_t *", f"seg{k}"), ("int32_t *", f"elem{k}")]
-        tables = {(a.map, a.leg) for a in member.spec.args if a.kind == "table" and a.access.reduces}
-        for position in range(len(tables)):
-            names += [("int32_t *", f"loc{k}_{position}_ptr"), ("uint16_t *", f"loc{k}_{position}")]
-    return names

@@ -41,7 +41,6 @@ STRATEGIES = {
 ITEM_STRATEGIES = {
     "atomic": fl.Schedule(strategy="atomic", block=256),
     "gather": fl.Schedule(strategy="gather"),
-    "gather_staged": fl.Schedule(strategy="gather", block=64, stage=True),
     "two_pass": fl.Schedule(strategy="two_pass", block=96),
     "element_colour": fl.Schedule(strategy="element_colour", block=64),
     "block_colour": fl.Schedule(strategy="block_colour"),

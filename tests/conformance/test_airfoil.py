@@ -46,7 +46,7 @@ def check(flow: Airfoil, tolerance: float = 1e-12) -> None:
     ("device", "strategy", "fused", "lanes"),
     everywhere(
         [(s, *rest) for rest in [(False, 4), (True, 1), (True, 8), (False, 1)] for s in STRATEGIES],
-        [("gather", True, 0), ("gather_staged", True, 0), *((s, False, 0) for s in ITEM_STRATEGIES)],
+        [("gather", True, 0), *((s, False, 0) for s in ITEM_STRATEGIES)],
         keep=len(STRATEGIES),
         keep_items=2,
     ),

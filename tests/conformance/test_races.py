@@ -300,7 +300,7 @@ def test_limits_of_registers(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_loops_that_share_a_map_keep_their_own_plans(device: str) -> None:
     """Plans are shared by loops that increment through the same legs, and only by those."""
-    without = () if device == "cpu" else ("atomic", "element", "gather_staged", "block_colour_staged")
+    without = () if device == "cpu" else ("atomic", "element", "block_colour_staged")
     for name, schedule in schedules(device, without=without).items():
         for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
             ctx = context(device, threads=2, schedule=schedule)

@@ -17,7 +17,7 @@ SCHEDULES = {
     "cpu": (None, fl.Schedule(deterministic="plan"), fl.Schedule(strategy="serial"), fl.Schedule(strategy="atomic"),
             fl.Schedule(strategy="gather", block=64), fl.Schedule(strategy="block_colour", block=32)),
     "items": (None, fl.Schedule(deterministic="plan"), fl.Schedule(strategy="atomic"),
-              fl.Schedule(strategy="gather", block=48, stage=True), fl.Schedule(strategy="gather", stage=False)),
+              fl.Schedule(strategy="gather", block=48), fl.Schedule(strategy="block_colour", block=48, stage=True)),
 }  # fmt: skip
 MIXED = (("cpu", 1), ("opencl", 0), ("cpu", 2))
 

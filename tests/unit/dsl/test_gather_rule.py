@@ -86,7 +86,6 @@ def test_wishes_come_first() -> None:
     asked = matrices(Items(), fl.Schedule(strategy="gather"))
     assert asked.strategy == "gather"
     assert asked.fusable_as_gather
-    assert matrices(Items(), fl.Schedule(stage=True)).strategy == "gather"  # a tile computes most cells once
 
 
 def test_a_processor_adds_by_colours_what_it_does_not_gather() -> None:
@@ -94,7 +93,7 @@ def test_a_processor_adds_by_colours_what_it_does_not_gather() -> None:
     assert fluxes(Processor()).strategy == "gather"
     near = matrices(Processor())
     assert near.strategy == "block_colour"
-    assert not gather_pays(near.bound, near.races, fl.Schedule())
+    assert not gather_pays(near.bound, near.races)
 
 
 def test_the_rule_in_numbers() -> None:
