@@ -25,7 +25,7 @@ from tests.unit.kernel.conftest import load_module
 from tests.unit.kernel.test_random import TEMPLATE, Generator, indented, renamed
 
 MODEST = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-DEVICES = {"opencl": 5, "opencl_gpu": 5, "cuda": 15}
+DEVICES = {"opencl": 5, "cuda": 15}
 """Devices of work items, and how many examples they try."""
 
 

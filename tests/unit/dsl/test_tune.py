@@ -482,6 +482,20 @@ def test_broken_file(file: Path, text: str, expected: str) -> None:
         TuningFile().show()
 
 
+def test_records_of_a_gather_with_stage_are_left_out(tmp_path: Path, file: Path) -> None:
+    """Files of versions that had it are read, and the loop is measured anew."""
+    old, new = TuningFile(), TuningFile(tmp_path / "new.json")
+    old.put("k1", "flux", fl.Schedule(strategy="gather", block=64, stage=True), 1e-3)
+    old.put("k2", "advance", fl.Schedule(strategy="block_colour", stage=True), 2e-3)
+    with pytest.warns(UserWarning, match="'flux' was tuned to a gather with stage=True, which is gone; .* tune the loop"):
+        assert old.get("k1") is None
+    with pytest.warns(UserWarning, match="left out"):
+        assert [r.loop for r in old.show()] == ["advance"]
+    with pytest.warns(UserWarning, match="left out"):
+        assert new.merge(old) == 1
+    assert list(new.entries()) == ["k2"]
+
+
 def test_writers_do_not_lose_records(file: Path) -> None:
     def put(k: int) -> None:
         TuningFile().put(f"k{k}", "loop", fl.Schedule(lanes=4), 1e-3)
