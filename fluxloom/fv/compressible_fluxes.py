@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy
@@ -321,6 +322,10 @@ class Flux(Strategy, what="flux", group="fluxloom.fluxes"):
     A member is a frozen dataclass whose ``__call__`` is a ``@func`` that writes the ``d + 2`` components of ``f``; see
     the module for what it is given. The other methods may be replaced.
     """
+
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, left: Any, right: Any, n: Any, f: Any, gamma: Any, d: Any) -> Any: ...  # noqa: D102
 
     @property
     def resolves_contacts(self) -> bool:

@@ -54,6 +54,12 @@ def heat_slope(w, slope, light, heat, rough, d):
 
 
 @func
+def molecular(gas, temperature):
+    """Return the dynamic viscosity of a gas that has one."""
+    return gas.viscosity(temperature)
+
+
+@func
 def turbulent(w, mu, nv, d):
     """Return the dynamic eddy viscosity of a state; 0 without a model."""
     mut = 0.0
@@ -232,7 +238,7 @@ def boundary_friction(
         for k in range(d):
             g[d * i + k] = slope[d * (1 + i) + k]
         corrected(g, b[1 + i] - w[1 + i], way, 1.0 / square, d * i, d)
-    mu = gas.viscosity(here)
+    mu = molecular(gas, here)
     mut = turbulent(b, mu, nv, d)
     closed = kind[0] == SLIP_WALL or kind[0] == NO_SLIP_WALL
     capacity = select(closed, 0.0, gas.gamma * gas.constant / (gas.gamma - 1.0))
@@ -279,7 +285,7 @@ def turbulence(
 ):  # fmt: skip
     """Add what the model of Spalart and Allmaras produces, destroys and diffuses by gradients in a cell to ``R``."""
     nut = w[2 + d]
-    nu = gas.viscosity(w[1 + d] / (w[0] * gas.constant)) / w[0]
+    nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)
     square = 0.0
     across = 0.0

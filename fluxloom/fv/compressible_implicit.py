@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from fluxloom.core.access import RW, Const, Read, Write
 from fluxloom.fv.compressible_fluxes import euler, mean_state, normal_velocity, rounded
-from fluxloom.fv.compressible_friction import turbulent, vorticity
+from fluxloom.fv.compressible_friction import molecular, turbulent, vorticity
 from fluxloom.fv.compressible_outside import NO_SLIP_WALL, SLIP_WALL, boundary_state, is_mirror, transported
 from fluxloom.fv.gas import Gas
 from fluxloom.fv.spalart_allmaras import SIGMA, diffusivity, source
@@ -149,8 +149,8 @@ def layer(w, other, temperature, far, share, gas, nv, d):
     conductivity = 0.0
     spread = 0.0
     if gas.viscosity is not None:
-        here = gas.viscosity(temperature)
-        there = gas.viscosity(far)
+        here = molecular(gas, temperature)
+        there = molecular(gas, far)
         eddy = 0.5 * (turbulent(w, here, nv, d) + turbulent(other, there, nv, d))
         mean = 0.5 * (here + there)
         mu = share * (mean + eddy)
@@ -219,7 +219,7 @@ def boundary_balance(kind, par, n, w, f, share, gas, d):
     if is_mirror(kind, par):
         push = sqrt(gas.gamma * w[1 + d] * w[0])
     if gas.viscosity is not None:
-        mu = share * gas.viscosity(b[1 + d] / (b[0] * gas.constant))
+        mu = share * molecular(gas, b[1 + d] / (b[0] * gas.constant))
         conductivity = gas.gamma * gas.constant / (gas.gamma - 1.0) * mu / gas.prandtl
         conductivity = select(SLIP_WALL <= kind <= NO_SLIP_WALL, 0.0, conductivity)
         for v in range(2 + d):
@@ -258,7 +258,7 @@ def add_boundary(kind, par, n, w, matrix, area, share, gas, nv, d):
         boundary_state(kind, par, n, w, b, gas.gamma, d)
         follows = transported(kind, par, n, w, b, 1.0, d) - transported(kind, par, n, w, b, 0.0, d)
         nut = transported(kind, par, n, w, b, w[2 + d], d)
-        spread = share * b[0] * diffusivity(nut, gas.viscosity(b[1 + d] / (b[0] * gas.constant)) / b[0])
+        spread = share * b[0] * diffusivity(nut, molecular(gas, b[1 + d] / (b[0] * gas.constant)) / b[0])
         rate = area * (max(f[0], 0.0) * follows + select(kind == SLIP_WALL, 0.0, (1.0 - follows) * spread / SIGMA))
     return rate
 
@@ -330,7 +330,7 @@ def destruction_blocks(
 ):  # fmt: skip
     """Add what the source of a model of turbulence loses with its variable to the diagonal; what it gains is left."""
     nut = w[2 + d]
-    nu = gas.viscosity(w[1 + d] / (w[0] * gas.constant)) / w[0]
+    nu = molecular(gas, w[1 + d] / (w[0] * gas.constant)) / w[0]
     spin = vorticity(slope, d)
     step = _STEP * (fabs(nut) + nu)
     loss = source(nut, nu, spin, distance[0]) - source(nut + step, nu, spin, distance[0])

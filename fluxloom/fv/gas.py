@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,13 @@ class ViscosityLaw(Strategy, what="viscosity", group="fluxloom.viscosities"):
     temperature, K.
     """
 
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, temperature: Any) -> Any: ...  # noqa: D102
+
     def at(self, temperature: Array | float) -> Array | float:
         """Return the viscosity at temperatures, on the host."""
-        return np.vectorize(self, otypes=[float])(temperature)  # type: ignore[arg-type]
+        return np.vectorize(self, otypes=[float])(temperature)
 
     @func
     def both(self, first, second):

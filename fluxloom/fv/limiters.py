@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from fluxloom.core.errors import SolverError
 from fluxloom.core.strategies import Strategy
@@ -92,6 +93,10 @@ class Limiter(Strategy, what="limiter", group="fluxloom.limiters"):
     part, at least 0, which is 1 where it is more; both may be 0 where nothing changes. It is given the ``change`` to
     the face, ``low`` and ``high`` (see the module), and ``eps2``: squares of changes below it are not to be limited.
     """
+
+    if TYPE_CHECKING:  # a member has to have it: that of the family would be a wrong formula
+
+        def __call__(self, change: Any, low: Any, high: Any, eps2: Any) -> Any: ...  # noqa: D102
 
     @property
     def has_threshold(self) -> bool:

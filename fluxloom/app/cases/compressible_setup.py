@@ -18,7 +18,6 @@ from fluxloom.app.cases.compressible_tables import (
 )
 from fluxloom.app.cases.expressions import formula
 from fluxloom.app.cases.flow_volumes import check_length
-from fluxloom.app.cases.strategy_tables import strategy_of
 from fluxloom.app.cases.wall_motion import given_velocity
 from fluxloom.comm.base import Comm
 from fluxloom.core.errors import CaseError, SolverError
@@ -64,7 +63,7 @@ Array = npt.NDArray[np.float64]
 
 def gas_of(table: GasTable) -> Gas:
     """Return the gas of a case."""
-    return strategy_of(Gas, table)
+    return table.value
 
 
 def up_of(case: CompressibleCase, volumes: ControlVolumes, comm: Comm) -> int:
@@ -113,7 +112,7 @@ def free_stream_of(table: FreeStreamTable, gas: Gas, dimension: int, up: int) ->
 
 def scheme_of(case: CompressibleCase) -> CompressibleScheme:
     """Return the scheme of a case."""
-    flow, scheme = case.flow, replace(strategy_of(CompressibleScheme, case.scheme), cfl=case.time.cfl)
+    flow, scheme = case.flow, replace(case.scheme.value, cfl=case.time.cfl)
     limiter = scheme.limiter
     if isinstance(limiter, Venkatakrishnan) and not limiter.length and (flow.reynolds or flow.changed(("length",))):
         return replace(scheme, limiter=replace(limiter, length=flow.length))
@@ -145,7 +144,7 @@ def boundaries_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimensio
     CaseError
         If a vector or a state does not fit the dimension.
     """
-    nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.turbulence is not None else 0.0
+    nut = stream.turbulence(gas, case.flow.turbulence) if case.scheme.value.turbulence is not None else 0.0
     turns = rotation_of(case, dimension)
     return {
         name: _boundary(table, f"boundary.{name}", stream, nut, dimension, turns)
@@ -238,7 +237,7 @@ def start_of(case: CompressibleCase, gas: Gas, stream: FreeStream, dimension: in
     CaseError
         If states or formulas do not fit the dimension; when called, where density or pressure are not positive.
     """
-    nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.turbulence is not None else []
+    nut = [stream.turbulence(gas, case.flow.turbulence)] if case.scheme.value.turbulence is not None else []
     flow = _sides(case.initial, dimension) if case.initial.left else _formulas(case.initial, gas, stream, dimension)
 
     def states(places: Array) -> Array:

@@ -45,7 +45,7 @@ def warn_of_slow_flow(case: CompressibleCase, flow: CompressibleFlow, states: Ar
     comm
         Ranks.
     """
-    scheme, fastest = case.scheme, _fastest(case, flow, states, comm)
+    scheme, fastest = case.scheme.value, _fastest(case, flow, states, comm)
     cure = "low_mach = true, with which it does not"
     if not scheme.flux.resolves_contacts:  # what it damps is no jump of the normal velocity
         cure = 'flux = "roe" and ' + cure

@@ -86,7 +86,7 @@ class GasTable(strategy_table(Gas)):
 
     @model_validator(mode="after")
     def _consistent(self) -> GasTable:
-        if self.viscosity is None and (extra := self.changed(("prandtl", "prandtl_turbulent"))):
+        if self.value.viscosity is None and (extra := self.changed(("prandtl", "prandtl_turbulent"))):
             raise ValueError(f"{extra[0]} is there but viscosity is not: give it, or leave {extra[0]} out")
         return self
 
@@ -283,16 +283,16 @@ class CompressibleCase(CaseModel):
     @model_validator(mode="after")
     def _supported(self) -> CompressibleCase:
         """Refuse what would otherwise be passed over."""
-        viscous = self.gas.viscosity is not None
+        viscous = self.gas.value.viscosity is not None
         walls = [name for name, table in self.boundary.items() if table.type == "wall"]
         if walls and not viscous:
             raise ValueError(f'boundary.{walls[0]}: a wall with friction needs gas.viscosity; or type = "slip"')
         if self.flow.reynolds and not viscous:
             raise ValueError('flow.reynolds needs gas.viscosity, as "sutherland"')
-        if self.scheme.turbulence is not None and not (viscous and walls):
+        if self.scheme.value.turbulence is not None and not (viscous and walls):
             lacking = 'a patch of type = "wall"' if viscous else "gas.viscosity"
             raise ValueError(f"scheme.turbulence needs {lacking}")
-        if self.scheme.turbulence is None and self.flow.changed(("turbulence",)):
+        if self.scheme.value.turbulence is None and self.flow.changed(("turbulence",)):
             raise ValueError("flow.turbulence is there but scheme.turbulence is not: give it, or leave it out")
         self.run.leave_choices()
         self._check_steps()

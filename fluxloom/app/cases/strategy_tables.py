@@ -14,13 +14,23 @@ from fluxloom.app.case_errors import mistakes_of
 from fluxloom.core.errors import FluxloomError
 from fluxloom.core.strategies import Strategy, strategy_class, strategy_words
 
-__all__ = ["Chosen", "chosen", "strategy_of", "strategy_table"]
+__all__ = ["Chosen", "StrategyTable", "chosen", "strategy_of", "strategy_table"]
 
 Kind = TypeVar("Kind")
 _NONE = {"type": "none"}
 
 
-def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Table]:
+class StrategyTable(Table):
+    """A table with the keys of a dataclass."""
+
+    @property
+    def value(self) -> Any:
+        """The dataclass that the table describes; of fields that are no keys the defaults."""
+        assert self.described is not None
+        return strategy_of(self.described, self)
+
+
+def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[StrategyTable]:
     """Return the base of a table with the fields of a dataclass.
 
     A field that is a tuple is an array in the file (of tables, where it is one of dataclasses), one that is a dataclass
@@ -46,7 +56,7 @@ def strategy_table(kind: type[Any], without: Collection[str] = ()) -> type[Table
     chosen = [field for field in fields(kind) if field.name not in without]
     keys: dict[str, Any] = {field.name: (_in_a_file(hints[field.name]), _default(field)) for field in chosen}
     checks: dict[str, Any] = {"check": model_validator(mode="after")(check)}
-    table = create_model(f"{kind.__name__}Keys", __base__=Table, __validators__=checks, **keys)
+    table = create_model(f"{kind.__name__}Keys", __base__=StrategyTable, __validators__=checks, **keys)
     table.described = kind  # whose documentation is that of the keys
     return table
 
