@@ -67,3 +67,23 @@ def test_a_limiter(tmp_path: Path) -> None:
     assert np.abs(found - sod(CENTRES)).mean() == pytest.approx(0.00474, abs=2e-4)
     assert found.min() > 0.125 - 5e-4
     assert found.max() < 1.01
+
+
+def test_a_boundary_condition(tmp_path: Path) -> None:
+    """The pressure follows that of slow filling; nothing passes where it is that of the room."""
+    files_of("boundary.md", tmp_path)
+    run(tmp_path, "-m", "fluxloom", "run", "tube.toml", "--output", "out", "--no-picture")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "out" / "final.vtkhdf") as file:
+        pressure = np.asarray(file["VTKHDF/CellData/p"])
+    assert pressure.mean() == pytest.approx(2.0 - np.exp(-1.4 * 0.01 * 50.0), rel=2e-3)
+    still = (tmp_path / "tube.toml").read_text().replace("pressure = 2.0", "pressure = 1.0")
+    (tmp_path / "still.toml").write_text(still)
+    assert density(tmp_path, "still.toml") == pytest.approx(1.0, abs=1e-13)
+    wrong = still.replace("permeability", "permeabilty")
+    (tmp_path / "wrong.toml").write_text(wrong)
+    words = [sys.executable, "-m", "fluxloom", "check", "wrong.toml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "boundary.xmin: porous:PorousWall: " in done.stderr
+    assert "no key 'permeabilty'; did you mean 'permeability'?" in done.stderr
