@@ -29,11 +29,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import fluxloom as fl
+from fluxloom.fv.compressible_fluxes import Flux
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh import read_data, refine
 from fluxloom.mesh.cluster import Clustering, cluster
 from fluxloom.solvers.compressible_implicit import Implicit, ImplicitStep, SteadySteps
 from fluxloom.solvers.compressible_multigrid import Multigrid, MultigridSteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom_lab.problems.wing import wing_mesh
 from fluxloom_lab.verify.wing_case import ALPHA, AREA, Wing
 from fluxloom_lab.verify.wing_data import MACH, STATIONS
@@ -48,7 +50,7 @@ def built(given: argparse.Namespace) -> Wing:
         mesh = cluster(mesh, ["wing"], Clustering(given.first, given.growth, 0, given.slope, given.spread))
     seconds = time.perf_counter() - begin
     scheme = CompressibleScheme(
-        turbulence="spalart-allmaras" if given.model == "sa" else "none", time="rk5", flux=given.flux,
+        turbulence=SpalartAllmaras() if given.model == "sa" else None, time=RK5(), flux=Flux.choices[given.flux](),
         cfl=given.cfl or (2.0 if given.integrator == "explicit" else 1.0), **_pairs(given.scheme),
     )  # fmt: skip
     wing = Wing(fl.Context(given.device, threads=given.threads), mesh, scheme, given.mach)

@@ -13,10 +13,10 @@ from fluxloom.app.crew import crew_of
 from fluxloom.app.rank_loops import rows_of_ranks
 from fluxloom.app.summary import overall
 from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.strategies import strategy_name
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.report import LoopReport
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import STAGES
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.compressible_domain import CompressibleOptions, domain_of, flow_on, model_of
 from fluxloom_lab.bench.compressible_table import measure_table
@@ -78,7 +78,7 @@ class CompressibleBench:
 
 def _measured(flow: CompressibleFlow, iterations: int, rounds: int, cells: int, tell: Tell) -> Rounds:
     """Warm up and time the rounds. Collective."""
-    stages = len(STAGES[flow.scheme.time])
+    stages = len(flow.scheme.time.stages)
     flow.iterate(iterations)
     flow.context.synchronize()
     return measure_rounds(
@@ -89,13 +89,14 @@ def _measured(flow: CompressibleFlow, iterations: int, rounds: int, cells: int, 
 
 def _metrics(flow: CompressibleFlow, rounds: Rounds, iterations: int, cells: int, copy: float) -> dict[str, Any]:
     """Return what the rounds tell; bytes and bandwidths are those of all ranks together. Collective."""
-    stages = len(STAGES[flow.scheme.time])
+    stages = len(flow.scheme.time.stages)
     each = rounds.seconds / (iterations * stages)
     moved = _all(flow.context, overall(rounds.loops)[0]) / (iterations * stages)
     separate = _all(flow.context, flow.iteration.bytes_unfused) / stages
     gbs = moved / each / 1e9
     return {
-        "flux": flow.scheme.flux, "limiter": flow.scheme.limiter, "loops": flow.loops, "time": flow.scheme.time,
+        "flux": strategy_name(flow.scheme.flux), "limiter": strategy_name(flow.scheme.limiter), "loops": flow.loops,
+        "time": strategy_name(flow.scheme.time),
         "stages": stages, "dimension": flow.dimension, "iterations": iterations, "rounds": len(rounds.times),
         "ns_per_cell_stage": 1e9 * each / cells,
         "ns_per_cell_stage_best": 1e9 * min(rounds.times) / (iterations * stages * cells),

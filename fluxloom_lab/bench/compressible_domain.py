@@ -12,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fluxloom.core.errors import CaseError, did_you_mean
+from fluxloom.core.strategies import strategy_called
 from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import Boundary, FarField, NoSlipWall, SlipWall
+from fluxloom.fv.compressible_fluxes import Flux
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.limiters import Limiter
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.mesh import box3d, read_data
 from fluxloom.mesh.distribute import MeshPart, distribute_mesh
@@ -27,7 +30,7 @@ from fluxloom.mesh.rows import together
 from fluxloom.mesh.slices import as_slice
 from fluxloom.mesh.wall_distance import shared_wall_faces, wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom_lab.bench.base import box_from_text
 from fluxloom_lab.bench.options import Divided, Laid, Scheduled, cells_option, iterations_option, rounds_option
 from fluxloom_lab.options import option
@@ -100,9 +103,11 @@ class CompressibleOptions(Divided, Scheduled, Laid):
     transports: bool = option(False, help="Compare all ways of messages too.")
 
     @property
-    def numerics(self) -> dict[str, str]:
+    def numerics(self) -> dict[str, Any]:
         """What is named of the scheme."""
-        return {key: value for key in ("flux", "limiter", "loops", "storage") if (value := getattr(self, key))}
+        given = {key: value for key in ("flux", "limiter", "loops", "storage") if (value := getattr(self, key))}
+        families = {"flux": Flux, "limiter": Limiter}
+        return {k: strategy_called(families[k], v) if k in families else v for k, v in given.items()}
 
 
 def model_of(given: str) -> str:
@@ -195,7 +200,7 @@ def disturbed(context: Context, places: Array) -> Array:
 
 
 def flow_on(
-    context: Context, domain: Domain, model: str, numerics: Mapping[str, str] = MappingProxyType({})
+    context: Context, domain: Domain, model: str, numerics: Mapping[str, Any] = MappingProxyType({})
 ) -> CompressibleFlow:
     """Return the flow of a model at its start. Collective.
 
@@ -211,7 +216,7 @@ def flow_on(
     """
     volumes, d = domain.volumes, domain.volumes.dimension
     given: dict[str, Any] = dict(numerics)
-    scheme = CompressibleScheme(turbulence="spalart-allmaras" if model == "rans" else "none", **given)
+    scheme = CompressibleScheme(turbulence=SpalartAllmaras() if model == "rans" else None, **given)
     gas = Gas(viscosity=None if model == "euler" else Sutherland())
     stream = FreeStream(_MACH, _PRESSURE, _TEMPERATURE, (1.0,) * d)
     nut = stream.turbulence(gas, _RATIO) if model == "rans" else 0.0

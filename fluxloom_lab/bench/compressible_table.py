@@ -18,7 +18,6 @@ from fluxloom.core.errors import CaseError, SolverError
 from fluxloom.device.bandwidth import meter_for
 from fluxloom.dsl.context import Context
 from fluxloom.fv.gas import Gas, Sutherland
-from fluxloom.solvers.compressible_scheme import STAGES
 from fluxloom_lab.bench.base import Record, Tell
 from fluxloom_lab.bench.compressible_domain import CompressibleOptions, Domain, disturbed, domain_of, flow_on
 from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Kind, Work
@@ -253,7 +252,7 @@ def _stage(options: CompressibleOptions, domain: Domain, rounds: int) -> float:
     context = options.context()
     flow = flow_on(context, domain, "rans", options.numerics)
     flow.iterate(1)
-    return median(_seconds(context, flow.iterate) for _ in range(rounds)) / len(STAGES[flow.scheme.time])
+    return median(_seconds(context, flow.iterate) for _ in range(rounds)) / len(flow.scheme.time.stages)
 
 
 def _whole(table: _Table, stage: float, cells: int) -> dict[str, Any]:

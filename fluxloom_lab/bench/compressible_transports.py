@@ -7,7 +7,6 @@ from typing import Any
 
 from fluxloom.dsl.context import Context
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import STAGES
 from fluxloom_lab.bench.base import Tell
 from fluxloom_lab.bench.compressible_domain import CompressibleOptions, Domain, flow_on
 from fluxloom_lab.bench.exchange_cost import measure_exchanges, race
@@ -37,7 +36,7 @@ def compare_transports(
 def _row(
     name: str, context: Context, flow: CompressibleFlow, iterations: int, rounds: int, tell: Tell
 ) -> dict[str, Any]:
-    stages = len(STAGES[flow.scheme.time])
+    stages = len(flow.scheme.time.stages)
     flow.iterate(iterations)
     context.synchronize()
     found = measure_rounds(

@@ -29,7 +29,7 @@ _ITERATIONS = 100
 _LARGEST = "72k"
 _LAYOUTS = ("aos", "soa")
 _GRADES = (None, "plan", "global")
-_STAGED = ("gather", "block_colour")
+_STAGED = ("block_colour",)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from fluxloom.dsl.context import Context
 from fluxloom.fv.compressible_boundary import FarField, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.limiters import Limiter
 from fluxloom.mesh.dual import dual
 from fluxloom.mesh.generate import box2d, box3d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom_lab.exact.compressible_exact import Vortex
 from fluxloom_lab.exact.manufactured import Manufactured
 from fluxloom_lab.exact.riemann import SOD
@@ -87,7 +88,7 @@ def noise_at_rest(context: Context, kind: str, steps: int = 200) -> float:
     """
     mesh = box(kind, 6 if kind in _PLANE else 3, perturb=0.2)
     volumes = control_volumes(mesh)
-    scheme = CompressibleScheme(limiter="none")
+    scheme = CompressibleScheme(limiter=None)
     flow = CompressibleFlow(context, volumes, dict.fromkeys(volumes.patches, SlipWall()), scheme=scheme)
     rest = np.zeros(volumes.dimension + 2)
     rest[[0, -1]] = 1.0
@@ -101,7 +102,7 @@ def vortex(context: Context, kind: str, n: int, scheme: CompressibleScheme | Non
     """Return the mean error of the density behind a vortex that has moved by two of its radii."""
     exact = Vortex(5.0, 0.5, 1.0, 45.0, (10.0, 10.0), (5.0, 5.0))
     volumes = control_volumes(box(kind, n, 10.0), _SIDES[:2])
-    flow = CompressibleFlow(context, volumes, scheme=scheme or CompressibleScheme(limiter="none"))
+    flow = CompressibleFlow(context, volumes, scheme=scheme or CompressibleScheme(limiter=None))
     places = volumes.centres[: volumes.cells]
     flow.start(exact.state(places))
     flow.advance_to(2.0)
@@ -128,7 +129,7 @@ def manufactured(context: Context, kind: str, n: int, perturb: float = 0.0, eddy
     volumes = control_volumes(box(kind, n, perturb=perturb), _SIDES[: 2 if kind in _PLANE else 3])
     exact, places = Manufactured(volumes.dimension, gas, eddy=eddy), volumes.centres[: volumes.cells]
     distance = np.full(volumes.cells, 0.3) if eddy else None
-    scheme = CompressibleScheme(limiter="none", turbulence="spalart-allmaras" if eddy else "none")
+    scheme = CompressibleScheme(limiter=None, turbulence=SpalartAllmaras() if eddy else None)
     source = exact.source(places, distance)
     flow = CompressibleFlow(context, volumes, {}, gas, scheme, distance=distance, source=source)
     wanted = exact.state(places)
@@ -137,7 +138,7 @@ def manufactured(context: Context, kind: str, n: int, perturb: float = 0.0, eddy
     return np.sqrt(((flow.states() - wanted) ** 2).mean(axis=0)) / np.abs(wanted).max(axis=0)
 
 
-def turned_flow(context: Context, angle: float, limiter: str = "none", steps: int = 20) -> float:
+def turned_flow(context: Context, angle: float, limiter: Limiter | None = None, steps: int = 20) -> float:
     """Return how far viscous flow on a mesh that is turned is from the turned flow, over the largest value.
 
     Parameters
@@ -156,8 +157,7 @@ def turned_flow(context: Context, angle: float, limiter: str = "none", steps: in
     for matrix in (np.eye(2), turn):
         volumes = control_volumes(with_points(mesh, mesh.points @ matrix.T), _SIDES[:2])
         gas = Gas(constant=1.0, viscosity=Sutherland(0.01, 1.0, 0.4))
-        # so strict a limiter that it acts everywhere
-        flow = CompressibleFlow(context, volumes, {}, gas, CompressibleScheme(limiter=limiter, smoothness=0.1))
+        flow = CompressibleFlow(context, volumes, {}, gas, CompressibleScheme(limiter=limiter))
         first = start.copy()
         first[:, 1:3] = start[:, 1:3] @ matrix.T
         flow.start(first)

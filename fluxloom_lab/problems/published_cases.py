@@ -24,6 +24,7 @@ from fluxloom.fv.compressible_boundary import (
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas, Sutherland
+from fluxloom.fv.limiters import Limiter, Venkatakrishnan
 from fluxloom.fv.point_vortex import PointVortex
 from fluxloom.mesh.io import read as read_data
 from fluxloom.mesh.mesh import MeshData
@@ -32,7 +33,7 @@ from fluxloom.mesh.wall_distance import wall_distance_of
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForces
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom.solvers.compressible_surface import PatchValues, patch_values
 
 __all__ = [
@@ -122,13 +123,13 @@ class PublishedCase:
     body: str
     length: float = 1.0
     turbulent: bool = False
-    limiter: str = "none"
+    limiter: Limiter | None = None
     implicit: Implicit = field(default_factory=lambda: Implicit(cfl=5.0, growth=1.5, switch=1.0))
 
     def begin(self, context: Context, states: Array | None = None) -> CompressibleFlow:
         """Return the flow with given states of the cells ``(cells, nv)``; by default the free stream, slow at walls."""
         distance = wall_distance_of(self.mesh, [self.body]) if self.gas.viscosity is not None else None
-        scheme = CompressibleScheme(limiter=self.limiter, turbulence="spalart-allmaras" if self.turbulent else "none")
+        scheme = CompressibleScheme(limiter=self.limiter, turbulence=SpalartAllmaras() if self.turbulent else None)
         volumes = control_volumes(self.mesh)
         flow = CompressibleFlow(
             context, volumes, self.boundaries, self.gas, scheme, distance if self.turbulent else None
@@ -285,7 +286,7 @@ def euler_airfoil(mach: float, around: int, reach: float = 150.0, *, vortex: boo
     smooth = mach < 0.6  # without shocks nothing has to be limited
     return PublishedCase(
         naca_mesh(profile, around, outward, reach), sides, stream, gas, "airfoil", profile.family_chord,
-        limiter="none" if smooth else "venkatakrishnan",
+        limiter=None if smooth else Venkatakrishnan(),
         implicit=Implicit(cfl=20.0) if smooth else Implicit(),
     )  # fmt: skip
 
@@ -296,4 +297,4 @@ def wedge(data: Path, suffix: str) -> PublishedCase:
     stream = FreeStream.at_angles(2.0, 1.0, 1.0, 0.0, dimension=2)
     sides = {"inlet": SupersonicInlet(stream), "outlet": SupersonicOutlet(), "upper": SlipWall(), "lower": SlipWall()}
     mesh = read_data(data / "inviscid_misc" / f"mesh_wedge_inv.{suffix}")
-    return PublishedCase(mesh, sides, stream, gas, "lower", limiter="venkatakrishnan", implicit=Implicit())
+    return PublishedCase(mesh, sides, stream, gas, "lower", limiter=Venkatakrishnan(), implicit=Implicit())

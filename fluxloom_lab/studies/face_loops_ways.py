@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fluxloom.core.errors import PlanError, did_you_mean
@@ -11,7 +11,7 @@ from fluxloom.dsl.dats import Dat
 from fluxloom.dsl.loop import Loop
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.sets import Set
-from fluxloom.fv.gas import Gas
+from fluxloom.fv.gas import Gas, Sutherland
 from fluxloom_lab.studies import face_loops as kernels
 from fluxloom_lab.studies.face_loops_form import KINDS, FaceLoops, Kind, Work
 
@@ -175,7 +175,8 @@ def _friction(f: FaceLoops, way: _Way) -> Work:
 
 
 def _law(gas: Gas) -> dict[str, float]:
-    return {key: value for key, value in gas.molecular().items() if key != "law"}
+    assert isinstance(gas.viscosity, Sutherland)
+    return asdict(gas.viscosity)
 
 
 def _sum(f: FaceLoops, way: _Way) -> Work:

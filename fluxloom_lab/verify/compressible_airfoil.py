@@ -10,6 +10,7 @@ from fluxloom.fv.compressible_boundary import FarField, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import Gas
+from fluxloom.fv.limiters import Venkatakrishnan
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, Coefficients, SurfaceForces
@@ -48,7 +49,7 @@ def airfoil(context: Context, mach: float, around: int, drop: float = 1e-8, most
     volumes = control_volumes(naca_mesh("0012", around, around // 2, _REACH))
     boundaries = {"airfoil": SlipWall(), "far_field": FarField(stream)}
     # without shocks nothing has to be limited
-    scheme = CompressibleScheme(limiter="none" if mach < 0.6 else "venkatakrishnan")
+    scheme = CompressibleScheme(limiter=None if mach < 0.6 else Venkatakrishnan())
     flow = CompressibleFlow(context, volumes, boundaries, gas, scheme)
     flow.start(stream.state(gas, 2))
     norms = SteadySteps(flow).solve(drop, most)

@@ -12,11 +12,12 @@ from fluxloom.fv.compressible_boundary import FarField, NoSlipWall, SlipWall
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.free_stream import FreeStream
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.time_schemes import RK5
 from fluxloom.mesh.naca import naca_mesh
 from fluxloom.mesh.wall_distance import wall_distance, wall_faces
 from fluxloom.solvers.compressible import CompressibleFlow
 from fluxloom.solvers.compressible_forces import AerodynamicReference, SurfaceForces
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom_lab.verify.base import Check
 
 __all__ = ["device_checks", "force_history"]
@@ -49,8 +50,8 @@ def force_history(context: Context, turbulent: bool, iterations: int = _ITERATIO
     volumes = control_volumes(mesh)
     nut = stream.turbulence(gas, _RATIO) if turbulent else 0.0
     boundaries = {"airfoil": NoSlipWall() if turbulent else SlipWall(), "far_field": FarField(stream, nut)}
-    model = "spalart-allmaras" if turbulent else "none"
-    scheme = CompressibleScheme(time="rk5", cfl=1.5, turbulence=model)
+    model = SpalartAllmaras() if turbulent else None
+    scheme = CompressibleScheme(time=RK5(), cfl=1.5, turbulence=model)
     distance = wall_distance(volumes.centres[: volumes.cells], *wall_faces(mesh, ["airfoil"])) if turbulent else None
     flow = CompressibleFlow(context, volumes, boundaries, gas, scheme, distance)
     start = stream.state(gas, 2)

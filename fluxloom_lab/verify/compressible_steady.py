@@ -21,6 +21,7 @@ from fluxloom.fv.compressible_boundary import (
 )
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.gas import ConstantViscosity, Gas
+from fluxloom.fv.time_schemes import RK2, RK5
 from fluxloom.mesh.generate import box2d
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible import CompressibleFlow
@@ -107,7 +108,7 @@ class Ramp:
         before = exact.state(np.array([[-1.0, 0.5]]))[0].tolist()
         boundaries = {"xmin": SupersonicInlet(before), "xmax": SupersonicOutlet(), "ymax": SupersonicOutlet(),
                       "ymin": SlipWall()}  # fmt: skip
-        flow = CompressibleFlow(context, volumes, boundaries, scheme=CompressibleScheme(time="rk2"))
+        flow = CompressibleFlow(context, volumes, boundaries, scheme=CompressibleScheme(time=RK2()))
         flow.start(before)
         settle(flow, 2e-3, 2000)
         return cls.of(flow, exact, round(1.25 * n))
@@ -154,7 +155,7 @@ def ringleb(context: Context, n: int) -> Array:
     # a line of one speed crosses the axis with the root of the speed's change: that root is what is divided evenly
     points = ringleb_place(np.sqrt(streamline**2 - x**2 * (streamline**2 - 0.25)), streamline)
     volumes = control_volumes(with_points(square, points))
-    scheme = CompressibleScheme(limiter="none", time="rk5", cfl=1.5)
+    scheme = CompressibleScheme(limiter=None, time=RK5(), cfl=1.5)
     flow = CompressibleFlow(context, volumes, dict.fromkeys(volumes.patches, FarField(ringleb_state)), scheme=scheme)
     exact = ringleb_state(volumes.centres[: volumes.cells])
     flow.start(exact)
@@ -185,7 +186,7 @@ def nozzle(context: Context, columns: int) -> tuple[float, float, float, float]:
     volumes = control_volumes(with_points(mesh, np.stack([x, y * _area(x)], axis=1)))
     boundaries = {"xmin": TotalInlet(1.0, 1.0, (1.0, 0.0)), "xmax": PressureOutlet(exact.pressure),
                   "ymin": SlipWall(), "ymax": SlipWall()}  # fmt: skip
-    flow = CompressibleFlow(context, volumes, boundaries, gas, CompressibleScheme(time="rk5", cfl=1.5))
+    flow = CompressibleFlow(context, volumes, boundaries, gas, CompressibleScheme(time=RK5(), cfl=1.5))
     places = volumes.centres[: volumes.cells]
     flow.start(exact.state(places))
     settle(flow, 1e-3, 20000)
@@ -213,7 +214,7 @@ def couette(context: Context, n: int, kind: str = "quad") -> tuple[Array, float]
     volumes = control_volumes(box2d(2, n, (2.0 / n, 1.0), kind), [("xmin", "xmax")])
     low, high = exact.temperatures
     walls = {"ymin": NoSlipWall(low), "ymax": NoSlipWall(high, (exact.speed, 0.0))}
-    flow = CompressibleFlow(context, volumes, walls, gas, CompressibleScheme(limiter="none"))
+    flow = CompressibleFlow(context, volumes, walls, gas, CompressibleScheme(limiter=None))
     wanted = exact.state(volumes.centres[: volumes.cells])
     flow.start(wanted)
     settle(flow, 1e-5, 40000)

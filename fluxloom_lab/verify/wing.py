@@ -12,7 +12,7 @@ from fluxloom.dsl.context import Context
 from fluxloom.mesh import read_data
 from fluxloom.mesh.mesh import MeshData
 from fluxloom.solvers.compressible_implicit import Implicit, SteadySteps
-from fluxloom.solvers.compressible_scheme import CompressibleScheme
+from fluxloom.solvers.compressible_scheme import CompressibleScheme, SpalartAllmaras
 from fluxloom_lab.problems.wing import wing_mesh
 from fluxloom_lab.verify.base import Check, DataOptions, Tell
 from fluxloom_lab.verify.wing_case import AREA, CHORD, PLANFORM, Wing
@@ -92,7 +92,7 @@ def _inviscid(context: Context, folder: Path, size: str, tell: Tell) -> Iterator
 def _turbulent(context: Context, folder: Path, tell: Tell) -> Iterator[Check]:
     """Check turbulent flow on a mesh of our own, some thousand sweeps: half a minute on a large GPU, hours without."""
     mesh = wing_mesh(wing_shape(), SIZES["medium"])
-    wing = Wing(context, mesh, CompressibleScheme(turbulence="spalart-allmaras"))
+    wing = Wing(context, mesh, CompressibleScheme(turbulence=SpalartAllmaras()))
     wing.first_order(100)
     _standing(wing, tell)
     what = f"turbulent, {mesh.n_cells:,} hexahedra"

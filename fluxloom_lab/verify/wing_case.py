@@ -136,7 +136,7 @@ class Wing:
 
     def __init__(self, context: Context, mesh: MeshData, scheme: CompressibleScheme, mach: float = MACH) -> None:
         begin = perf_counter()
-        turbulent = scheme.turbulence != "none"
+        turbulent = scheme.turbulence is not None
         self.mesh, self.gas = mesh, Gas(viscosity=Sutherland() if turbulent else None)
         self.stream = stream = _free_stream(self.gas, mach)
         volumes = control_volumes(mesh)

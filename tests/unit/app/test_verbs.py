@@ -1,91 +1,145 @@
-"""Verbs of other packages: found by their entry points, beside ours, and told apart when they are not there."""
+"""Verbs on devices of work items: source without hardware, memory of the device, tuned schedules."""
 
 from __future__ import annotations
 
-import importlib.metadata
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from fluxloom.app.cli.main import main
-from fluxloom.app.cli.verbs import GROUP
+from fluxloom.app.loading import load_case
+from fluxloom.core.errors import CaseError, DeviceUnavailable
+from fluxloom.device.text import TextDevice
+from fluxloom.dsl.context import Context
+from fluxloom.dsl.schedule import Schedule
+from fluxloom.dsl.tuning import TuningFile
 
-MODULE = """
-from typing import Annotated
+Call = Callable[..., SimpleNamespace]
+Write = Callable[..., Path]
 
-import typer
-
-def weigh(mesh: str, grams: Annotated[bool, typer.Option("--grams", help="In grams.")] = False) -> None:
-    \"\"\"Weigh a mesh.\"\"\"
-    print(mesh, "weighs", "7 g" if grams else "nothing")
-
-grow = typer.Typer(help="Grow meshes.")
-
-@grow.command()
-def trees(count: int) -> None:
-    print(count, "trees")
-
-@grow.command()
-def reeds() -> None:
-    print("reeds")
-"""
-
-ENTRIES = """
-[fluxloom.commands]
-weigh = scales:weigh
-grow = scales:grow
-lost = scales_that_are_gone:command
-run = scales:weigh
-"""
+MARKS = {"c": "void fl_loop_{}", "cuda": "__global__ void", "opencl": "__kernel "}
+GPUS = [pytest.param("opencl:0", marks=pytest.mark.opencl), pytest.param("cuda:0", marks=pytest.mark.cuda)]
 
 
-@pytest.fixture
-def scales(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a package that declares verbs: two that work, one that cannot be imported, and one of our own names."""
-    (tmp_path / "scales.py").write_text(MODULE)
-    folder = tmp_path / "scales-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: scales\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text(ENTRIES)
-    monkeypatch.syspath_prepend(tmp_path)
+@pytest.fixture(autouse=True)
+def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep tuning and results in the test's folder."""
+    monkeypatch.setenv("FLUXLOOM_TUNING", str(tmp_path / "tuning.json"))
+    monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.usefixtures("scales")
-def test_verbs_of_others(capsys: pytest.CaptureFixture[str]) -> None:
-    """A function and an application of Typer are verbs like ours; ours cannot be replaced."""
-    assert main(["weigh", "box.msh", "--grams"]) == 0
-    assert main(["grow", "trees", "3"]) == 0
-    assert capsys.readouterr().out == "box.msh weighs 7 g\n3 trees\n"
-    assert main(["run", "--help"]) == 0
-    assert "Run a case file" in capsys.readouterr().out
+# ---------------------------------------------------------------------------------------------- codegen
 
 
-@pytest.mark.usefixtures("scales")
-def test_help_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """One that cannot be imported is listed as such, and hides no other."""
-    assert main(["--help"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "weigh Weigh a mesh." in told
-    assert "grow Grow meshes." in told
-    assert "lost (cannot be imported: ModuleNotFoundError: No module named 'scales_that_are_gone')" in told
-    with pytest.raises(ModuleNotFoundError):
-        main(["lost"])
+@pytest.mark.parametrize("dialect", MARKS)
+def test_codegen_in_every_language(fluxloom: Call, case_file: Write, dialect: str) -> None:
+    case, mark = case_file(), MARKS[dialect]
+    done = fluxloom("codegen", case, "--dialect", dialect, "--loop", "update")
+    assert done.code == 0, done.text
+    assert mark.format("update") in done.out
+    assert "/* ---- update: direct" in done.out
+    assert done.err == ""
+    schedule = "block_colour, stage=true"
+    staged = fluxloom("codegen", case, "--dialect", dialect, "--loop", "res_calc", "--schedule", schedule)
+    assert mark.format("res_calc") in staged.out
+    assert mark.format("save_soln") in fluxloom("codegen", case, "--dialect", dialect, "--chain").out
+    kernel = fluxloom("codegen", "fluxloom.solvers.airfoil:res_calc", "--dialect", dialect)
+    assert mark.format("res_calc") in kernel.out
 
 
-def test_the_laboratory_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who asks for its verbs hears what to do; the others work, and are all that is listed."""
-    entries = importlib.metadata.EntryPoints()
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: entries)
-    for verb in ("bench", "verify"):
-        assert main([verb, "list"]) == 2
-        assert f"the verb {verb} is part of the laboratory (fluxloom_lab)" in capsys.readouterr().err
-    assert main(["--help"]) == 0
-    assert "bench" not in capsys.readouterr().out
-    assert main(["devices", "--help"]) == 0
+def test_codegen_for_a_device_that_is_not_here(
+    monkeypatch: pytest.MonkeyPatch, fluxloom: Call, case_file: Write
+) -> None:
+    monkeypatch.setattr("fluxloom.device.cuda.open_cuda", lambda _: no_gpu())
+    done = fluxloom("codegen", case_file(), "--device", "cuda", "--loop", "update")
+    assert done.code == 0, done.text
+    assert "__global__ void" in done.out
+    assert "shown for no device in particular: there is no GPU" in done.err
+    done = fluxloom("codegen", "fluxloom.solvers.airfoil:update", "--device", "cuda:1")
+    assert "__global__ void" in done.out
 
 
-def test_the_laboratory_is_declared() -> None:
-    """What is installed declares it; where this fails, the environment is older than `pyproject.toml`: make env."""
-    declared = {entry.name: entry.value for entry in importlib.metadata.entry_points(group=GROUP)}
-    places = {verb: f"fluxloom_lab.cli.{verb}:command" for verb in ("bench", "verify")}
-    assert declared | places == declared, "install Fluxloom again (make env): its entry points are read then"
+def no_gpu() -> None:
+    """Fail as a device does that is not here."""
+    raise DeviceUnavailable("there is no GPU")
+
+
+def test_codegen_refuses(fluxloom: Call, case_file: Write) -> None:
+    assert "--dialect 'cud'; did you mean 'cuda'?" in fluxloom("codegen", case_file(), "--dialect", "cud").err
+    assert fluxloom("codegen", case_file(), "--device", "reference").code == 2
+
+
+# ------------------------------------------------------------------------------------------ case by name
+
+
+def test_case_by_the_name_of_a_solver(fluxloom: Call, tmp_path: Path) -> None:
+    case, application = load_case("airfoil")
+    assert (case.case.name, application.name, case.run.iterations) == ("airfoil", "airfoil", 1000)
+    assert "720,000" in fluxloom("check", "airfoil", "--no-build").out
+    with pytest.raises(CaseError, match="neither a case file nor a solver; did you mean 'airfoil'"):
+        load_case("airfol")
+    with pytest.raises(CaseError, match="no such case file"):
+        load_case("airfoil.toml")
+    Path("airfoil").write_text("")  # a file goes before a solver
+    with pytest.raises(CaseError, match="there is no table"):
+        load_case("airfoil")
+
+
+# ------------------------------------------------------------------------------------------------- check
+
+
+class Small(TextDevice):
+    """A device with a memory of its own."""
+
+    shared = False
+    room = (0, 0)
+
+    def memory(self) -> tuple[int, int]:
+        return self.room
+
+
+@pytest.mark.parametrize(
+    ("room", "code", "text"),
+    [
+        ((1 << 40, 1 << 41), 0, "1024.0 GiB are free on the device cuda"),
+        ((1 << 20, 1 << 41), 2, "1 MiB are free on the device cuda; choose a coarser mesh or a larger device cuda"),
+        ((0, 1 << 20), 2, "1 MiB are there on the device cuda"),
+        ((0, 0), 0, "are free on the machine)"),
+    ],
+)
+def test_check_compares_with_the_memory_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, fluxloom: Call, case_file: Write, room: tuple[int, int], code: int, text: str
+) -> None:
+    monkeypatch.setattr(Small, "room", room)
+    monkeypatch.setattr("fluxloom.app.cli.check.Context", lambda *_, **__: Context(Small("cuda")))
+    done = fluxloom("check", case_file(("i = 8", "i = 80"), ("j = 12", "j = 120")), "--no-build")
+    assert done.code == code, done.text
+    assert text in done.text
+
+
+@pytest.mark.parametrize("device", GPUS)
+def test_check_on_a_gpu(fluxloom: Call, case_file: Write, device: str) -> None:
+    done = fluxloom("check", case_file(), "--device", device)
+    assert done.code == 0, done.text
+    assert f"on the device {device.partition(':')[0]}" in done.out
+    assert "res_calc (gather)" in done.out
+
+
+# -------------------------------------------------------------------------------------------------- tune
+
+
+def test_tune_shows_schedules_of_work_items(fluxloom: Call) -> None:
+    schedule = Schedule(strategy="block_colour", block=256, lanes=4, rows=64, stage=True, registers=96)
+    TuningFile().put("key", "res_calc", schedule, 2.5e-5)
+    shown = fluxloom("tune", "--show").out
+    assert "block_colour, block 256, lanes 4, rows 64, registers 96, staged" in shown
+    assert "0.0250" in shown
+
+
+@pytest.mark.parametrize("device", GPUS)
+def test_tune_on_a_gpu(fluxloom: Call, case_file: Write, device: str) -> None:
+    done = fluxloom("tune", case_file(), "--device", device, "--loop", "res_calc", "--budget", 3)
+    assert done.code == 0, done.text
+    assert ", block " in done.out
+    assert "res_calc" in fluxloom("tune", "--show").out

@@ -60,7 +60,7 @@ def test_noise_does_not_grow_on_tetrahedra_without_a_limiter() -> None:
     for slopes in (None, node_slopes(mesh, volumes, "least-squares")):
         flow = CompressibleFlow(
             fl.Context("cpu", threads=1), volumes, dict.fromkeys(volumes.patches, SlipWall()), Gas(constant=1.0),
-            CompressibleScheme(limiter="none"), slopes=slopes,
+            CompressibleScheme(limiter=None), slopes=slopes,
         )  # fmt: skip
         states = np.zeros((volumes.cells, 5))
         states[:, 0], states[:, 4] = noise, noise**1.4
