@@ -13,9 +13,9 @@ from fluxloom.comm.base import Comm
 from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import PlanError
 from fluxloom.dsl import pairing
-from fluxloom.dsl.ragged import RowGroupedCSR
 from fluxloom.linalg import SparseMatrix, distributed_matrix
 from fluxloom.linalg.generate import tet_dual
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 from .harness import DEVICES, ROW_DEVICES, compare, context, everywhere, expected, same, variants
 

@@ -19,7 +19,7 @@ from fluxloom.core.errors import CaseError, FluxloomError
 from fluxloom.device.bandwidth import best_roof, meter_for, meter_of_size
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import RowGroupedCSR, slices_for
+from fluxloom.dsl.ragged import slices_for
 from fluxloom.dsl.report import LoopReport
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.dsl.tune import tune
@@ -31,6 +31,7 @@ from fluxloom.perf.model import Roofline
 from fluxloom.perf.ragged import LANES, Grouping, OnlineTuner, fixed_rule
 from fluxloom.perf.stopwatch import Run, Stopwatch
 from fluxloom.perf.traffic import product_traffic
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 __all__ = ["SpmvBench", "exhaustive", "online", "time_calls"]
 

@@ -19,7 +19,7 @@ from fluxloom.device.bandwidth import Bandwidth, Meter, best_roof, meter_for, me
 from fluxloom.device.base import Device
 from fluxloom.dsl.context import Context
 from fluxloom.dsl.loop import Loop
-from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, RowGroupedCSR, slices_for
+from fluxloom.dsl.ragged import CSR, ELL, RaggedLayout, slices_for
 from fluxloom.dsl.schedule import Schedule
 from fluxloom.linalg.generate import tet_dual
 from fluxloom.linalg.matrix import SparseMatrix
@@ -27,6 +27,7 @@ from fluxloom.linalg.reorder import permuted, reorder
 from fluxloom.perf.les_model import spmv_bytes, spmv_read_bytes
 from fluxloom.perf.model import Roofline
 from fluxloom.perf.traffic import minimum_bytes
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 
 __all__ = ["THESIS_BYTES", "SpmvTableBench"]
 

@@ -13,9 +13,10 @@ from fluxloom.core.errors import PlanError
 from fluxloom.dsl import pairing
 from fluxloom.dsl.bind import Numbering, specialise
 from fluxloom.dsl.pairing import pairs_pay
-from fluxloom.dsl.ragged import RaggedLayout, RowGroupedCSR
+from fluxloom.dsl.ragged import RaggedLayout
 from fluxloom.dsl.tune_knobs import loop_knobs, loop_schedule, starting_point
 from fluxloom.dsl.tuning import schedule_words
+from fluxloom_lab.formats.row_grouped import RowGroupedCSR
 from tests.golden.fake import FakeItems
 
 N = 5000
