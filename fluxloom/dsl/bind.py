@@ -24,6 +24,7 @@ from fluxloom.dsl.slots import SlotMap
 from fluxloom.dsl.stencil_writes import check_stencil_writes, spreads
 from fluxloom.kernel.frontend import Kernel
 from fluxloom.kernel.ir import RAGGED, ArgShape, Kind, LoweredKernel, SpreadShape
+from fluxloom.kernel.record_fields import run_time_fields, with_fields
 
 __all__ = ["Bound", "Numbering", "bind", "executes_halo", "leads_away", "specialise"]
 
@@ -65,11 +66,21 @@ class Bound:
     constants_baked: dict[str, Any]
     compute: Scalar
 
+    def declared(self, constants: Mapping[str, float | int | bool]) -> dict[str, Any]:
+        """Return the constants by the names of the kernel's parameters, with the values of run-time ones given.
+
+        ``constants`` are those of a loop: ``loop.constants``.
+        """
+        return {
+            c.name: with_fields(c.name, self.constants_baked[c.name], constants) if c.baked else constants[c.name]
+            for c in self.kernel.constants
+        }
+
 
 def bind(
     kernel: Kernel,
     over: Set,
-    arguments: Sequence[Argument | Dat | Global],
+    arguments: Sequence[Argument | Dat | Global | None],
     constants: Mapping[str, Any],
     name: str = "",
 ) -> Bound:
@@ -83,22 +94,38 @@ def bind(
     if not isinstance(kernel, Kernel):
         raise LoopError(f"{kernel!r} is not a kernel: decorate the function with @fl.kernel")
     name = name or kernel.name
-    args = tuple(a if isinstance(a, Argument) else Argument(a) for a in arguments)
-    if len(args) != len(kernel.parameters):
+    if len(arguments) != len(kernel.parameters):
         wanted = ", ".join(p.name for p in kernel.parameters)
-        raise LoopError(f"{name}: {len(args)} arguments given, the kernel has {len(kernel.parameters)}: {wanted}")
+        raise LoopError(f"{name}: {len(arguments)} arguments given, the kernel has {len(kernel.parameters)}: {wanted}")
+    kernel = kernel.leaving_out(_absent(name, kernel, arguments))
+    args = tuple(a if isinstance(a, Argument) else Argument(a) for a in arguments if a is not None)
     for parameter, arg in zip(kernel.parameters, args, strict=True):
         _check_argument(name, parameter.name, parameter.access, arg, over)
     _check_covers(name, args, [p.access for p in kernel.parameters])
     values = _constants(name, kernel, constants)
     # what is baked stays as it is now, whatever becomes of a list
-    baked = copy.deepcopy({c.name: values[c.name] for c in kernel.constants if c.baked})
+    strategies = kernel.signature.strategies
+    baked = {c.name: values[c.name] for c in kernel.constants if c.baked}
+    baked = {key: value if key in strategies else copy.deepcopy(value) for key, value in baked.items()}
     shapes = {p.name: _shape(a, p.access) for p, a in zip(kernel.parameters, args, strict=True)}
     lowered = kernel.lower(shapes, baked)
     check_stencil_writes(name, over, kernel.parameters, args, lowered)
     check_changing(name, over, kernel.parameters, args)
     run_time = {c.name: kernel.number(c.name, values[c.name]) for c in kernel.constants if not c.baked}
+    for key in strategies:
+        run_time |= dict(run_time_fields(key, baked[key]))
     return Bound(name, kernel, lowered, over, args, run_time, baked, _compute(args, over.context.device))
+
+
+def _absent(name: str, kernel: Kernel, arguments: Sequence[object]) -> list[str]:
+    """Return the parameters that a loop leaves out."""
+    absent = [p for p, given in zip(kernel.parameters, arguments, strict=True) if given is None]
+    for parameter in absent:
+        if not parameter.optional:
+            mode = parameter.access.value
+            raise LoopError(f"{name}: argument {parameter.name!r} is None; the kernel would have to annotate it "
+                            f"{mode} | None, and do without it")  # fmt: skip
+    return [parameter.name for parameter in absent]
 
 
 def _constants(name: str, kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:

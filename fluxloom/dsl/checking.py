@@ -102,7 +102,7 @@ class _LoopCheck:
         arguments = [own[p.name] if p.name in own else given[p.name] for p in checked.kernel.parameters]
         loop = Loop(
             bound.kernel.lowered_as(checked.kernel), bound.over, *arguments, schedule=Schedule(lanes=1),
-            name=f"{bound.name} (checked)", **bound.constants_baked, **bound.constants,
+            name=f"{bound.name} (checked)", **bound.declared(bound.constants),
         )  # fmt: skip
         loop.bound = replace(loop.bound, compute=bound.compute)
         return loop
@@ -120,7 +120,8 @@ class _LoopCheck:
         if not self.checker.context.device.native:
             self._run_reference(self.checked, self.loop, constants)
             return
-        self.loop(**constants)
+        self.loop.follow(constants)
+        self.loop()
         key = int(self.checker.first.value)
         if key == HIGH:
             return

@@ -25,6 +25,7 @@ from fluxloom.kernel.analysis import used_components
 from fluxloom.kernel.checks import Checked, index_checks
 from fluxloom.kernel.explain import examine
 from fluxloom.kernel.meaning import constant_value
+from fluxloom.kernel.records import strategy_value
 
 __all__ = ["element_values", "kernel_types", "longest_rows", "run_reference"]
 
@@ -59,8 +60,12 @@ def run_reference(bound: Bound, constants: Mapping[str, Any]) -> None:
 
 def _numbers(bound: Bound, constants: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constants as the kernel sees them."""
-    kernel, given, real = bound.kernel, {**constants, **bound.constants_baked}, bound.compute.real
-    values = {c.name: kernel.signature.value(kernel.source, c, given[c.name]) for c in kernel.constants}
+    kernel, given, real = bound.kernel, bound.declared(constants), bound.compute.real
+    values = {
+        c.name: strategy_value(c.name, given[c.name], run_time=False) if c.name in kernel.signature.strategies
+        else kernel.signature.value(kernel.source, c, given[c.name])
+        for c in kernel.constants
+    }  # fmt: skip
     return {name: constant_value(value, real) for name, value in values.items()}
 
 

@@ -114,7 +114,7 @@ class LazyLoops(Observer):
         try:
             for call in calls:
                 if call.loop.constants != call.constants:
-                    call.loop.set(**call.constants)
+                    call.loop.follow(call.constants)
             self._replay(tuple(call.loop for call in calls))
         except Exception as error:
             error.add_note("raised by loops that were put off: " + ", ".join(c.loop.name for c in calls))
@@ -122,7 +122,7 @@ class LazyLoops(Observer):
         finally:
             for loop, constants in now.values():
                 if loop.constants != constants:
-                    loop.set(**constants)
+                    loop.follow(constants)
             context.observer = observer
 
     def _replay(self, loops: tuple[Loop, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -36,6 +36,7 @@ from fluxloom.dsl.split import components, why_whole
 from fluxloom.dsl.tasks import can_begin_anywhere, loop_task
 from fluxloom.dsl.traffic import Traffic
 from fluxloom.kernel.frontend import Kernel
+from fluxloom.kernel.record_fields import RecordProblem, difference, run_time_fields
 
 __all__ = ["Loop", "par_loop", "serial_below"]
 
@@ -51,14 +52,15 @@ class Loop:
         The driving set, a subset of it, or a grid.
     *arguments
         One for each data parameter of the kernel, in order: a dat (direct), a dat through a map
-        ``x[e2n]``, through one leg ``x[e2n[0]]``, or a global.
+        ``x[e2n]``, through one leg ``x[e2n[0]]``, or a global. None for what the kernel annotates ``Read | None``.
     schedule
         How to run; open choices come from the context, the tuning file and the cost model.
     name
         Name in messages and reports; the kernel's by default. Where the kernel has a constant called ``name`` or
         ``schedule``, these are values of the constant.
     **constants
-        Values of the kernel's keyword-only parameters.
+        Values of the kernel's keyword-only parameters; of strategies (``Const[Func]``) ``float`` fields are run-time
+        constants, called ``flux_entropy_fix``.
 
     Raises
     ------
@@ -73,7 +75,7 @@ class Loop:
         kernel: Kernel,
         over: Set,
         /,
-        *arguments: Argument | Dat | Global,
+        *arguments: Argument | Dat | Global | None,
         schedule: Schedule | None = None,
         name: str = "",
         **constants: Any,
@@ -209,13 +211,43 @@ class Loop:
         for data in self.written:
             data.version += 1
 
-    def _update(self, constants: dict[str, Any]) -> None:
+    def _update(self, constants: Mapping[str, Any]) -> None:
+        kernel = self.bound.kernel
+        strategies = kernel.signature.strategies
+        known = [c.name for c in kernel.constants if not c.baked or c.name in strategies]
+        given: dict[str, Any] = {}
         for key, value in constants.items():
-            if key not in self.constants:
-                known = list(self.constants)
+            if key in strategies:
+                given |= self._fields(key, value)
+            elif key in known:
+                given[key] = value
+            elif key in self.constants:
+                whole = next(name for name in strategies if key.startswith(f"{name}_"))
+                raise LoopError(f"{self.name}: {key!r} is a field of {whole!r}: give that whole, {whole}=...")
+            else:
                 raise LoopError(
                     f"{self.name}: {key!r} is not a run-time constant{did_you_mean(key, known)} (they are: {known})"
                 )
+        self.follow(given)
+
+    def _fields(self, name: str, new: Any) -> dict[str, float]:
+        """Return the run-time constants of a strategy that takes the place of another one with the same code."""
+        try:
+            self.bound.kernel.signature.strategies[name].value(name, new)
+        except RecordProblem as problem:
+            hint = f"; {problem.hint}" if problem.hint else ""
+            raise LoopError(f"{self.name}: {problem.message}{hint}") from None
+        found = difference(name, self.bound.constants_baked[name], new)
+        if found:
+            raise LoopError(
+                f"{self.name}: {found}: that is part of the code; only fields annotated float change at run time, so "
+                "build another loop"
+            )
+        return dict(run_time_fields(name, new))
+
+    def follow(self, constants: Mapping[str, Any]) -> None:
+        """Give run-time constants new values by their names in ``constants``, those of another loop or time."""
+        for key, value in constants.items():
             if type(value) is not float or type(self.constants[key]) is not float:
                 value = self.bound.kernel.number(key, value)
             self.constants[key] = value
@@ -231,7 +263,7 @@ class Loop:
         Raises
         ------
         LoopError
-            If the kernel has no such run-time constant.
+            If the kernel has no such run-time constant, or a strategy differs in more than ``float`` fields.
         """
         self._update(constants)
 
@@ -423,6 +455,6 @@ def _written(bound: Bound) -> list[Dat | Global]:
     return unique(arg.data for arg, parameter in pairs if parameter.access.writes)
 
 
-def par_loop(kernel: Kernel, over: Set, /, *arguments: Argument | Dat | Global, **constants: Any) -> None:
+def par_loop(kernel: Kernel, over: Set, /, *arguments: Argument | Dat | Global | None, **constants: Any) -> None:
     """Build a loop, run it once and forget it: convenient for set-up, wasteful in a time step."""
     Loop(kernel, over, *arguments, **constants)()

@@ -196,7 +196,11 @@ class _Walk:
         passed: dict[str, Parameter] = {}
         for index, argument in enumerate(node.args):
             parameter = self.parameter(argument) if isinstance(argument, (ast.Subscript, ast.Name)) else None
-            if parameter is not None and helper is not None:
+            if parameter is not None and called is None:
+                # a formula that is known when the kernel is lowered, and checked then
+                self.indices(argument)
+                self.stored.add(parameter.name)
+            elif parameter is not None and helper is not None:
                 self.indices(argument)
                 passed[helper.parameter_names[index]] = parameter
             elif not isinstance(argument, ast.Name):

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from math import prod
 from types import MappingProxyType
+from typing import TypeVar
 
 from fluxloom.kernel import fold
 from fluxloom.kernel.analysis import expressions
@@ -28,11 +29,27 @@ from fluxloom.kernel.ir import (
     TableElement,
 )  # fmt: skip
 from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.source import number
+from fluxloom.kernel.record_fields import RecordProblem, built_fields
+from fluxloom.kernel.records import called_method, default_value, member
 from fluxloom.kernel.state import Scope
-from fluxloom.kernel.values import ArrayView, ConstantArray, ListValue, ParameterView, TupleValue, Value
+from fluxloom.kernel.values import (
+    ArrayView,
+    ConstantArray,
+    FunctionValue,
+    ListValue,
+    NoneValue,
+    OpaqueValue,
+    ParameterView,
+    RecordValue,
+    StoredField,
+    TupleValue,
+    Value,
+    number,
+)  # fmt: skip
 
 __all__ = ["ExpressionLowerer"]
+
+V = TypeVar("V")
 
 BINARY: Mapping[type[ast.operator], str] = MappingProxyType({
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -50,8 +67,12 @@ class ExpressionLowerer(IndexLowerer):
     """Lowers expressions; inlining of helpers is left to the statement lowerer."""
 
     @abstractmethod
-    def inline(self, scope: Scope, node: ast.Call, helper: Helper) -> Value | None:
+    def inline(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value | None:
         """Inline a call of a helper and return what it returns."""
+
+    @abstractmethod
+    def stable(self, value: Value) -> Value:
+        """Return a value that later assignments do not change (views stay views, as in Python)."""
 
     # ----------------------------------------------------------------------------------- atoms
 
@@ -79,17 +100,58 @@ class ExpressionLowerer(IndexLowerer):
             return flow.bound[name]
         if name in flow.assigned:
             return self.builder.local(name)
+        if name in flow.parted:
+            raise scope.source.error(
+                node, f"{node.id!r} stands for different things on the paths that lead here",
+                "call it inside each branch or loop, or copy its numbers to locals",
+            )  # fmt: skip
         raise scope.source.error(
             node, f"{node.id!r} may be used before it is assigned", "give it a value on every path that leads here"
         )
 
     def visit_Attribute(self, scope: Scope, node: ast.Attribute) -> Value:
-        """Lower an attribute of a module."""
-        return self._captured(scope, node)
+        """Lower an attribute of a module, or of a record."""
+        if scope.source.resolve(node) is not None:
+            return self._captured(scope, node)
+        record = self.value(scope, node.value)
+        if not isinstance(record, RecordValue):
+            raise scope.source.error(node, *self.no_attributes(record))
+        found = self.of_record(scope, node, lambda: member(record, node.attr))
+        return self.builder.local(found.name) if isinstance(found, StoredField) else found
+
+    def no_attributes(self, value: Value) -> tuple[str, str]:
+        """Return the message and the hint for an attribute of something that has none."""
+        if isinstance(value, NoneValue):
+            return self.not_scalar(value)
+        return "attribute access on what is no record is not part of the kernel language", "index data: x[0]"
+
+    def of_record(self, scope: Scope, node: ast.AST, find: Callable[[], V]) -> V:
+        """Return what is found in a record; a `RecordProblem` gets the location of ``node``."""
+        try:
+            return find()
+        except RecordProblem as problem:
+            raise scope.source.error(node, problem.message, problem.hint) from None
+
+    def callee(self, scope: Scope, node: ast.expr) -> Intrinsic | FunctionValue | type:
+        """Return what a call calls: a formula, an intrinsic, or the class of a record that is built."""
+        found = scope.source.resolve(node)
+        if isinstance(found, Helper):
+            return FunctionValue(found)
+        if isinstance(found, (Intrinsic, type)):
+            return found
+        value = self.value(scope, node)
+        if isinstance(value, RecordValue):
+            return self.of_record(scope, node, lambda: called_method(value))
+        if isinstance(value, FunctionValue):
+            return value
+        what = ast.unparse(node)
+        if isinstance(value, NoneValue):
+            raise scope.source.error(node, *self.not_scalar(value))
+        raise scope.source.error(node, f"{what!r} is not a function", "call a @func, a record or one of its methods")
 
     def _captured(self, scope: Scope, node: ast.Name | ast.Attribute) -> Value:
         found = scope.source.resolve(node)
-        if isinstance(found, (Constant, ConstantArray)):
+        if isinstance(found, (Constant, ConstantArray, RecordValue, FunctionValue, TupleValue, NoneValue, OpaqueValue)):
             return found
         raise scope.source.error(node, "this name cannot be used as a value")
 
@@ -164,6 +226,9 @@ class ExpressionLowerer(IndexLowerer):
 
     def visit_Compare(self, scope: Scope, node: ast.Compare) -> Value:
         """Lower a comparison, perhaps chained."""
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            absent = isinstance(self.value(scope, node.left), NoneValue)
+            return Constant(Kind.BOOL, absent is isinstance(node.ops[0], ast.Is))
         left = self.scalar(scope, node.left)
         tests: list[Expression] = []
         with self.located(scope, node):
@@ -286,18 +351,11 @@ class ExpressionLowerer(IndexLowerer):
 
     def visit_Call(self, scope: Scope, node: ast.Call) -> Value:
         """Lower a call."""
-        called = scope.source.resolve(node.func)
-        if isinstance(called, Helper):
-            outside, mark = {*self.builder.slots, *self.builder.shapes}, len(self.builder.effects)
-            value = self.inline(scope, node, called)
-            if value is None:
-                raise scope.source.error(node, f"{called.source.name!r} returns nothing", "call it as a statement")
-            if not outside.isdisjoint(self.builder.effects[mark:]):
-                # its stores would be moved before the rest of the expression, which may read the same data
-                raise scope.source.error(node, f"{called.source.name!r} writes to its arguments inside an expression",
-                                         "assign its result to a local on a line of its own")  # fmt: skip
-            return value
-        assert isinstance(called, Intrinsic)
+        called = self.callee(scope, node.func)
+        if isinstance(called, FunctionValue):
+            return self._called(scope, node, called)
+        if isinstance(called, type):
+            return self._built(scope, node, called)
         if called.result == "form":
             return self._form(scope, node, called)
         arguments = [self.scalar(scope, item) for item in node.args]
@@ -305,6 +363,26 @@ class ExpressionLowerer(IndexLowerer):
             while len(arguments) > 2:  # of min and max, which take them in turn
                 arguments[:2] = [self.shallow(fold.call(called, tuple(arguments[:2])))]
             return fold.call(called, tuple(arguments))
+
+    def _called(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value:
+        """Lower a call of a helper inside an expression."""
+        outside, mark = {*self.builder.slots, *self.builder.shapes}, len(self.builder.effects)
+        value, name = self.inline(scope, node, called), called.helper.source.name
+        if value is None:
+            raise scope.source.error(node, f"{name!r} returns nothing", "call it as a statement")
+        if not outside.isdisjoint(self.builder.effects[mark:]):
+            # its stores would be moved before the rest of the expression, which may read the same data
+            raise scope.source.error(node, f"{name!r} writes to its arguments inside an expression",
+                                     "assign its result to a local on a line of its own")  # fmt: skip
+        return value
+
+    def _built(self, scope: Scope, node: ast.Call, kind: type) -> Value:
+        """Lower a call of the class of a record."""
+        names, defaults = built_fields(kind)
+        given = [self.stable(self.value(scope, item)) for item in node.args]
+        rest = names[len(given) :]
+        parts = [self.of_record(scope, node, lambda n=n: default_value(kind, n, defaults[n])) for n in rest]
+        return RecordValue(kind, tuple(zip(names, [*given, *parts], strict=True)))
 
     def _form(self, scope: Scope, node: ast.Call, called: Intrinsic) -> Value:
         if called.name == "len":

@@ -10,12 +10,14 @@ from fluxloom.kernel import fold
 from fluxloom.kernel.analysis import expressions, map_expression
 from fluxloom.kernel.counters import Counted, is_counted, trips, value_of
 from fluxloom.kernel.ir import RAGGED, Binary, Constant, Expression, Kind, Local
-from fluxloom.kernel.values import ArrayView, ParameterView, TupleValue, Value
+from fluxloom.kernel.values import ArrayView, FunctionValue, ParameterView, RecordValue, Value, inner_values
 
 __all__ = ["ALL", "Coordinate", "Flow", "Written"]
 
 LISTED_TRIPS = 4096  # a longer loop counts as writing only what it covers whole
 LISTED_NESTS = 1 << 16  # and so do nests of loops with more trips
+
+STRATEGIES = (RecordValue, FunctionValue)
 
 ALL = "*"
 """A coordinate of a written component that stands for the whole extent of its dimension."""
@@ -74,16 +76,19 @@ class Flow:
         the variable of an unrolled loop.
     written
         Components of ``Write`` parameters that have been written.
+    parted
+        Names that stand for different records or formulas on paths that lead here.
     """
 
     assigned: set[str] = field(default_factory=set)
     known: dict[tuple[str, tuple[int, ...]], Constant] = field(default_factory=dict)
     bound: dict[str, Value] = field(default_factory=dict)
     written: set[Written] = field(default_factory=set)
+    parted: set[str] = field(default_factory=set)
 
     def copy(self) -> Flow:
         """Return an independent copy."""
-        return Flow(set(self.assigned), dict(self.known), dict(self.bound), set(self.written))
+        return Flow(set(self.assigned), dict(self.known), dict(self.bound), set(self.written), set(self.parted))
 
     def meet(self, other: Flow) -> Flow:
         """Return what holds on both of two paths."""
@@ -92,6 +97,7 @@ class Flow:
             {key: value for key, value in self.known.items() if other.known.get(key) == value},
             {key: value for key, value in self.bound.items() if other.bound.get(key) == value},
             self.written & other.written,
+            self.parted | other.parted | _parted(self.bound, other.bound),
         )
 
     def forget(self, names: Iterable[str], kept: Iterable[str]) -> None:
@@ -103,6 +109,7 @@ class Flow:
         # arrays can be changed through aliases and helpers, so every element is dropped
         self.known = {key: value for key, value in self.known.items() if key[0] not in gone and not key[1]}
         gone -= set(kept)
+        self.parted |= {key for key in gone & self.bound.keys() if isinstance(self.bound[key], STRATEGIES)}
         self.bound = {key: value for key, value in self.bound.items() if key not in gone}
 
     def end_loop(self, variable: str, trips: range | None, extents: Callable[[str], tuple[int, ...]]) -> None:
@@ -139,6 +146,10 @@ class Flow:
         self.written = kept
 
 
+def _parted(one: dict[str, Value], other: dict[str, Value]) -> set[str]:
+    return {key for key in one.keys() & other.keys() if isinstance(one[key], STRATEGIES) and one[key] != other[key]}
+
+
 def _in_trip(path: tuple[Coordinate, ...], variable: str, trip: int) -> tuple[Coordinate, ...]:
     """Return a path in one trip of the loop over a variable."""
 
@@ -167,8 +178,9 @@ def _covers_extent(trips: range | None, extent: int) -> bool:
 
 def mentions(value: Value, variable: str) -> bool:
     """Whether a view is indexed with a local."""
-    if isinstance(value, TupleValue):
-        return any(mentions(item, variable) for item in value.items)
+    inside = inner_values(value)
+    if inside:
+        return any(mentions(item, variable) for item in inside)
     parts: tuple[Expression, ...] = ()
     if isinstance(value, (ParameterView, ArrayView)):
         parts = value.path

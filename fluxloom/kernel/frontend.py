@@ -6,9 +6,9 @@ import copy
 import functools
 import linecache
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType, MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeAlias, TypeVar, cast, final
 
 from fluxloom.kernel.marks import Helper, KernelMarker
 from fluxloom.kernel.specialised import Specialisations
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from fluxloom.kernel.signature import Signature
     from fluxloom.kernel.source import FunctionSource
 
-__all__ = ["Func", "Kernel", "func", "kernel"]
+__all__ = ["Formula", "Func", "Kernel", "func", "kernel"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @final
-class Func(Helper, Generic[P, R]):
-    """A helper that kernels may call; it is inlined. Called from Python it runs as it is.
+class Formula(Helper, Generic[P, R]):
+    """What `func` returns: a helper that kernels may call; it is inlined. Called from Python it runs as it is.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class Func(Helper, Generic[P, R]):
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        if not _reads_late(function):
+        if not (_reads_late(function) or _names_its_class(function)):
             self.check()
 
     @functools.cached_property
@@ -74,8 +75,24 @@ class Func(Helper, Generic[P, R]):
         """Run the Python function."""
         return self.function(*args, **kwargs)
 
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any:
+        """Return the helper itself from its class; from a record its method, which runs as it is."""
+        return self if instance is None else MethodType(self.function, instance)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
     def __repr__(self) -> str:
         return f"<func {self.name}>"
+
+
+if TYPE_CHECKING:  # whatever may be called: decorated methods follow protocols and override as methods do
+    Func: TypeAlias = Callable[P, R]
+else:
+    Func = Formula
 
 
 @final
@@ -102,6 +119,7 @@ class Kernel(KernelMarker):
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self._fixed: LoweredKernel | None = None
+        self._absent: frozenset[str] = frozenset()
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -152,8 +170,10 @@ class Kernel(KernelMarker):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Its data parameters, in order."""
-        return self.signature.parameters if self._fixed is None else self._fixed.parameters
+        """Its data parameters, in order; without those that `leaving_out` leaves out."""
+        if self._fixed is not None:
+            return self._fixed.parameters
+        return tuple(item for item in self.signature.parameters if item.name not in self._absent)
 
     @property
     def constants(self) -> tuple[ConstantParameter, ...]:
@@ -183,7 +203,16 @@ class Kernel(KernelMarker):
 
     def meaning(self, real: Any) -> Callable[..., Any]:
         """Return the function that the reference device runs for each element, see `kernel.meaning`."""
-        return _meaning(self._meanings, self.source, real)
+        whole = _meaning(self._meanings, self.source, real)
+        if not self._absent:
+            return whole
+        there = [item.name not in self._absent for item in self.signature.parameters]
+
+        def called(*data: Any, **constants: Any) -> None:
+            given = iter(data)
+            whole(*(next(given) if here else None for here in there), **constants)
+
+        return called
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
@@ -194,13 +223,21 @@ class Kernel(KernelMarker):
         other._fixed = lowered
         return other
 
+    def leaving_out(self, absent: Collection[str]) -> Kernel:
+        """Return the kernel of loops that leave out some data (``Read | None``): what is None there is not compiled."""
+        if not absent:
+            return self
+        other = copy.copy(self)
+        other._absent = frozenset(absent)
+        return other
+
     def lower(self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any] = MappingProxyType({})) -> LoweredKernel:
         """Specialise the kernel to the shapes of a loop and the values of its baked constants, once for each.
 
         Parameters
         ----------
         shapes
-            How each data parameter is indexed.
+            How each data parameter is indexed; one that may be left out is None where it is not among them.
         baked
             Values of ``Const[...]`` parameters (those with defaults may be left out); a run-time
             constant given here is folded too.
@@ -239,15 +276,17 @@ def kernel(function: Callable[..., None]) -> Kernel:
     return Kernel(function, sys._getframe(1).f_locals)
 
 
-def func(function: Callable[P, R]) -> Func[P, R]:
-    """Make a helper of a function: kernels that call it have it inlined.
+def func(function: F) -> F:
+    """Make a helper of a function, or a formula of a method: kernels that call it have it inlined.
+
+    What it returns is a `Formula`; for checkers of types it stays the function or the method that it was.
 
     Raises
     ------
     KernelError
         For anything outside the kernel language, located in the user's source.
     """
-    return Func(function)
+    return cast(F, Formula(function))
 
 
 def _meaning(known: dict[Any, Callable[..., Any]], source: FunctionSource, real: Any) -> Callable[..., Any]:
@@ -267,6 +306,12 @@ def _reads_late(function: Callable[..., Any]) -> bool:
     """
     package = (getattr(function, "__module__", "") or "").partition(".")[0]
     return package == __name__.partition(".")[0] and "<locals>" not in getattr(function, "__qualname__", "<locals>")
+
+
+def _names_its_class(function: Callable[..., Any]) -> bool:
+    """Whether a method uses the class in whose body it stands, which is not there yet when it is decorated."""
+    code, outer = getattr(function, "__code__", None), getattr(function, "__qualname__", "").split(".")[:-1]
+    return code is not None and bool(outer) and outer[-1] in (*code.co_names, *code.co_freevars)
 
 
 def _lines(function: Callable[..., Any]) -> Sequence[str]:

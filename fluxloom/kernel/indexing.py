@@ -16,7 +16,18 @@ from fluxloom.kernel.fold import FoldError
 from fluxloom.kernel.ir import RAGGED, Constant, Expression, For, Kind, Local, LocalElement, Read
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.state import Builder, Scope, Slot
-from fluxloom.kernel.values import ArrayView, ConstantArray, ListValue, ParameterView, TupleValue, Value
+from fluxloom.kernel.values import (
+    ArrayView,
+    ConstantArray,
+    FunctionValue,
+    ListValue,
+    NoneValue,
+    OpaqueValue,
+    ParameterView,
+    RecordValue,
+    TupleValue,
+    Value,
+)  # fmt: skip
 
 __all__ = ["IndexLowerer"]
 
@@ -73,6 +84,15 @@ class IndexLowerer(ABC):
         if isinstance(value, (ArrayView, ConstantArray)):
             name = value.array if isinstance(value, ArrayView) else value.name
             return f"the array {name!r} is used without all its indices", "index it, or loop over its elements"
+        if isinstance(value, NoneValue):
+            return f"{value.name!r} is None here", f"let what needs it depend on it: if {value.name} is not None:"
+        if isinstance(value, RecordValue):
+            return f"a number is needed here, not a record ({value.kind.__name__})", "take one of its fields"
+        if isinstance(value, FunctionValue):
+            return f"the function {value.helper.source.name!r} is used as a value", "call it"
+        if isinstance(value, OpaqueValue):
+            hint = "let a property make numbers of it, which are part of the code"
+            return f"{value.name!r} is {value.content!r}, which a kernel cannot use", hint
         return "a number is needed here, not a tuple or a list", "take one of its elements"
 
     def integer(self, scope: Scope, node: ast.expr, what: str) -> Expression:
@@ -175,6 +195,8 @@ class IndexLowerer(ABC):
     def _indexed(self, scope: Scope, node: ast.Subscript, base: Value, index_node: ast.expr) -> Value:
         if isinstance(base, Expression):
             raise scope.source.error(node, "a number is indexed", self._hint_for_scalar(scope, node))
+        if isinstance(base, (NoneValue, OpaqueValue, RecordValue, FunctionValue)):
+            raise scope.source.error(node, *self.not_indexed(base))
         index = self.integer(scope, index_node, "an index")
         if isinstance(base, ParameterView):
             extents = self.builder.extents(base.parameter)
@@ -188,7 +210,7 @@ class IndexLowerer(ABC):
             base = self.materialise(base, self.builder.unique("list"))
         if isinstance(base, TupleValue):
             if not isinstance(index, Constant):
-                raise scope.source.error(index_node, "a tuple is indexed with a constant", "use a list")
+                raise scope.source.error(index_node, "a tuple is indexed with a constant", _tuple_hint(base))
             self._check_bounds(scope, index_node, index, len(base.items), "the tuple")
             return base.items[int(index.value)]
         if isinstance(base, ConstantArray):
@@ -196,11 +218,18 @@ class IndexLowerer(ABC):
             if isinstance(index, Constant):
                 return base.item(int(index.value))
             base = self.table(base)
+        assert isinstance(base, ArrayView)
         shape = self.builder.slots[base.array].shape
         if len(base.path) >= len(shape):
             raise scope.source.error(node, f"{base.array!r} has too many indices", f"its shape is {shape}")
         self._check_bounds(scope, index_node, index, shape[len(base.path)], base.array)
         return ArrayView(base.array, (*base.path, index))
+
+    def not_indexed(self, value: Value) -> tuple[str, str]:
+        """Return the message and the hint for an index of what has none."""
+        if isinstance(value, RecordValue):
+            return f"a record ({value.kind.__name__}) is indexed", "take one of its fields by name"
+        return self.not_scalar(value)
 
     def count(self, value: Value) -> int | None:
         """Return the number of items of a view, array or list; ``None`` when it is not fixed."""
@@ -275,6 +304,12 @@ class IndexLowerer(ABC):
                                      "assign it first on every path, or annotate it RW", kind=AccessError)  # fmt: skip
         leg, index = self.builder.split(name, view.path)
         return Read(self.builder.shapes[name].kind, name, leg, index)
+
+
+def _tuple_hint(value: TupleValue) -> str:
+    if any(isinstance(item, (RecordValue, FunctionValue)) for item in value.items):
+        return "try each of them: for k in range(len(them)): if kind == k: them[k](...)"
+    return "use a list"
 
 
 def _same(one: ConstantArray, other: ConstantArray) -> bool:

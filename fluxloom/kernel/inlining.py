@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import final
 
 from fluxloom.core.errors import KernelError
 from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.ir import Constant, Expression, If, Local, Statement
 from fluxloom.kernel.loops import LoopLowerer
-from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.returns import contains_return, returning_block
 from fluxloom.kernel.state import Scope
-from fluxloom.kernel.values import ListValue, TupleValue, Value
+from fluxloom.kernel.values import FunctionValue, ListValue, RecordValue, StoredField, TupleValue, Value, inner_values
 
 __all__ = ["KernelLowerer"]
 
@@ -23,17 +23,25 @@ Branch = tuple[Value | None, list[Statement], Flow]
 class KernelLowerer(LoopLowerer):
     """Lowers whole kernels: statements, with helpers inlined where they are called."""
 
-    def inline(self, scope: Scope, node: ast.Call, helper: Helper) -> Value | None:
+    def inline(self, scope: Scope, node: ast.Call, called: FunctionValue) -> Value | None:
         """Inline a call of a helper and return what it returns, or ``None`` for a procedure."""
-        source, builder = helper.source, self.builder
-        if source in scope.active:
+        source, builder = called.helper.source, self.builder
+        if any(item.helper.source is source and not _is_inside(called.record, item.record) for item in scope.active):
             message = f"{source.name!r} calls itself: recursion is not part of the kernel language"
             raise scope.source.error(node, message, "write a bounded loop")
+        called = replace(called, record=None if called.record is None else self.stable(called.record))
         arguments = [self.value(scope, item) for item in node.args]
+        arguments = arguments if called.record is None else [called.record, *arguments]
+        if len(arguments) != len(source.parameter_names):
+            own = called.record is not None
+            raise scope.source.error(
+                node, f"{ast.unparse(node.func)} takes {len(source.parameter_names) - own} arguments here, "
+                f"not {len(node.args)}", f"it is {source.name!r} of {source.filename}:{source.node.lineno}",
+            )  # fmt: skip
         local = [*source.parameter_names, *sorted(source.assigned - set(source.parameter_names))]
-        names = {name: builder.unique(f"{source.name}_{name}") for name in local}
+        names = {name: builder.unique(f"{_prefix(called)}_{name}") for name in local}
         call = scope.call or scope.source.location(node)
-        inner = Scope(source, names, call, (*scope.active, source))
+        inner = Scope(source, names, call, (*scope.active, called))
         for name, argument in zip(source.parameter_names, arguments, strict=True):
             if isinstance(argument, Expression):
                 builder.assign(names[name], argument)
@@ -88,7 +96,7 @@ class KernelLowerer(LoopLowerer):
 
     def _join_values(self, scope: Scope, node: ast.If, yes: Branch, no: Branch) -> Value | None:
         """Return one value for what two branches return, copied to common locals inside each branch."""
-        first, second = yes[0], no[0]
+        first, second = self._loaded(yes[0]), self._loaded(no[0])
         if first is None and second is None:
             return None
         if isinstance(first, Expression) and isinstance(second, Expression):
@@ -110,5 +118,25 @@ class KernelLowerer(LoopLowerer):
             return TupleValue(tuple(part for part in parts if part is not None))
         if first == second and first is not None:
             return first
+        if isinstance(first, RecordValue) and isinstance(second, RecordValue) and first.kind is second.kind:
+            joined = [
+                (name, self._join_values(scope, node, (one, *yes[1:]), (other, *no[1:])))
+                for (name, one), (_, other) in zip(first.fields, second.fields, strict=True)
+            ]
+            return RecordValue(first.kind, tuple((name, part) for name, part in joined if part is not None))
         raise scope.source.error(node, "the branches return different things",
-                                 "return numbers, or tuples of as many numbers, in both")  # fmt: skip
+                                 "return numbers, tuples of as many, or records of one class, in both")  # fmt: skip
+
+    def _loaded(self, value: Value | None) -> Value | None:
+        return self.builder.local(value.name) if isinstance(value, StoredField) else value
+
+
+def _prefix(called: FunctionValue) -> str:
+    """Return how the names of the locals of an inlined helper begin."""
+    name, record = called.helper.source.name, called.record
+    return name if record is None else f"{record.kind.__name__.lower()}_{name.strip('_')}"
+
+
+def _is_inside(record: Value | None, other: Value | None) -> bool:
+    """Whether a record is a part of another one: its methods may call those of the same name of its parts."""
+    return other is not None and any(item == record or _is_inside(record, item) for item in inner_values(other))

@@ -11,9 +11,10 @@ from fluxloom.kernel.counters import Counted, is_counted
 from fluxloom.kernel.flow import ALL
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import RAGGED, Constant, Expression, For, Kind, Length, Local, Statement, While
-from fluxloom.kernel.source import assigned_names
+from fluxloom.kernel.source import assigned_names, dotted_name
 from fluxloom.kernel.state import Rebound, Scope, UnrollOverflow
 from fluxloom.kernel.statements import StatementLowerer
+from fluxloom.kernel.values import RecordValue, TupleValue, Value
 
 __all__ = ["LoopLowerer"]
 
@@ -91,6 +92,9 @@ class LoopLowerer(StatementLowerer):
         trips: range | None = None
         if isinstance(start, Constant) and isinstance(stop, Constant):
             trips = range(int(start.value), int(stop.value), int(step.value))
+        if trips is not None and self._chooses(scope, node):
+            self._unroll(scope, node, trips)
+            return
         if trips is not None and len(trips) <= UNROLLED_TRIPS:
             depth = len(self.builder.limits)
             try:
@@ -106,6 +110,24 @@ class LoopLowerer(StatementLowerer):
         loop = For(scope.names[node.target.id], self._bound(start), self._bound(stop), int(step.value), (),
                    location=self.builder.where)  # fmt: skip
         self._repeat(scope, node.body, lambda kept: self._loop(scope, node, loop, trips, kept))
+
+    def _chooses(self, scope: Scope, node: ast.For) -> bool:
+        """Whether the counter of a loop chooses among records or formulas: only one that is written out can."""
+        assert isinstance(node.target, ast.Name)
+        for item in (inner for statement in node.body for inner in ast.walk(statement)):
+            if not (isinstance(item, ast.Subscript) and isinstance(item.value, (ast.Name, ast.Attribute))):
+                continue
+            counted = any(isinstance(part, ast.Name) and part.id == node.target.id for part in ast.walk(item.slice))
+            if counted and isinstance(self._strategy(scope, item.value), TupleValue):
+                return True
+        return False
+
+    def _strategy(self, scope: Scope, node: ast.expr) -> Value | None:
+        """Return the tuple or record that a name or an attribute stands for, None if it is something else."""
+        if isinstance(node, ast.Attribute) and (base := self._strategy(scope, node.value)) is not None:
+            return base.part(node.attr) if isinstance(base, RecordValue) else None
+        found = self.builder.flow.bound.get(scope.names.get(dotted_name(node), "")) or scope.source.resolve(node)
+        return found if isinstance(found, (RecordValue, TupleValue)) else None
 
     def _bound(self, value: Expression) -> Expression:
         """Return a bound that the body of its loop does not change."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError, KernelError, did_you_mean
-from fluxloom.kernel.analysis import content_digest, count_flops, expressions, walk
+from fluxloom.kernel.analysis import count_flops, expressions, walk
+from fluxloom.kernel.digest import kernel_digest
 from fluxloom.kernel.inlining import KernelLowerer
 from fluxloom.kernel.ir import (
     RAGGED,
@@ -33,7 +35,8 @@ from fluxloom.kernel.passes import cut_chains, remove_dead_locals, scalarise
 from fluxloom.kernel.signature import Signature
 from fluxloom.kernel.source import FunctionSource
 from fluxloom.kernel.state import Builder, Scope
-from fluxloom.kernel.values import ParameterView, Value
+from fluxloom.kernel.strategies import run_time_constants
+from fluxloom.kernel.values import NoneValue, ParameterView, Value
 
 __all__ = ["lower"]
 
@@ -66,7 +69,7 @@ def lower(
         A ``Write`` component read too early or not written on some path.
     """
     _check_shapes(source, signature, shapes)
-    bindings = _bindings(source, signature, baked)
+    signature, bindings = _bindings(source, signature, shapes, baked)
     kinds: dict[str, Kind] = {}
     for _ in range(MOST_PASSES):
         builder = _run(source, signature, shapes, bindings, kinds)
@@ -83,6 +86,8 @@ def _check_shapes(source: FunctionSource, signature: Signature, shapes: Mapping[
             raise KernelError(f"{source.name!r} has no data parameter {name!r}{did_you_mean(name, names)}",
                               filename=source.filename, line=source.first_line)  # fmt: skip
     for item in signature.parameters:
+        if item.name not in shapes and item.optional:
+            continue
         if item.name not in shapes:
             raise source.error(item.location, f"no shape is given for {item.name!r}")
         shape = shapes[item.name]
@@ -92,25 +97,48 @@ def _check_shapes(source: FunctionSource, signature: Signature, shapes: Mapping[
             raise source.error(item.location, f"{item.name!r} cannot have {shape.legs} legs")
 
 
-def _bindings(source: FunctionSource, signature: Signature, baked: Mapping[str, Any]) -> dict[str, Value]:
-    """Return what each parameter name stands for at the start of the body."""
+def _bindings(
+    source: FunctionSource, signature: Signature, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any]
+) -> tuple[Signature, dict[str, Value]]:
+    """Return the signature of this specialisation, and what each parameter name stands for at the start of the body.
+
+    Data that the loop leaves out are not in it, and run-time fields of strategies are constants of it.
+    """
     names = [item.name for item in signature.constants]
     for name in baked:
         if name not in names:
             raise KernelError(f"{source.name!r} has no constant {name!r}{did_you_mean(name, names)}",
                               filename=source.filename, line=source.first_line)  # fmt: skip
-    bindings: dict[str, Value] = {item.name: ParameterView(item.name) for item in signature.parameters}
+    bindings: dict[str, Value] = {
+        item.name: ParameterView(item.name) if item.name in shapes else NoneValue(item.name)
+        for item in signature.parameters
+    }
+    constants: list[ConstantParameter] = []
     for item in signature.constants:
-        if item.name in baked:
-            bindings[item.name] = signature.value(source, item, baked[item.name])
+        constants.append(item)
+        given = baked.get(item.name, signature.defaults.get(item.name)) if item.baked else baked.get(item.name)
+        if item.name in baked or (item.baked and item.name in signature.defaults):
+            bindings[item.name] = signature.value(source, item, given)
         elif not item.baked:
             bindings[item.name] = ReadConstant(item.kind, item.name)
-        elif item.name in signature.defaults:
-            bindings[item.name] = signature.value(source, item, signature.defaults[item.name])
         else:
             raise source.error(item.location, f"the constant {item.name!r} has no value",
                                "give it when the loop is built, or give it a default")  # fmt: skip
-    return bindings
+        if item.name in signature.strategies:
+            constants += run_time_constants(item, given)
+    _check_names(source, constants)
+    parameters = tuple(item for item in signature.parameters if item.name in shapes)
+    return replace(signature, parameters=parameters, constants=tuple(constants)), bindings
+
+
+def _check_names(source: FunctionSource, constants: list[ConstantParameter]) -> None:
+    """Check that no run-time field of a strategy is called like another constant."""
+    known: set[str] = set()
+    for item in constants:
+        if item.name in known:
+            raise source.error(item.location, f"two constants are called {item.name!r}: one of them is a field of a "
+                               "strategy, which is called by its path", "rename the other one")  # fmt: skip
+        known.add(item.name)
 
 
 def _run(
@@ -169,7 +197,7 @@ def _finish(
     tables = tuple(
         Table(name, item.kind, item.shape, item.values) for name, item in builder.tables.items() if name in used
     )
-    digest = content_digest(source.name, signature.parameters, ordered, constants, scalars, arrays, body, tables)
+    digest = kernel_digest(signature.parameters, ordered, constants, scalars, arrays, body, tables)
     return LoweredKernel(
         source.name, signature.parameters, ordered, constants, scalars, arrays, body, digest, count_flops(body), tables
     )

@@ -10,7 +10,7 @@ __all__ = ["Helper", "KernelMarker"]
 
 
 class Helper(ABC):
-    """Base of `fluxloom.kernel.frontend.Func`: something a kernel may call and that is inlined.
+    """Base of `fluxloom.kernel.frontend.Formula`: something a kernel may call and that is inlined.
 
     Attributes
     ----------

@@ -10,17 +10,29 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fluxloom.kernel.intrinsics import INTRINSICS, Intrinsic
-from fluxloom.kernel.ir import Constant, Kind
+from fluxloom.kernel.ir import Kind
 from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.record_fields import built_fields
+from fluxloom.kernel.records import called_method, default_value, member
 from fluxloom.kernel.source import Captured, FunctionSource, dotted_name
-from fluxloom.kernel.values import ConstantArray
+from fluxloom.kernel.values import (
+    ConstantArray,
+    FunctionValue,
+    NoneValue,
+    OpaqueValue,
+    RecordValue,
+    TupleValue,
+    Value,
+)  # fmt: skip
 
 __all__ = ["constant_value", "meaning", "whole_part"]
 
@@ -51,8 +63,27 @@ def meaning(source: FunctionSource, real: Real) -> Callable[..., Any]:
     return names[source.node.name]
 
 
-def constant_value(value: Constant | ConstantArray, real: Real) -> Any:
-    """Return what a constant is in the function: a scalar of NumPy, or an array that cannot be written to."""
+def constant_value(value: Value | Captured, real: Real) -> Any:
+    """Return what a constant is in the function: a scalar of NumPy, an array that cannot be written to, a strategy."""
+    match value:
+        case TupleValue():
+            return tuple(constant_value(item, real) for item in value.items)
+        case RecordValue():
+            return _Record(value, {name: constant_value(item, real) for name, item in value.fields}, real)
+        case FunctionValue():
+            function = value.helper.meaning(real)
+            return function if value.record is None else functools.partial(function, constant_value(value.record, real))
+        case Helper():
+            return value.meaning(real)
+        case NoneValue():
+            return None
+        case OpaqueValue():
+            return value.content
+        case _:
+            return _plain(value, real)
+
+
+def _plain(value: Any, real: Real) -> Any:
     if isinstance(value, ConstantArray):
         kind = {Kind.REAL: real, Kind.INT: np.int64, Kind.BOOL: np.bool_}[value.kind]
         array = np.array(value.values, kind).reshape(value.shape)
@@ -66,6 +97,32 @@ def _number(value: Any, real: Real) -> Any:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     return np.int64(value) if isinstance(value, (int, np.integer)) else real(value)
+
+
+class _Record:
+    """A record as the function sees it: its numbers are scalars of NumPy, its methods do what they mean."""
+
+    def __init__(self, record: RecordValue, fields: Mapping[str, Any], real: Real) -> None:
+        self.__dict__.update(fields)
+        self.__record, self.__real = record, real
+
+    def __getattr__(self, name: str) -> Any:
+        found = member(self.__record, name)
+        if isinstance(found, FunctionValue) and found.record is not None:
+            return functools.partial(found.helper.meaning(self.__real), self)
+        value = self.__dict__[name] = constant_value(found, self.__real)
+        return value
+
+    def __call__(self, *arguments: Any) -> Any:
+        return functools.partial(called_method(self.__record).helper.meaning(self.__real), self)(*arguments)
+
+
+def _built(kind: type, real: Real) -> Callable[..., _Record]:
+    """Return what builds a record in the function."""
+    names, defaults = built_fields(kind)
+    rest = {name: constant_value(default_value(kind, name, value), real) for name, value in defaults.items()}
+    record = RecordValue(kind, ())
+    return lambda *given: _Record(record, rest | dict(zip(names, given, strict=False)), real)
 
 
 class _Translation(ast.NodeTransformer):
@@ -116,7 +173,10 @@ class _Translation(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """Take an attribute of a module as it was."""
-        return self._captured(node)
+        found = self._captured(node)
+        if found is node:
+            node.value = self.visit(node.value)
+        return found
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         """Leave out the annotation."""
@@ -149,11 +209,11 @@ class _Translation(ast.NodeTransformer):
 
 def _value(found: Captured, real: Real) -> Any:
     """Return what a name stands for."""
-    if isinstance(found, (Constant, ConstantArray)):
-        return constant_value(found, real)
-    if isinstance(found, Helper):
-        return found.meaning(real)
-    return _intrinsic(found, real) if isinstance(found, Intrinsic) else found
+    if isinstance(found, type):
+        return _built(found, real)
+    if isinstance(found, Intrinsic):
+        return _intrinsic(found, real)
+    return found if isinstance(found, ModuleType) else constant_value(found, real)
 
 
 def _intrinsic(found: Intrinsic, real: Real) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from fluxloom.kernel.contract import check_contract
 from fluxloom.kernel.returns import check_returns
 from fluxloom.kernel.signature import Signature, read_signature
 from fluxloom.kernel.source import FunctionSource, read_source
+from fluxloom.kernel.strategies import check_uses
 from fluxloom.kernel.subset import check_subset
 
 __all__ = ["read_func", "read_kernel"]
@@ -64,6 +65,8 @@ def read_kernel(
     """
     source = read_source(function, lines)
     signature = read_signature(source, visible)
-    check_subset(source, is_kernel=True)
+    check_subset(source, is_kernel=True, strategies=signature.strategies)
+    optional = frozenset(item.name for item in signature.parameters if item.optional)
+    check_uses(source, signature.strategies, optional)
     check_contract(source, signature.parameters)
     return source, signature

@@ -6,17 +6,19 @@ import ast
 import copy
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, get_args, get_origin
+from dataclasses import dataclass, field
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
 
 import numpy as np
 
 from fluxloom.core.access import Access, Const
 from fluxloom.core.errors import did_you_mean
-from fluxloom.kernel.ir import Constant, ConstantParameter, Kind, Parameter
-from fluxloom.kernel.source import FunctionSource, number
-from fluxloom.kernel.values import ConstantArray, constant_array
+from fluxloom.kernel.ir import ConstantParameter, Kind, Parameter
+from fluxloom.kernel.record_fields import RecordProblem
+from fluxloom.kernel.source import FunctionSource
+from fluxloom.kernel.strategies import Strategy, wanted
+from fluxloom.kernel.values import Value, constant_array, number
 
 __all__ = ["Signature", "read_signature"]
 
@@ -35,26 +37,34 @@ class Signature:
         (``None``: deduced from the value).
     defaults
         Default values of constants.
+    strategies
+        The baked constants that are formulas or records, with what they have to be.
     """
 
     parameters: tuple[Parameter, ...]
     constants: tuple[ConstantParameter, ...]
     arrays: Mapping[str, Kind | None]
     defaults: Mapping[str, Any]
+    strategies: Mapping[str, Strategy] = field(default_factory=lambda: MappingProxyType({}))
 
     def constant(self, name: str) -> ConstantParameter | None:
         """Return the constant parameter of that name."""
         return next((item for item in self.constants if item.name == name), None)
 
-    def value(self, source: FunctionSource, item: ConstantParameter, given: Any) -> Constant | ConstantArray:
+    def value(self, source: FunctionSource, item: ConstantParameter, given: Any) -> Value:
         """Return the value given for a constant parameter, checked against its annotation.
 
         Raises
         ------
         KernelError
-            When it is not a number of the declared kind (integers are taken for reals), or for an
-            array parameter not a rectangular nest of them.
+            When it is not a number of the declared kind (integers are taken for reals), for an
+            array parameter not a rectangular nest of them, or not the strategy that is asked for.
         """
+        if item.name in self.strategies:
+            try:
+                return self.strategies[item.name].value(item.name, given)
+            except RecordProblem as problem:
+                raise source.error(item.location, problem.message, problem.hint) from None
         if item.name in self.arrays:
             array = constant_array(item.name, given, self.arrays[item.name])
             if array is None:
@@ -101,16 +111,18 @@ def read_signature(source: FunctionSource, visible: Mapping[str, Any]) -> Signat
     if arguments.defaults:
         raise source.error(arguments.defaults[0], "a data parameter has no default")
     parameters = tuple(
-        Parameter(item.arg, _access(source, item, visible), source.location(item))
+        _parameter(source, item, visible)
         for item in (*arguments.posonlyargs, *arguments.args)
     )
     constants: list[ConstantParameter] = []
     arrays: dict[str, Kind | None] = {}
+    strategies: dict[str, Strategy] = {}
     for item in arguments.kwonlyargs:
-        constants.append(_constant(source, item, visible, arrays))
+        constants.append(_constant(source, item, visible, arrays, strategies))
     # those of now, whatever becomes of a list
     defaults = copy.deepcopy(dict(getattr(source.function, "__kwdefaults__") or {}))
-    signature = Signature(parameters, tuple(constants), MappingProxyType(arrays), MappingProxyType(defaults))
+    signature = Signature(parameters, tuple(constants), MappingProxyType(arrays), MappingProxyType(defaults),
+                          MappingProxyType(strategies))  # fmt: skip
     for item in constants:
         if item.name in defaults:
             signature.value(source, item, defaults[item.name])
@@ -130,10 +142,14 @@ def _annotation(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any
                            ACCESS_HINT) from problem  # fmt: skip
 
 
-def _access(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -> Access:
+def _parameter(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -> Parameter:
     if item.annotation is None:
         raise source.error(item, f"the parameter {item.arg!r} has no access mode", ACCESS_HINT)
     annotation = _annotation(source, item, visible)
+    parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
+    optional = len(parts) == 2 and NoneType in parts
+    if optional:
+        annotation = next(part for part in parts if part is not NoneType)
     access = annotation if isinstance(annotation, Access) else getattr(annotation, "access", None)
     if not isinstance(access, Access):
         text = ast.unparse(item.annotation)
@@ -141,12 +157,13 @@ def _access(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -
         if annotation in (float, int, bool) or annotation is Const or get_origin(annotation) is Const:
             hint = f"constants are keyword-only: put {item.arg!r} after a *"
         raise source.error(item.annotation, f"{text!r} is not an access mode", hint)
-    return access
+    return Parameter(item.arg, access, source.location(item), optional=optional)
 
 
 def _constant(
-    source: FunctionSource, item: ast.arg, visible: Mapping[str, Any], arrays: dict[str, Kind | None]
-) -> ConstantParameter:
+    source: FunctionSource, item: ast.arg, visible: Mapping[str, Any], arrays: dict[str, Kind | None],
+    strategies: dict[str, Strategy],
+) -> ConstantParameter:  # fmt: skip
     where = source.location(item)
     if item.annotation is None:
         raise source.error(item, f"the constant {item.arg!r} has no annotation", "float, int, bool or Const[...]")
@@ -157,10 +174,14 @@ def _constant(
         (inner,) = get_args(annotation)
         if inner in (float, int, bool):
             return ConstantParameter(item.arg, _SCALARS[inner], True, where)
+        strategy = wanted(inner)
+        if strategy is not None:
+            strategies[item.arg] = strategy
+            return ConstantParameter(item.arg, Kind.REAL, True, where)
         arrays[item.arg] = _element(inner)
         return ConstantParameter(item.arg, arrays[item.arg] or Kind.REAL, True, where)
     text = ast.unparse(item.annotation)
-    hint = "float, int, bool, Const[float] or Const[list[float]]"
+    hint = "float, int, bool, Const[float], Const[list[float]] or Const[Func]"
     if annotation is Const:
         hint = "say what it is: Const[float], Const[int] or Const[list[float]]"
     elif isinstance(getattr(annotation, "access", None), Access):

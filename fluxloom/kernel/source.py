@@ -6,6 +6,7 @@ import __future__
 import ast
 import builtins
 import contextlib
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -21,14 +22,24 @@ import numpy as np
 from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel import intrinsics
 from fluxloom.kernel.intrinsics import Intrinsic
-from fluxloom.kernel.ir import Constant, Kind, Location
+from fluxloom.kernel.ir import Constant, Location
 from fluxloom.kernel.marks import Helper, KernelMarker
+from fluxloom.kernel.record_fields import RecordProblem, check_strategy, is_record
+from fluxloom.kernel.records import member, strategy_value
 from fluxloom.kernel.syntax import child_nodes, first_rejected
-from fluxloom.kernel.values import ConstantArray, constant_array
+from fluxloom.kernel.values import (
+    ConstantArray,
+    FunctionValue,
+    NoneValue,
+    OpaqueValue,
+    RecordValue,
+    TupleValue,
+    Value,
+    constant_array,
+    number,
+)  # fmt: skip
 
-__all__ = ["Captured", "FunctionSource", "assigned_names", "number", "read_source"]
-
-INT64 = 2**63
+__all__ = ["Captured", "FunctionSource", "assigned_names", "dotted_name", "read_source"]
 
 _ROOT = re.compile(r"(?<![\w.])([^\W\d]\w*)\s*\.")
 """What looks like the first name of a dotted one."""
@@ -37,7 +48,10 @@ _MOST_ENDS = 20
 """Lines at which a function may end that are tried before its tokens are read one by one."""
 
 
-Captured = Intrinsic | Helper | Constant | ConstantArray | ModuleType
+Captured = (
+    Intrinsic | Helper | Constant | ConstantArray | ModuleType
+    | RecordValue | FunctionValue | TupleValue | NoneValue | OpaqueValue | type
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +140,6 @@ def assigned_names(nodes: list[ast.stmt]) -> frozenset[str]:
             found.add(node.id)
         pending += child_nodes(node)
     return frozenset(found)
-
-
-def number(value: object) -> Constant | None:
-    """Return a Python or NumPy number as a typed constant, or ``None`` when it is not one."""
-    if isinstance(value, (bool, np.bool_)):
-        return Constant(Kind.BOOL, bool(value))
-    if isinstance(value, (int, np.integer)):
-        return Constant(Kind.INT, int(value)) if -INT64 <= int(value) < INT64 else None
-    if isinstance(value, (float, np.floating)):
-        return Constant(Kind.REAL, float(value))
-    return None
 
 
 def read_source(function: Callable[..., Any], lines: Sequence[str]) -> FunctionSource:
@@ -241,10 +244,10 @@ def _parse(
 def _ends(lines: Sequence[str]) -> Iterator[int]:
     """Yield where a function may end: before lines of code that are not indented more than its first."""
     indent = len(lines[0]) - len(lines[0].lstrip())
-    for number, line in enumerate(lines[1:], 1):
+    for end, line in enumerate(lines[1:], 1):
         code = line.lstrip()
         if code and len(line) - len(code) <= indent and not code.startswith("#"):
-            yield number
+            yield end
     yield len(lines)
 
 
@@ -303,7 +306,9 @@ def _lookup(source: FunctionSource, node: ast.expr, name: str) -> object:
     function = source.function
     code = getattr(function, "__code__")
     closure = dict(zip(code.co_freevars, getattr(function, "__closure__") or (), strict=True))
-    if name == source.name and not (name in closure or name in source.parameter_names):
+    outer = getattr(function, "__qualname__", name).rpartition(".")[0]
+    is_method = outer != "" and not outer.endswith("<locals>")  # whose name stands for something else in its body
+    if name == source.name and not (name in closure or name in source.parameter_names or is_method):
         raise source.error(node, f"{name!r} calls itself: recursion is not part of the kernel language",
                            "write a bounded loop")  # fmt: skip
     if name in closure:
@@ -325,7 +330,12 @@ def _lookup(source: FunctionSource, node: ast.expr, name: str) -> object:
 def _classify(source: FunctionSource, node: ast.expr, dotted: str) -> Captured:
     root, *attributes = dotted.split(".")
     value = _lookup(source, node, root)
-    for attribute in attributes:
+    for position, attribute in enumerate(attributes):
+        if is_record(type(value)) or _is_tuple_of_records(value):
+            return _strategy(source, node, ".".join([root, *attributes[:position]]), value, attributes[position:])
+        if isinstance(value, type) and isinstance(inspect.getattr_static(value, attribute, None), Helper):
+            value = inspect.getattr_static(value, attribute)  # a method with its record as the first argument
+            continue
         if not isinstance(value, ModuleType):
             raise source.error(node, f"attribute access on {root!r} is not part of the kernel language",
                                "only attributes of modules (math.sqrt, np.pi) can be used")  # fmt: skip
@@ -346,7 +356,33 @@ def _classify(source: FunctionSource, node: ast.expr, dotted: str) -> Captured:
         array = constant_array(dotted, value)
         if array is not None:
             return array
+    if isinstance(value, type) and is_record(value):
+        return value
+    if is_record(type(value)) or _is_tuple_of_records(value):
+        return _strategy(source, node, dotted, value, [])
     raise _unusable(source, node, dotted, value)
+
+
+def _is_tuple_of_records(value: object) -> bool:
+    return isinstance(value, tuple) and any(isinstance(item, Helper) or is_record(type(item)) for item in value)
+
+
+def _strategy(source: FunctionSource, node: ast.expr, dotted: str, value: Any, attributes: list[str]) -> Captured:
+    """Return a record of the module, or what is in it: all of it is as it was at the decoration."""
+    try:
+        for k, item in enumerate(value if isinstance(value, tuple) else (value,)):
+            check_strategy(f"{dotted}[{k}]" if isinstance(value, tuple) else dotted, item)
+        found: Value = strategy_value(dotted.replace(".", "_"), value, run_time=False)
+        for attribute in attributes:
+            if not isinstance(found, RecordValue):
+                raise RecordProblem(f"attribute access on {dotted!r} is not part of the kernel language")
+            dotted, found = f"{dotted}.{attribute}", member(found, attribute)
+    except RecordProblem as problem:
+        raise source.error(node, problem.message, problem.hint) from None
+    assert isinstance(
+        found, (Constant, ConstantArray, RecordValue, FunctionValue, TupleValue, NoneValue, OpaqueValue)
+    )  # fmt: skip
+    return found
 
 
 def _unusable(source: FunctionSource, node: ast.expr, dotted: str, value: object) -> KernelError:
@@ -363,6 +399,8 @@ def _unusable(source: FunctionSource, node: ast.expr, dotted: str, value: object
                             "run the kernel on the 'reference' device to debug it")  # fmt: skip
     if inspect.isfunction(value):
         return source.error(node, f"{dotted!r} is an ordinary Python function", "decorate it with @fluxloom.func")
+    if dataclasses.is_dataclass(value):
+        return source.error(node, f"{dotted!r} is a dataclass that is not frozen", "declare it @dataclass(frozen=True)")
     return source.error(
         node, f"{dotted!r} ({type(value).__name__}) cannot be used in a kernel",
         "a kernel uses its parameters, @func helpers, math intrinsics and numeric constants only",

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.record_fields import is_record, strategy_identity
+
 if TYPE_CHECKING:
     from fluxloom.kernel.ir import ArgShape, LoweredKernel
 
@@ -58,6 +61,13 @@ def _identity(value: Any) -> Hashable | None:
     if isinstance(value, dict):
         parts = [(name, _identity(part)) for name, part in sorted(value.items())]
         return None if any(part is None for _, part in parts) else tuple(parts)
+    if isinstance(value, Helper) or is_record(type(value)):
+        found = strategy_identity(value)
+        try:
+            hash(found)
+        except TypeError:  # a field that may change, which is refused
+            return None
+        return found
     if isinstance(value, (list, tuple)):
         inner = [_identity(part) for part in value]
         return None if None in inner else tuple(inner)

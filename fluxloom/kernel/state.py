@@ -29,7 +29,7 @@ from fluxloom.kernel.ir import (
     TableElement,
 )  # fmt: skip
 from fluxloom.kernel.source import FunctionSource
-from fluxloom.kernel.values import ArrayView, ConstantArray, TupleValue, Value
+from fluxloom.kernel.values import ArrayView, ConstantArray, FunctionValue, StoredField, Value, inner_values
 
 __all__ = ["Builder", "Rebound", "Scope", "Slot", "UnrollOverflow"]
 
@@ -65,7 +65,7 @@ class Scope:
     source: FunctionSource
     names: Mapping[str, str]
     call: Location | None = None
-    active: tuple[FunctionSource, ...] = ()
+    active: tuple[FunctionValue, ...] = ()
 
     def place(self, node: ast.AST) -> Location:
         """Return where a node is: in the kernel, or at the call in the kernel and at a line inside a helper."""
@@ -103,6 +103,7 @@ class Builder:
         self.loops: dict[str, range | None] = {}
         self.tables: dict[str, ConstantArray] = {}
         self.effects: list[str] = []
+        self.fields: dict[tuple[str, str], str] = {}
         self.owners: dict[str, list[str]] = {}
         self.used: set[str] = set(reserved)
         self.numbers: dict[str, int] = {}
@@ -147,14 +148,14 @@ class Builder:
         depth = len(self.limits)
         saved = (dict(self.kinds), self.changed, dict(self.slots), {k: list(v) for k, v in self.owners.items()},
                  set(self.used), self.flow.copy(), len(self.blocks), len(self.blocks[-1]),
-                 self.nodes, dict(self.tables), set(self.scalars))  # fmt: skip
+                 self.nodes, dict(self.tables), set(self.scalars), dict(self.fields))  # fmt: skip
         if limit is not None:
             self.limits.append(self.nodes + limit)
         try:
             yield
         except (UnrollOverflow, Rebound):
             (self.kinds, self.changed, self.slots, self.owners, self.used, self.flow, levels, length,
-             self.nodes, self.tables, self.scalars) = saved  # fmt: skip
+             self.nodes, self.tables, self.scalars, self.fields) = saved  # fmt: skip
             del self.blocks[levels:]
             del self.blocks[-1][length:]
             raise
@@ -193,6 +194,18 @@ class Builder:
             self.flow.known[name, ()] = value
         else:
             self.flow.known.pop((name, ()), None)
+
+    def field(self, owner: str, name: str) -> str:
+        """Return the local that holds a field of the record which the variable ``owner`` is, the same at each call."""
+        if (owner, name) not in self.fields:
+            self.fields[owner, name] = self.unique(f"{owner}_{name}")
+        return self.fields[owner, name]
+
+    def store_field(self, local: str, value: Expression) -> StoredField:
+        """Emit the assignment of a field of a record that is a variable; its value is read where it is used."""
+        self.assign(local, value)
+        self.flow.known.pop((local, ()), None)
+        return StoredField(local)
 
     def _join(self, name: str, kind: Kind) -> Kind:
         old = self.kinds.get(name)
@@ -237,9 +250,7 @@ class Builder:
 
     def _referenced(self, array: str, owner: str) -> bool:
         def refers(value: Value) -> bool:
-            if isinstance(value, TupleValue):
-                return any(refers(item) for item in value.items)
-            return isinstance(value, ArrayView) and value.array == array
+            return any(map(refers, inner_values(value))) or (isinstance(value, ArrayView) and value.array == array)
 
         return any(name != owner and refers(value) for name, value in self.flow.bound.items())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from fluxloom.core.access import Access
 from fluxloom.core.errors import AccessError
@@ -23,11 +24,25 @@ from fluxloom.kernel.ir import (
     Store,
     Update,
 )  # fmt: skip
-from fluxloom.kernel.marks import Helper
 from fluxloom.kernel.state import Scope
-from fluxloom.kernel.values import ArrayView, ListValue, ParameterView, TupleValue, Value
+from fluxloom.kernel.values import (
+    ArrayView,
+    FunctionValue,
+    ListValue,
+    ParameterView,
+    RecordValue,
+    StoredField,
+    TupleValue,
+    Value,
+    inner_values,
+)  # fmt: skip
 
 __all__ = ["StatementLowerer"]
+
+
+def _is_fresh(value: Value) -> bool:
+    """Whether no field of a record is that of a variable."""
+    return not isinstance(value, StoredField) and all(map(_is_fresh, inner_values(value)))
 
 
 class StatementLowerer(ExpressionLowerer):
@@ -51,9 +66,10 @@ class StatementLowerer(ExpressionLowerer):
     def visit_Expr(self, scope: Scope, node: ast.Expr) -> None:
         """Lower a call of a procedure."""
         assert isinstance(node.value, ast.Call)
-        called = scope.source.resolve(node.value.func)
-        if isinstance(called, Helper):
-            self.inline(scope, node.value, called)
+        called = self.callee(scope, node.value.func)
+        if not isinstance(called, FunctionValue):
+            raise scope.source.error(node, "this expression has no effect", "assign it, or remove it")
+        self.inline(scope, node.value, called)
 
     # ------------------------------------------------------------------------------ assignments
 
@@ -68,11 +84,11 @@ class StatementLowerer(ExpressionLowerer):
 
     def right_side(self, scope: Scope, node: ast.expr) -> Value:
         """Lower the whole right side of an assignment; a helper called here may write to its arguments."""
-        called = scope.source.resolve(node.func) if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and isinstance(called, Helper):
-            value = self.inline(scope, node, called)
+        called = self.callee(scope, node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(called, FunctionValue):
+            value, name = self.inline(scope, node, called), called.helper.source.name
             if value is None:
-                raise scope.source.error(node, f"{called.source.name!r} returns nothing", "call it as a statement")
+                raise scope.source.error(node, f"{name!r} returns nothing", "call it as a statement")
             return value
         return self.value(scope, node)
 
@@ -107,10 +123,17 @@ class StatementLowerer(ExpressionLowerer):
 
     def stable(self, value: Value) -> Value:
         """Return a value that later assignments do not change (views stay views, as in Python)."""
+        if isinstance(value, StoredField):
+            value = self.builder.local(value.name)
         if isinstance(value, Expression):
             return self._stable_scalar(value)
         if isinstance(value, TupleValue):
             return TupleValue(tuple(self.stable(item) for item in value.items))
+        if isinstance(value, RecordValue) and value.given is None:
+            return replace(value, fields=tuple((name, self.stable(item)) for name, item in value.fields))
+        if isinstance(value, FunctionValue) and value.record is not None:
+            record = self.stable(value.record)
+            return replace(value, record=record) if isinstance(record, RecordValue) else value
         if isinstance(value, ListValue):
             return self.materialise(value, self.builder.unique("list"))
         if isinstance(value, ParameterView):
@@ -138,9 +161,23 @@ class StatementLowerer(ExpressionLowerer):
             if isinstance(value, Expression):
                 self.builder.assign(name, value)
                 return
-            value = self.materialise(value, name) if isinstance(value, ListValue) else self.stable(value)
+            if isinstance(value, RecordValue) and value.given is None:
+                value = self._stored(name, value if _is_fresh(value) else self.stable(value))
+            else:
+                value = self.materialise(value, name) if isinstance(value, ListValue) else self.stable(value)
         self.builder.flow.assigned.discard(name)
         self.builder.flow.bound[name] = value
+
+    def _stored(self, owner: str, value: Value) -> Value:
+        """Give the fields of a record, which nothing changes meanwhile, to locals of the variable ``owner``."""
+        if not (isinstance(value, RecordValue) and value.given is None):
+            return self.stable(value)
+        parts: list[tuple[str, Value]] = []
+        for name, item in value.fields:
+            local = self.builder.field(owner, name)
+            part = self.builder.store_field(local, item) if isinstance(item, Expression) else self._stored(local, item)
+            parts.append((name, part))
+        return replace(value, fields=tuple(parts))
 
     def _place(self, scope: Scope, target: ast.Subscript) -> ParameterView | ArrayView:
         """Lower the target of an assignment to a complete place."""

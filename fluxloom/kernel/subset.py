@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType, ModuleType
 
 from fluxloom.core.errors import KernelError, did_you_mean
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import Constant
 from fluxloom.kernel.marks import Helper
+from fluxloom.kernel.record_fields import build_problem, built_fields
 from fluxloom.kernel.source import FunctionSource, assigned_names, dotted_name
 from fluxloom.kernel.syntax import child_nodes, statements
+from fluxloom.kernel.values import FunctionValue, RecordValue, TupleValue
 
 __all__ = ["check_subset"]
 
@@ -31,21 +33,26 @@ ALLOWED = (
 )  # fmt: skip
 
 
-def check_subset(source: FunctionSource, *, is_kernel: bool) -> None:
-    """Raise a located `KernelError` for anything in the body outside the kernel language."""
-    _Checker(source, is_kernel).run()
+def check_subset(source: FunctionSource, *, is_kernel: bool, strategies: Collection[str] = ()) -> None:
+    """Raise a located `KernelError` for anything in the body outside the kernel language.
+
+    ``strategies`` are the constants of a kernel that may be records or formulas; in a helper every name may be one.
+    """
+    _Checker(source, is_kernel, strategies).run()
 
 
 class _Checker:
     """One walk over the body; the state is the set of loop variables in scope."""
 
-    def __init__(self, source: FunctionSource, is_kernel: bool) -> None:
+    def __init__(self, source: FunctionSource, is_kernel: bool, strategies: Collection[str]) -> None:
         self.source = source
         self.is_kernel = is_kernel
         arguments = source.node.args
         self.positional = set(source.parameter_names)
         self.constants = {argument.arg for argument in arguments.kwonlyargs}
         self.local = source.assigned | self.positional | self.constants
+        self.strategies = {*strategies, *self._named()} if is_kernel else self.positional | self._named()
+        self.records = self.strategies if is_kernel else self.local
         self.loop_variables = self._loop_variables()
         self.active: list[str] = []
 
@@ -55,6 +62,20 @@ class _Checker:
     def _loop_variables(self) -> frozenset[str]:
         loops = [node for node in statements(self.source.node.body) if isinstance(node, ast.For)]
         return frozenset(loop.target.id for loop in loops if isinstance(loop.target, ast.Name))
+
+    def _named(self) -> set[str]:
+        """Return the locals that may stand for a record or a formula: they are given something that has a name."""
+        found: set[str] = set()
+        for node in statements(self.source.node.body):
+            if isinstance(node, ast.Assign):
+                target, value = node.targets[0], node.value
+                pairs = [(target, value)]
+                if isinstance(target, ast.Tuple):
+                    each = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
+                    pairs = list(zip(target.elts, each, strict=False))
+                named = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)
+                found |= {item.id for item, given in pairs if isinstance(item, ast.Name) and isinstance(given, named)}
+        return found
 
     def run(self) -> None:
         body = self.source.node.body
@@ -200,8 +221,10 @@ class _Checker:
         """Whether an expression is made of literals, captured numbers, constant parameters and ``len``."""
         if isinstance(node, ast.Name):
             return node.id in self.constants or isinstance(self.source.resolve(node), Constant)
-        if isinstance(node, ast.Attribute):
-            return isinstance(self.source.resolve(node), Constant)
+        if isinstance(node, ast.Attribute):  # records do not change
+            root = dotted_name(node).split(".")[0]
+            given = root in (self.constants | self.positional) and root not in self.source.assigned
+            return given or isinstance(self.source.resolve(node), Constant)
         if isinstance(node, ast.BinOp):
             return self._is_fixed(node.left) and self._is_fixed(node.right)
         if isinstance(node, ast.Call):
@@ -223,9 +246,21 @@ class _Checker:
         if isinstance(found, ModuleType):
             raise self.fail(node, f"the module {node.id!r} is used as a value")
 
+    def may_be_strategy(self, node: ast.expr) -> bool:
+        """Whether attributes and subscripts may lead to a record or a formula: data of a kernel have none."""
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return isinstance(node, ast.Call)
+        captured = self.source.captured.get(node.id)
+        return node.id in self.records or isinstance(captured, (RecordValue, TupleValue))
+
     def visit_Attribute(self, node: ast.Attribute) -> None:
         found = self.source.resolve(node)
         if found is None:
+            if self.may_be_strategy(node):
+                self.visit(node.value)
+                return
             root = dotted_name(node).split(".")[0]
             what = f" on {root!r}" if root else ""
             raise self.fail(node, f"attribute access{what} is not part of the kernel language",
@@ -276,6 +311,11 @@ class _Checker:
         self.children(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            other = node.comparators[0]
+            if isinstance(other, ast.Constant) and other.value is None:
+                self.visit(node.left)
+                return
         for op in node.ops:
             self.operator(node, op)
         self.children(node)
@@ -297,9 +337,17 @@ class _Checker:
         root = dotted.split(".")[0]
         if not dotted or (root in self.local):
             self.visit(node.func)
-            raise self.fail(node, f"{dotted or 'this expression'!r} is not a function")
+            may_be = isinstance(node.func, (ast.Attribute, ast.Subscript)) and self.may_be_strategy(node.func)
+            if not (may_be or dotted in self.strategies):
+                raise self.fail(node, f"{dotted or 'this expression'!r} is not a function")
+            self.visit_all(node.args)  # what it is, and how many arguments it takes, is known when lowered
+            return
         found = self.source.resolve(node.func)
-        if isinstance(found, Helper):
+        if isinstance(found, type):
+            self.built(node, found)
+        elif isinstance(found, (RecordValue, FunctionValue)):
+            self.visit_all(node.args)
+        elif isinstance(found, Helper):
             count = len(found.source.parameter_names)
             self.arguments(node, count, count, dotted)
         elif isinstance(found, Intrinsic):
@@ -309,9 +357,20 @@ class _Checker:
         else:
             raise self.fail(node, f"{dotted!r} is not a function{did_you_mean(dotted, self.source.captured)}")
 
+    def visit_all(self, nodes: list[ast.expr]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def built(self, node: ast.Call, kind: type) -> None:
+        """Check the call of the class of a record."""
+        problem = build_problem(kind)
+        if problem is not None:
+            raise self.fail(node, problem.message, problem.hint)
+        names, defaults = built_fields(kind)
+        self.arguments(node, len(names) - len(defaults), len(names), kind.__name__)
+
     def arguments(self, node: ast.Call, least: int, most: int | None, name: str) -> None:
-        for argument in node.args:
-            self.visit(argument)
+        self.visit_all(node.args)
         count = len(node.args)
         if count < least or (most is not None and count > most):
             wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fluxloom.kernel.ir import Constant, Expression, Kind
+from fluxloom.kernel.marks import Helper
 
-__all__ = ["ArrayView", "ConstantArray", "ListValue", "ParameterView", "TupleValue", "Value", "constant_array"]
+__all__ = [
+    "ArrayView",
+    "ConstantArray",
+    "FunctionValue",
+    "ListValue",
+    "NoneValue",
+    "OpaqueValue",
+    "ParameterView",
+    "RecordValue",
+    "StoredField",
+    "TupleValue",
+    "Value",
+    "constant_array",
+    "inner_values",
+    "number",
+]
+
+INT64 = 2**63
 
 
 @dataclass(frozen=True)
@@ -63,7 +81,79 @@ class ListValue:
     commas: bool = False
 
 
-Value = Expression | ParameterView | ArrayView | ConstantArray | TupleValue | ListValue
+@dataclass(frozen=True)
+class StoredField:
+    """A field of a record that is a local variable: a scalar local, whose kind is that of all its assignments."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class RecordValue:
+    """A frozen dataclass: its fields by name, and the ``@func`` methods of its class.
+
+    Attributes
+    ----------
+    given
+        What its properties are evaluated on; None for a record that the kernel builds.
+    """
+
+    kind: type
+    fields: tuple[tuple[str, Value], ...]
+    given: Any = field(default=None, compare=False)
+
+    def part(self, name: str) -> Value | None:
+        """Return a field, None where there is none of that name."""
+        return next((value for known, value in self.fields if known == name), None)
+
+
+@dataclass(frozen=True)
+class FunctionValue:
+    """A ``@func``; one of a record has that as its first argument."""
+
+    helper: Helper
+    record: RecordValue | None = None
+
+
+@dataclass(frozen=True)
+class NoneValue:
+    """``None``: data that a loop leaves out, a strategy or a field that is not there."""
+
+    name: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class OpaqueValue:
+    """What a record holds for Python alone, such as a text."""
+
+    name: str = field(compare=False)
+    content: Any
+
+
+Value = (
+    Expression | ParameterView | ArrayView | ConstantArray | TupleValue | ListValue
+    | StoredField | RecordValue | FunctionValue | NoneValue | OpaqueValue
+)  # fmt: skip
+
+
+def inner_values(value: Value) -> tuple[Value, ...]:
+    """Return the values directly inside a tuple, a record or a method of one."""
+    if isinstance(value, TupleValue):
+        return value.items
+    if isinstance(value, RecordValue):
+        return tuple(item for _, item in value.fields)
+    return (value.record,) if isinstance(value, FunctionValue) and value.record is not None else ()
+
+
+def number(value: object) -> Constant | None:
+    """Return a Python or NumPy number as a typed constant, or ``None`` when it is not one."""
+    if isinstance(value, (bool, np.bool_)):
+        return Constant(Kind.BOOL, bool(value))
+    if isinstance(value, (int, np.integer)):
+        return Constant(Kind.INT, int(value)) if -INT64 <= int(value) < INT64 else None
+    if isinstance(value, (float, np.floating)):
+        return Constant(Kind.REAL, float(value))
+    return None
 
 
 def constant_array(name: str, value: Any, kind: Kind | None = None) -> ConstantArray | None:

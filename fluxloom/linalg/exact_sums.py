@@ -7,7 +7,6 @@ values of the elements instead, whose sum is formed exactly by the host and roun
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +79,7 @@ def _exact(loop: Loop, sums: Sequence[Global]) -> list[Step]:
     arguments: list[Argument | Dat | Global] = [
         terms.get(id(a.data), a) if isinstance(a.data, Global) else a for a in bound.arguments
     ]
-    constants: dict[str, Any] = bound.constants_baked | loop.constants
+    constants = bound.declared(loop.constants)
 
     def add() -> None:
         for target in sums:

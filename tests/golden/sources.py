@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -95,6 +95,54 @@ def turn(f: RW, speed: Write):
 def drain(f: Read, v: RW, total: Inc):
     v[0] = f[0][0] - f[1][1]
     total[0] += v[0]
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """A boundary state."""
+
+    @fl.func
+    def __call__(self, u):
+        return -u
+
+
+@dataclass(frozen=True)
+class Given:
+    """A boundary state with a value that may change."""
+
+    value: float
+
+    @fl.func
+    def __call__(self, u):
+        return 2.0 * self.value - u
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A limiter with a baked number and one that may change."""
+
+    order: int = 2
+    most: float = 1.5
+
+    @fl.func
+    def __call__(self, a, b):
+        return max(0.0, min(self.most * a, self.order * b))
+
+
+@fl.kernel
+def chosen(
+    kind: Read, u: Read, force: Read | None, r: Inc,
+    *, limiter: Const[fl.Func], states: Const[tuple[fl.Func, ...]], h: float,
+):  # fmt: skip
+    ghost = u[0]
+    for k in range(len(states)):
+        if kind[0] == k:
+            ghost = states[k](u[0])
+    f = h * limiter(u[1] - u[0], ghost - u[0])
+    if force is not None:
+        f += force[0]
+    r[0] += f
+    r[1] -= f
 
 
 def context(dialect: str, threads: int = 2) -> fl.Context:
@@ -189,6 +237,21 @@ def stencil(dialect: str) -> list[Group]:
     return alone(Loop(five_points, grid, ctx.dat(grid)[s], ctx.dat(grid), h=0.1, schedule=schedule))
 
 
+def formulas(dialect: str) -> list[Group]:
+    """Formulas and records as constants, one of several by element, and data that one of two loops leaves out."""
+    ctx = context(dialect)
+    edges, nodes = ctx.set(4, "edges"), ctx.set(4, "nodes")
+    ends = ctx.map(edges, nodes, [[0, 1], [1, 2], [2, 3], [3, 0]], "ends")
+    u, r, force = ctx.dat(nodes), ctx.dat(nodes), ctx.dat(edges)
+    schedule = Schedule(strategy="block_colour", lanes=4) if dialect == "c" else Schedule(strategy="atomic")
+    every = (Reflected(), Given(0.5), Given(1.5))
+    return distinct([
+        Loop(chosen, edges, ctx.dat(edges, dtype="int32"), u[ends], given, r[ends], limiter=Limited(), states=some,
+             h=0.5, schedule=schedule).group(Numbering())
+        for given, some in ((None, every), (force, ()))
+    ])  # fmt: skip
+
+
 def ring(dialect: str) -> tuple[fl.Grid, Argument]:
     """A periodic lattice and what a kernel changes through both of its directions, each component through its own."""
     ctx = context(dialect)
@@ -273,6 +336,7 @@ def makers(dialect: str) -> dict[str, Make]:
         "rolled": lambda: rolled(dialect),
         "checked": lambda: checked(dialect),
         "legs": lambda: legs(dialect),
+        "strategies": lambda: formulas(dialect),
         "airfoil_fused": lambda: fused(dialect),
     }
 

@@ -154,7 +154,8 @@ def _kernel_source(kernel: Kernel, context: Context) -> str:
         target = context.set(count * legs, f"targets of {parameter.name}")
         links = context.map(over, target, np.arange(count * legs).reshape(count, legs), f"map of {parameter.name}")
         arguments.append(context.dat(target, name=parameter.name, shape=(width,))[links])
-    constants = {item.name: kernel.defaults.get(item.name, 1.0) for item in kernel.constants}
+    strategies = kernel.signature.strategies  # which only a case knows
+    constants = {c.name: kernel.defaults.get(c.name, 1.0) for c in kernel.constants if c.name not in strategies}
     try:
         return Loop(kernel, over, *arguments, **constants).source
     except FluxloomError as error:

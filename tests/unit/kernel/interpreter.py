@@ -168,12 +168,14 @@ class Legs:
 
 
 def agree(
-    kernel: Any, data: Mapping[str, Any], *, baked: Mapping[str, Any] | None = None, **constants: Any
-) -> ir.LoweredKernel:
+    kernel: Any, data: Mapping[str, Any], *, baked: Mapping[str, Any] | None = None,
+    fields: Mapping[str, float] | None = None, **constants: Any,
+) -> ir.LoweredKernel:  # fmt: skip
     """Assert that the lowered kernel and the Python function do the same to copies of ``data``.
 
     An array is a direct argument (0-d: a scalar dat, which the kernel sees as one component); a
-    tuple is a whole map with that many legs, a list is a ragged one.
+    tuple is a whole map with that many legs, a list is a ragged one. What is not there is None, which ends the
+    parameters. ``fields`` are run-time fields of strategies.
     """
     shapes: dict[str, ir.ArgShape] = {}
     python: list[Any] = []
@@ -194,8 +196,9 @@ def agree(
         results += zip(parts, copies, strict=True)
     lowered = kernel.lower(shapes, baked or {})
     with np.errstate(all="ignore"):
-        kernel(*python, **{**kernel.defaults, **(baked or {}), **constants})
-    run(lowered, ours, constants)
+        absent = [None] * (len(kernel.parameters) - len(python))
+        kernel(*python, *absent, **{**kernel.defaults, **(baked or {}), **constants})
+    run(lowered, ours, {**constants, **(fields or {})})
     for want, have in results:
         np.testing.assert_allclose(have, want, rtol=1e-12, atol=0)
     return lowered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import tempfile
 from pathlib import Path
 
@@ -11,11 +12,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fluxloom.kernel import Kernel
+from fluxloom.kernel.ir import ArgShape, Kind
+from fluxloom.kernel.record_fields import run_time_fields
+
 from .conftest import load_module
 from .interpreter import agree
 
-REALS = ["q[0]", "q[1]", "q[2]", "nu", "1.5", "0.25", "-2.0", "a", "b", "w[i]", "w[k]", "C[i]", "v[0]", "m[i][1]"]
-INTS = ["n[0]", "n[1]", "i", "k", "2", "3", "-1", "len(q)", "D[i]", "order[i]"]
+REALS = ["q[0]", "q[1]", "q[2]", "nu", "1.5", "0.25", "-2.0", "a", "b", "w[i]", "w[k]", "C[i]", "v[0]", "m[i][1]",
+         "p.low", "p.high", "p.width()", "law.rate", "law.range.high", "law.weights[i]", "law.table[k]",
+         "laws[1].rate"]  # fmt: skip
+INTS = ["n[0]", "n[1]", "i", "k", "2", "3", "-1", "len(q)", "D[i]", "order[i]", "law.order", "len(laws)", "law.CODE"]
 
 
 class Generator:
@@ -40,6 +47,7 @@ class Generator:
             lambda: f"pick({e()}, {e()})", lambda: f"(-{e()})", lambda: f"({e()} if {self.test(depth - 1)} else {e()})",
             lambda: f"fl.select({self.test(depth - 1)}, {e()}, {e()})",
             lambda: f"int(fl.tanh({self.real(depth - 1)}) * 5)",
+            lambda: f"({e()} if extra is None else {e()})",
         ]  # fmt: skip
         return self.random.choice(kinds)()
 
@@ -67,6 +75,9 @@ class Generator:
             lambda: f"(2.0 + fl.tanh({e()})) ** -2", lambda: f"({e()} if {self.test(depth - 1)} else {e()})",
             lambda: f"pick({e()}, {e()})", lambda: f"max({e()}, {e()})", lambda: f"({self.integer(depth - 1)} / 4)",
             lambda: f"({e()} % 0.75)", lambda: f"(-{e()})", lambda: f"fl.floor({e()})",
+            lambda: f"law({e()}, {e()})", lambda: f"law.around({e()}).width()", lambda: f"formula({e()}, {e()})",
+            lambda: f"Pair({e()}, {self.integer(depth - 1)}).turned().{self.one('low', 'high')}",
+            lambda: f"({e()} if extra is None else extra[0] + {e()})", lambda: f"laws[0]({e()}, p.low)",
         ]  # fmt: skip
         return self.random.choice(kinds)()
 
@@ -79,6 +90,10 @@ class Generator:
             lambda: f"a, w[0] = both({r(2)}, {r(2)})", lambda: f"w = [{r(2)}, {r(2)}, {r(1)}]",
             lambda: f"bump(v, {r(2)})", lambda: "w[0], w[1] = w[1], w[0]", lambda: "order = [2, 0, 1]",
             lambda: f"{self.one('a', 'b')} = {r(4)}",
+            lambda: f"p = Pair({r(2)}, {r(2)})", lambda: "p = p.turned()", lambda: f"p = law.around({r(2)})",
+            lambda: f"p, a = law.range.mean(p), {r(2)}", lambda: "s = p\np = Pair(s.high, p.low)",
+            lambda: f"for z in range(len(laws)):\n    if k == z:\n        a = laws[z]({r(2)}, {r(1)})",
+            lambda: f"if extra is not None and {self.test(1)}:\n    b = extra[1] + {r(2)}",
         ]  # fmt: skip
         if depth > 0:
             kinds += [
@@ -100,6 +115,8 @@ def indented(block: str) -> str:
 
 
 TEMPLATE = """
+from dataclasses import dataclass
+from fluxloom.kernel import Func
 C = (0.5, -1.5, 2.5)
 D = (1, 2, 0)
 @func
@@ -116,8 +133,51 @@ def both(x, y):
 def bump(p, x):
     p[0] += x
     p[1] = p[0] * 0.5
+@dataclass(frozen=True)
+class Pair:
+    low: float
+    high: float
+    @func
+    def width(self):
+        return self.high - self.low
+    @func
+    def turned(self):
+        return Pair(-self.high, -self.low)
+    @func
+    def mean(self, other):
+        if other.low < self.low:
+            return Pair(other.low, 0.5 * (self.high + other.high))
+        return Pair(self.low, other.high)
+@dataclass(frozen=True)
+class Law:
+    CODE = 7
+    rate: float = 0.75
+    order: int = 2
+    range: Pair = Pair(-0.5, 1.25)
+    weights: tuple[float, ...] = (0.5, -1.5, 2.5)
+    inner: object = pick
+    @property
+    def table(self):
+        return tuple(w * self.order for w in self.weights)
+    @func
+    def around(self, x):
+        total = x
+        for k in range(self.order):
+            total += self.weights[k] * self.rate
+        return Pair(total, x + self.range.high).mean(self.range)
+    @func
+    def __call__(self, x, y):
+        if x < self.rate:
+            return self.inner(x, y) * self.range.width()
+        return x - self.rate * y
+LAWS = (Law(order=1), Law(rate=1.5, order=3, weights=(1.0, 2.0, 3.0), inner=Law(-0.25)))
 @kernel
-def k_(q: Read, n: Read, x: RW, r: RW, *, nu: float, flag: bool):
+def k_(
+    q: Read, n: Read, x: RW, r: RW, extra: Read | None, *, nu: float, flag: bool,
+    law: Const[Law] = Law(1.25), formula: Const[Func] = pick, laws: Const[tuple[Law, ...]] = LAWS,
+):
+    p = Pair(0.5, 1)
+    s = p
     a = 0
     b = 1.0
     k = 1
@@ -127,7 +187,7 @@ def k_(q: Read, n: Read, x: RW, r: RW, *, nu: float, flag: bool):
     v = x[1]
     for i in range(3):
 {body}
-    r[2] += a + b + w[0] + w[k] + m[1, 1] + order[0] + v[1]
+    r[2] += a + b + w[0] + w[k] + m[1, 1] + order[0] + v[1] + p.width() + s.low
 """
 
 
@@ -144,6 +204,51 @@ def test_random_kernels_agree(seed: int):
         "x": (rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 2)),
         "r": rng.uniform(-1, 1, 3),
     }
+    if seed % 3:
+        data["extra"] = rng.uniform(-1, 1, 2)
+    fields = dict(run_time_fields("law", module.Law(1.25))) | dict(run_time_fields("laws", module.LAWS))
     # Python integers grow beyond 64 bits, the interpreter's too: only int(inf) can fail
     with contextlib.suppress(OverflowError):
-        agree(module.k_, data, nu=0.75, flag=bool(seed % 2))
+        agree(module.k_, data, nu=0.75, flag=bool(seed % 2), fields=fields)
+
+
+WORDS = frozenset(
+    "C D pick both bump x y z s p k_ q n r extra nu flag law formula laws a b k m v i "
+    "j1 j2 j3 jj1 jj2 jj3 h1 h2 h3 c1 c2 c3".split()
+)
+
+
+def renamed(text: str, seed: int) -> str:
+    """Give the names of a text of `TEMPLATE`, but those of fields, others, in another alphabetical order."""
+    words = sorted(WORDS)
+    random.Random(seed).shuffle(words)
+    others = {word: f"other{number:02d}" for number, word in enumerate(words)}
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda found: others.get(found[0], found[0]), text)
+
+
+SHAPES = (
+    ArgShape(None, (3,), Kind.REAL),
+    ArgShape(None, (2,), Kind.INT),
+    ArgShape(2, (2,), Kind.REAL),
+    ArgShape(None, (3,), Kind.REAL),
+    ArgShape(None, (2,), Kind.REAL),
+)
+
+
+def digest(text: str) -> str:
+    """Return the digest of the kernel of a text of `TEMPLATE`, whatever its name."""
+    with tempfile.TemporaryDirectory() as folder:
+        module = load_module(Path(folder), text, "random_kernel")
+    kernel = next(item for item in vars(module).values() if isinstance(item, Kernel))
+    return kernel.lower({p.name: s for p, s in zip(kernel.parameters, SHAPES, strict=True)}).digest
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_names_are_no_part_of_digests(seed: int):
+    """All names change, and their alphabetical order; what is computed is a part of the digest."""
+    text = TEMPLATE.format(body=indented(Generator(seed).block(3)))
+    here = digest(text)
+    assert digest(renamed(text, seed)) == here
+    assert digest(text.replace("r[2] += a", "r[2] -= a")) != here
+    assert digest(text.replace("order[0] + v[1]", "order[0] + q[1]")) != here
