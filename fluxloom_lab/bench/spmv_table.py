@@ -53,7 +53,7 @@ def _formats(device: Device) -> dict[str, tuple[RaggedLayout, Schedule]]:
     """Return the layouts and schedules of a device by the name in the table."""
     sliced, auto = slices_for(device), Schedule()
     found: dict[str, tuple[RaggedLayout, Schedule]] = {"csr": (CSR(), auto), "ell": (ELL(), auto)}
-    found["sliced"] = (sliced, auto)
+    found["sliced"] = (sliced, Schedule(pairs=False) if device.items else auto)
     if not device.items:
         found["sliced_one_by_one"] = (sliced, Schedule(lanes=1))
     elif not getattr(device, "is_cpu", False):
