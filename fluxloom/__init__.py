@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fluxloom.dsl.online import OnlineTuning as OnlineTuning
     from fluxloom.dsl.ragged import CSR as CSR
     from fluxloom.dsl.ragged import ELL as ELL
-    from fluxloom.dsl.ragged import RowGroupedCSR as RowGroupedCSR
+    from fluxloom.dsl.ragged import RaggedLayout as RaggedLayout
     from fluxloom.dsl.ragged import SlicedELL as SlicedELL
     from fluxloom.dsl.schedule import Schedule as Schedule
     from fluxloom.dsl.tiling import TiledChain as TiledChain
@@ -116,7 +116,7 @@ if not TYPE_CHECKING:  # checkers of types take the imports above, and report a 
         "fluxloom.dsl.lazy": "lazy",
         "fluxloom.dsl.loop": "Loop par_loop",
         "fluxloom.dsl.online": "OnlineTuning",
-        "fluxloom.dsl.ragged": "CSR ELL RowGroupedCSR SlicedELL",
+        "fluxloom.dsl.ragged": "CSR ELL RaggedLayout SlicedELL",
         "fluxloom.dsl.schedule": "Schedule",
         "fluxloom.dsl.tiling": "TiledChain",
         "fluxloom.dsl.tune": "tune",

@@ -271,11 +271,6 @@ class CompressibleFlow:
         assert self._balance is not None
         return self._balance.loops(w, limited)
 
-    @property
-    def loops(self) -> str:
-        """What fluxes are looped over: ``"cells"`` or ``"faces"``."""
-        return "faces" if self._balance is not None and self._balance.over_faces else "cells"
-
     def _each(self, limited: bool) -> tuple[list[Loop], list[Sequence[Loop | Reset]]]:
         """Return what advances the states in each stage, and what finds their residual before."""
         if limited not in self._found:

@@ -366,7 +366,7 @@ def test_mended_states_are_counted(stream: Write) -> None:
         ([(YMIN, YMIN + "velocity = [1.0]\n")], "boundary.ymin.velocity: 2 numbers are wanted"),
         ([WALL], 'boundary.ymin: a wall with friction needs gas.viscosity; or type = "slip"'),
         ([("[run]", '[scheme]\nflux = "row"\n[run]')], "scheme.flux: unknown flux 'row'; did you mean 'roe'?"),
-        ([("[run]", '[scheme]\nloops = "facs"\n[run]')], "scheme.loops: 'facs' is unknown; did you mean 'faces'?"),
+        ([("[run]", '[scheme]\nloops = "facs"\n[run]')], "loops: unknown loop of fluxes 'facs'; did you mean 'faces'?"),
         ([("[run]", '[scheme]\nlimiter = "none"\nsmoothness = 2.0\n[run]')], "smoothness is a number of limiter, whi"),
         ([("[run]", '[scheme]\nflux = "hllc"\nentropy_fix = 0.2\n[run]')], "hllc: no key 'entropy_fix' (it has none)"),
         ([("[run]", '[scheme]\nturbulence = "spalart-allmaras"\n[run]')], "needs gas.viscosity"),
