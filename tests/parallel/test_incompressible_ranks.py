@@ -14,7 +14,7 @@ from fluxloom.comm.threads import run_threads
 from fluxloom.core.errors import MeshError, SolverError
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
 from fluxloom.fv.eddy_viscosity import Wale
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.operators import Operators
 from fluxloom.fv.shared_volumes import FLOW_MAPS, shared_volumes
 from fluxloom.linalg import GatheredSolver, Jacobi, Stop
@@ -27,9 +27,9 @@ from fluxloom.solvers.incompressible import Incompressible, Scheme
 from tests.parallel.launch import mpiexec
 
 Array = np.ndarray
-Case = tuple[MeshData, list[tuple[str, str]], dict[str, BoundaryCondition]]
+Case = tuple[MeshData, list[tuple[str, str]], dict[str, Boundary]]
 
-WALLS: dict[str, BoundaryCondition] = {"ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
+WALLS: dict[str, Boundary] = {"ymin": NoSlip(), "ymax": NoSlip((0.3, 0.0))}
 
 
 def stream(places: Array) -> Array:

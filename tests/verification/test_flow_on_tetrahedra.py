@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh.gmsh_mesh import GmshBox, gmsh_mesh
 from fluxloom.mesh.gmsh_session import gmsh_arrays, gmsh_session
@@ -61,7 +61,7 @@ def errors(mesh: MeshData) -> list[float]:
 
     flux = float(profile(cv.centres[entry])[:, 0] @ area)
     slope = 8.0 * NU if "ymin" in walls else 8.0 * np.pi * NU * flux / area.sum() ** 2
-    sides: dict[str, BoundaryCondition] = {name: Symmetry() for name in cv.patches if name[0] == "z"}
+    sides: dict[str, Boundary] = {name: Symmetry() for name in cv.patches if name[0] == "z"}
     sides |= {"xmin": Inflow(profile), "xmax": Outflow()} | dict.fromkeys(walls, NoSlip())
     context = fl.Context("cpu", threads=1, tuning=False)
     flow = Incompressible(context, cv, NU, sides, stop=Stop(rtol=1e-5, iterations=3000))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import fluxloom as fl
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.mesh.generate import clustered
 from fluxloom.solvers.staggered import Staggered
@@ -29,7 +29,7 @@ def even(n: int, length: float = 1.0) -> Array:
 
 
 def flow(
-    faces: tuple[Array, ...], periodic: tuple[bool, ...], viscosity: float, boundaries: Mapping[str, BoundaryCondition],
+    faces: tuple[Array, ...], periodic: tuple[bool, ...], viscosity: float, boundaries: Mapping[str, Boundary],
     scheme: StaggeredScheme = RK3, device: str = "cpu", force: tuple[float, ...] = (), mean: tuple[float, ...] = (),
 ) -> Staggered:  # fmt: skip
     context = fl.Context(device, threads=1, tuning=False)
@@ -112,7 +112,7 @@ def test_energy_is_kept(dimension: int) -> None:
 @pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_no_sources(scheme: StaggeredScheme, dimension: int) -> None:
     """After each step nothing comes from nowhere, on a stretched grid, with walls, inflow and outflow."""
-    sides: dict[str, BoundaryCondition] = {
+    sides: dict[str, Boundary] = {
         "xmin": Inflow((1.0, 0.0, 0.1)[:dimension]), "xmax": Outflow(),
         "ymin": NoSlip(), "ymax": NoSlip((0.5, 0.0, 0.2)[:dimension]),
     }  # fmt: skip
@@ -214,7 +214,7 @@ def test_devices(device: str) -> None:
     """A device finds what the processor does."""
     found: list[Array] = []
     for name in ("cpu", device):
-        sides: dict[str, BoundaryCondition] = {
+        sides: dict[str, Boundary] = {
             "xmin": Inflow((1.0, 0.0)),
             "xmax": Outflow(),
             "ymin": NoSlip(),

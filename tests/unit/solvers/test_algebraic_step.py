@@ -13,7 +13,7 @@ import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
 from fluxloom.fv.eddy_viscosity import Sigma, Wale
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.linalg import Stop
 from fluxloom.linalg.counted_gradient import CountedGradient
 from fluxloom.linalg.generate import lattice_laplacian
@@ -45,7 +45,7 @@ def turning(places: Array) -> Array:
 class Case:
     mesh: Callable[[], MeshData]
     periodic: list[tuple[str, str]] = field(default_factory=list)
-    boundaries: dict[str, BoundaryCondition] = field(default_factory=dict)
+    boundaries: dict[str, Boundary] = field(default_factory=dict)
     model: Any = None
     force: tuple[float, ...] = ()
 

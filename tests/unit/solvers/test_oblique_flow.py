@@ -10,7 +10,7 @@ import pytest
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
 from fluxloom.fv.control_volumes import control_volumes
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedFlux, FixedValue
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box2d, box3d
@@ -56,7 +56,7 @@ def channel(
     """Return a flow along x that enters with a profile, between walls, and planes of symmetry in space."""
     cv = control_volumes(mesh)
     top = (lid,) + (0.0,) * (cv.dimension - 1)
-    sides: dict[str, BoundaryCondition] = {name: Symmetry() for name in ("zmin", "zmax") if name in cv.patches}
+    sides: dict[str, Boundary] = {name: Symmetry() for name in ("zmin", "zmax") if name in cv.patches}
     sides |= {"xmin": Inflow(profile), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip(top)}
     choices = {"stop": TIGHT} | choices
     flow = Incompressible(ctx, cv, viscosity, sides, **choices)  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ def test_noise_of_the_pressure_fades_at_walls(ctx: fl.Context, shape: str, size:
     """
     pytest.importorskip("gmsh")
     cv = control_volumes(drawn(shape, size))
-    sides: dict[str, BoundaryCondition] = {name: Outflow() if name == "end" else NoSlip() for name in cv.patches}
+    sides: dict[str, Boundary] = {name: Outflow() if name == "end" else NoSlip() for name in cv.patches}
     flow = Incompressible(ctx, cv, 1e-12, sides, stop=Stop(rtol=1e-8, iterations=3000))
     noise = np.random.default_rng(0)
     flow.initialise(lambda x: noise.standard_normal(x.shape))
@@ -197,7 +197,7 @@ def test_noise_of_the_pressure_fades_at_walls(ctx: fl.Context, shape: str, size:
 def test_noise_fades_in_flat_cells(ctx: fl.Context) -> None:
     """Perturbed tetrahedra, 16 so flat that Gauss's theorem would feed oscillations: random velocities do not grow."""
     cv = control_volumes(box3d(5, 4, 4, kind="tetra", perturb=0.45, seed=7))
-    sides: dict[str, BoundaryCondition] = {name: Outflow() if name == "xmax" else NoSlip() for name in cv.patches}
+    sides: dict[str, Boundary] = {name: Outflow() if name == "xmax" else NoSlip() for name in cv.patches}
     flow = Incompressible(ctx, cv, 1e-12, sides, stop=Stop(rtol=1e-8, iterations=3000))
     assert flow.matrices.flat.sum() == 16
     noise = np.random.default_rng(0)

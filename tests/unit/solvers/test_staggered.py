@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.core.errors import SolverError
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.staggered_grid import StaggeredGrid
 from fluxloom.fv.staggered_sides import check_sides, ghosts_of, inflow_of, outflow_faces, side_weights
 from fluxloom.mesh.generate import clustered
@@ -60,7 +60,7 @@ def test_grids_refused(faces: tuple[np.ndarray, ...], periodic: tuple[bool, ...]
 
 
 BOX = StaggeredGrid((line(4), line(3)), (False, False))
-WALLS: Mapping[str, BoundaryCondition] = {name: NoSlip() for name in ("xmin", "xmax", "ymin", "ymax")}
+WALLS: Mapping[str, Boundary] = {name: NoSlip() for name in ("xmin", "xmax", "ymin", "ymax")}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ WALLS: Mapping[str, BoundaryCondition] = {name: NoSlip() for name in ("xmin", "x
         ({"xmin": Inflow((-1.0, 0.0))}, "let 1 more out, and no side is an outflow"),
     ],
 )
-def test_sides_refused(changes: Mapping[str, BoundaryCondition], message: str) -> None:
+def test_sides_refused(changes: Mapping[str, Boundary], message: str) -> None:
     def checked() -> None:
         check_sides(BOX, {**WALLS, **changes})
         inflow_of(BOX, {**WALLS, **changes})

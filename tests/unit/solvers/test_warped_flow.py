@@ -9,7 +9,7 @@ import pytest
 
 import fluxloom as fl
 from fluxloom.fv.control_volumes import ControlVolumes, control_volumes
-from fluxloom.fv.incompressible_boundary import BoundaryCondition, Inflow, NoSlip, Outflow, Symmetry
+from fluxloom.fv.incompressible_boundary import Boundary, Inflow, NoSlip, Outflow, Symmetry
 from fluxloom.fv.scalar_sides import Adiabatic, FixedValue
 from fluxloom.linalg.status import Stop
 from fluxloom.mesh import box3d
@@ -95,7 +95,7 @@ def test_momentum_balances(ctx: fl.Context, kind: str) -> None:
     """In a steady flow that is nothing special, walls, entry and exit take what the fluid has to lose: nothing."""
     cv = control_volumes(oblique_mesh(kind))
     enter = Inflow(lambda x: np.stack([1.0 + x[:, 1], 0.3 * x[:, 2], -0.2 * x[:, 0]], axis=1))
-    sides: dict[str, BoundaryCondition] = dict.fromkeys(cv.patches, NoSlip())
+    sides: dict[str, Boundary] = dict.fromkeys(cv.patches, NoSlip())
     flow = Incompressible(ctx, cv, 0.2, sides | {"xmin": enter, "xmax": Outflow()}, stop=TIGHT)
     flow.initialise((1.0, 0.0, 0.0))
     while flow.time < 3.0:
@@ -148,7 +148,7 @@ def shaken(kind: str, n: int) -> ControlVolumes:
 
 def disturbed(context: fl.Context, cv: ControlVolumes, rtol: float = 1e-12, **choices: object) -> Incompressible:
     """Return a flow through a box with all kinds of sides."""
-    sides: dict[str, BoundaryCondition] = {name: NoSlip() for name in cv.patches}
+    sides: dict[str, Boundary] = {name: NoSlip() for name in cv.patches}
     sides |= {"xmin": Inflow(lambda x: np.stack([1.0 + x[:, 1], x[:, 2], -x[:, 0]], axis=1)), "xmax": Outflow(),
               "zmax": Symmetry()}  # fmt: skip
     flow = Incompressible(context, cv, 0.05, sides, stop=Stop(rtol=rtol, iterations=500), **choices)  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ def test_channel_flow_is_of_second_order(ctx: fl.Context) -> None:
         wave = np.sin(2.0 * np.pi * y[:, [1, 2, 0]] + 0.7) * np.cos(2.0 * np.pi * y[:, [2, 0, 1]] + 0.4)
         mesh = replace(mesh, points=mesh.points + np.array([0.12, 0.06, 0.06]) * np.sin(np.pi * y) * wave)
         cv = control_volumes(mesh)
-        sides: dict[str, BoundaryCondition] = {name: Symmetry() for name in ("zmin", "zmax")}
+        sides: dict[str, Boundary] = {name: Symmetry() for name in ("zmin", "zmax")}
         sides |= {"xmin": Inflow(parabola), "xmax": Outflow(), "ymin": NoSlip(), "ymax": NoSlip()}
         flow = Incompressible(ctx, cv, 0.1, sides, stop=Stop(rtol=1e-5, iterations=3000))
         flow.initialise(parabola)
