@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from fluxloom.kernel import fold
 from fluxloom.kernel.analysis import expressions
+from fluxloom.kernel.flow import Flow
 from fluxloom.kernel.indexing import IndexLowerer
 from fluxloom.kernel.intrinsics import Intrinsic
 from fluxloom.kernel.ir import (
@@ -26,10 +27,11 @@ from fluxloom.kernel.ir import (
     Negate,
     Read,
     ReadConstant,
+    Statement,
     TableElement,
 )  # fmt: skip
 from fluxloom.kernel.marks import Helper
-from fluxloom.kernel.record_fields import RecordProblem, built_fields
+from fluxloom.kernel.record_fields import RecordProblem, built_fields, named_arguments
 from fluxloom.kernel.records import called_method, default_value, member
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import (
@@ -47,9 +49,12 @@ from fluxloom.kernel.values import (
     number,
 )  # fmt: skip
 
-__all__ = ["ExpressionLowerer"]
+__all__ = ["Branch", "ExpressionLowerer"]
 
 V = TypeVar("V")
+
+Branch = tuple[Value | None, list[Statement], Flow]
+"""What a branch gives, its statements, and what is known at its end."""
 
 BINARY: Mapping[type[ast.operator], str] = MappingProxyType({
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -73,6 +78,10 @@ class ExpressionLowerer(IndexLowerer):
     @abstractmethod
     def stable(self, value: Value) -> Value:
         """Return a value that later assignments do not change (views stay views, as in Python)."""
+
+    @abstractmethod
+    def joined(self, scope: Scope, node: ast.AST, test: Expression, yes: Branch, no: Branch) -> Value | None:
+        """Emit a conditional whose branches have been lowered; return what both give, copied to common locals."""
 
     # ----------------------------------------------------------------------------------- atoms
 
@@ -117,6 +126,8 @@ class ExpressionLowerer(IndexLowerer):
         if not isinstance(record, RecordValue):
             raise scope.source.error(node, *self.no_attributes(record))
         found = self.of_record(scope, node, lambda: member(record, node.attr))
+        if isinstance(found, FunctionValue) and found.at_once:
+            return self._called(scope, ast.copy_location(ast.Call(node, [], []), node), found)
         return self.builder.local(found.name) if isinstance(found, StoredField) else found
 
     def no_attributes(self, value: Value) -> tuple[str, str]:
@@ -309,10 +320,14 @@ class ExpressionLowerer(IndexLowerer):
         builder = self.builder
         before = builder.flow.copy()
         with builder.block() as yes_block:
-            yes = self.scalar(scope, node.body)
+            yes = self._scalar_or_record(scope, node.body)
         after, builder.flow = builder.flow, before.copy()
         with builder.block() as no_block:
-            no = self.scalar(scope, node.orelse)
+            no = self._scalar_or_record(scope, node.orelse)
+        if isinstance(yes, RecordValue) or isinstance(no, RecordValue):
+            record = self.joined(scope, node, test, (yes, yes_block, after), (no, no_block, builder.flow))
+            assert record is not None
+            return record
         builder.flow = after.meet(builder.flow)
         with self.located(scope, node):
             if not yes_block and not no_block:
@@ -325,6 +340,14 @@ class ExpressionLowerer(IndexLowerer):
         builder.emit(If(test, (*yes_block, *yes_tail), (*no_block, *no_tail), location=builder.where))
         builder.flow.known.pop((name, ()), None)
         return builder.local(name)
+
+    def _scalar_or_record(self, scope: Scope, node: ast.expr) -> Expression | RecordValue:
+        value = self.value(scope, node)
+        if isinstance(value, RecordValue):
+            return value
+        if not isinstance(value, Expression):
+            raise scope.source.error(node, *self.not_scalar(value))
+        return self.shallow(value)
 
     def _choice(self, scope: Scope, node: ast.expr, name: str) -> None:
         """Assign the value of a long chain of conditional expressions, by statements."""
@@ -379,10 +402,11 @@ class ExpressionLowerer(IndexLowerer):
     def _built(self, scope: Scope, node: ast.Call, kind: type) -> Value:
         """Lower a call of the class of a record."""
         names, defaults = built_fields(kind)
-        given = [self.stable(self.value(scope, item)) for item in node.args]
-        rest = names[len(given) :]
-        parts = [self.of_record(scope, node, lambda n=n: default_value(kind, n, defaults[n])) for n in rest]
-        return RecordValue(kind, tuple(zip(names, [*given, *parts], strict=True)))
+        given = {name: self.stable(self.value(scope, item)) for name, item in named_arguments(kind, node).items()}
+        for name in names:
+            if name not in given:
+                given[name] = self.of_record(scope, node, lambda n=name: default_value(kind, n, defaults[n]))
+        return RecordValue(kind, tuple((name, given[name]) for name in names))
 
     def _form(self, scope: Scope, node: ast.Call, called: Intrinsic) -> Value:
         if called.name == "len":
@@ -410,6 +434,8 @@ class ExpressionLowerer(IndexLowerer):
             return fold.integer(value.shape[0])
         if isinstance(value, TupleValue):
             return fold.integer(len(value.items))
+        if not isinstance(value, Expression):
+            raise scope.source.error(node, *self.not_scalar(value))
         raise scope.source.error(node, "len of a number", "len takes a parameter, an array or a tuple")
 
 

@@ -44,6 +44,8 @@ class Formula(Helper, Generic[P, R]):
         self.name = getattr(function, "__name__", repr(function))
         self.doc = function.__doc__ or ""
         self.__name__ = self.name
+        self.__qualname__ = getattr(function, "__qualname__", self.name)
+        self.__module__ = getattr(function, "__module__", __name__)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         if not (_reads_late(function) or _names_its_class(function)):
@@ -78,6 +80,9 @@ class Formula(Helper, Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None, /) -> Any:
         """Return the helper itself from its class; from a record its method, which runs as it is."""
         return self if instance is None else MethodType(self.function, instance)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by its name in its module, as functions
 
     def __copy__(self) -> Self:
         return self

@@ -138,8 +138,10 @@ def _annotation(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any
         # postponed annotations are the user's own source; evaluating them is what typing.get_type_hints does
         return eval(annotation, names)
     except Exception as problem:
+        constant = item in source.node.args.kwonlyargs
+        hint = "names in it have to be there when the kernel is defined, not only for checkers of types"
         raise source.error(item.annotation or item, f"the annotation of {item.arg!r} cannot be evaluated: {problem}",
-                           ACCESS_HINT) from problem  # fmt: skip
+                           hint if constant else ACCESS_HINT) from problem  # fmt: skip
 
 
 def _parameter(source: FunctionSource, item: ast.arg, visible: Mapping[str, Any]) -> Parameter:
