@@ -125,6 +125,7 @@ class Kernel(KernelMarker):
         self.doc = function.__doc__ or ""
         self._fixed: LoweredKernel | None = None
         self._absent: frozenset[str] = frozenset()
+        self._less: dict[frozenset[str], Kernel] = {}
         self.__name__ = self.name
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -230,11 +231,12 @@ class Kernel(KernelMarker):
 
     def leaving_out(self, absent: Collection[str]) -> Kernel:
         """Return the kernel of loops that leave out some data (``Read | None``): what is None there is not compiled."""
-        if not absent:
+        whole = self._absent | frozenset(absent)
+        if whole == self._absent:
             return self
         other = copy.copy(self)
-        other._absent = frozenset(absent)
-        return other
+        other._absent = whole
+        return self._less.setdefault(whole, other)  # the same one for all loops
 
     def lower(self, shapes: Mapping[str, ArgShape], baked: Mapping[str, Any] = MappingProxyType({})) -> LoweredKernel:
         """Specialise the kernel to the shapes of a loop and the values of its baked constants, once for each.

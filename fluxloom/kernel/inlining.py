@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import final
 
 from fluxloom.core.errors import KernelError
-from fluxloom.kernel.evaluate import Branch
 from fluxloom.kernel.ir import Constant, Expression, If, Local
 from fluxloom.kernel.loops import LoopLowerer
+from fluxloom.kernel.lower_strategies import Branch
 from fluxloom.kernel.returns import contains_return, returning_block
 from fluxloom.kernel.state import Scope
 from fluxloom.kernel.values import FunctionValue, ListValue, RecordValue, StoredField, TupleValue, Value, inner_values
