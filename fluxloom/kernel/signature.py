@@ -120,7 +120,8 @@ def read_signature(source: FunctionSource, visible: Mapping[str, Any]) -> Signat
     for item in arguments.kwonlyargs:
         constants.append(_constant(source, item, visible, arrays, strategies))
     # those of now, whatever becomes of a list
-    defaults = copy.deepcopy(dict(getattr(source.function, "__kwdefaults__") or {}))
+    given: dict[str, Any] = getattr(source.function, "__kwdefaults__") or {}
+    defaults = {key: value if key in strategies else copy.deepcopy(value) for key, value in given.items()}
     signature = Signature(parameters, tuple(constants), MappingProxyType(arrays), MappingProxyType(defaults),
                           MappingProxyType(strategies))  # fmt: skip
     for item in constants:
